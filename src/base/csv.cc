@@ -1,0 +1,61 @@
+#include "base/csv.h"
+
+#include <cstdint>
+
+namespace stageline {
+
+void append_csv_field(std::string& out, std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
+    out += text;
+    return;
+  }
+  out += '"';
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  out += '"';
+}
+
+bool next_csv_record(std::string_view& rest, std::vector<std::string_view>& fields, std::vector<std::string>& storage,
+                     int64_t* lines) {
+  fields.clear();
+  storage.clear();
+  storage.reserve(rest.size() < 4096 ? rest.size() + 1 : 4096);  // views into it must not move
+  if (rest.empty()) return false;
+  size_t i = 0;
+  for (;;) {
+    if (i < rest.size() && rest[i] == '"' && storage.size() < storage.capacity()) {
+      std::string text;
+      for (++i; i < rest.size(); ++i) {
+        if (rest[i] == '"') {
+          if (i + 1 < rest.size() && rest[i + 1] == '"') {
+            ++i;
+          } else {
+            ++i;
+            break;
+          }
+        }
+        if (rest[i] == '\n') ++*lines;
+        text += rest[i];
+      }
+      while (i < rest.size() && rest[i] != ',' && rest[i] != '\n' && rest[i] != '\r') text += rest[i++];
+      fields.push_back(storage.emplace_back(std::move(text)));
+    } else {
+      const size_t from = i;
+      while (i < rest.size() && rest[i] != ',' && rest[i] != '\n' && rest[i] != '\r') ++i;
+      fields.push_back(rest.substr(from, i - from));
+    }
+    if (i < rest.size() && rest[i] == ',') {
+      ++i;
+      continue;
+    }
+    if (i < rest.size() && rest[i] == '\r') ++i;
+    if (i < rest.size() && rest[i] == '\n') ++i;
+    ++*lines;
+    rest.remove_prefix(i);
+    return true;
+  }
+}
+
+}  // namespace stageline

@@ -1,0 +1,19 @@
+// Comma-separated values (RFC 4180): quoted fields may hold commas, quotes and line ends.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stageline {
+
+// Appends `text` as one field, quoted when it needs to be.
+void append_csv_field(std::string& out, std::string_view text);
+
+// Takes the next record off `rest` into `fields`. The fields view into `rest`, or into `storage`
+// when a quoted field had to be unescaped. Returns false at the end. A blank line gives one empty
+// field. `*lines` grows by the line ends passed, so the caller can name a place.
+bool next_csv_record(std::string_view& rest, std::vector<std::string_view>& fields, std::vector<std::string>& storage,
+                     int64_t* lines);
+
+}  // namespace stageline

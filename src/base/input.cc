@@ -1,0 +1,251 @@
+#include "base/input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/progress.h"
+
+namespace stageline {
+namespace {
+
+constexpr size_t kRawBufferBytes = size_t{1} << 17;
+enum class Coding : uint8_t { kPlain, kGzip, kZstd };
+
+Coding coding_of(const unsigned char* head, size_t size) {
+  if (size >= 2 && head[0] == 0x1f && head[1] == 0x8b) return Coding::kGzip;
+  if (size >= 4 && head[0] == 0x28 && head[1] == 0xb5 && head[2] == 0x2f && head[3] == 0xfd) return Coding::kZstd;
+  return Coding::kPlain;
+}
+
+}  // namespace
+
+struct Input::Impl {
+  std::string path;
+  int fd = -1;
+  Progress* progress = nullptr;
+  Coding coding = Coding::kPlain;
+  std::vector<char> raw;  // bytes read from the descriptor and not yet used
+  size_t raw_begin = 0, raw_end = 0;
+  int64_t raw_offset = 0;  // position in the file of raw_end
+  bool raw_finished = false;
+  z_stream gzip{};
+  bool gzip_open = false;
+  ZSTD_DStream* zstd = nullptr;
+  bool frame_done = true;  // between gzip members or zstd frames: the end of the file is in order here
+
+  ~Impl() {
+    if (gzip_open) inflateEnd(&gzip);
+    if (zstd) ZSTD_freeDStream(zstd);
+    if (fd > 0) ::close(fd);
+  }
+
+  Result<size_t> read_descriptor(char* out, size_t capacity) {
+    for (;;) {
+      const ssize_t n = ::read(fd, out, capacity);
+      if (n >= 0) {
+        raw_offset += n;
+        if (n == 0) raw_finished = true;
+        if (progress) progress->add(n);
+        return static_cast<size_t>(n);
+      }
+      if (errno == EINTR) continue;
+      return Error{ErrorCode::kIo, std::string("cannot read: ") + strerror(errno), {path, 0, raw_offset}, ""};
+    }
+  }
+
+  // Makes raw non-empty unless the file is finished.
+  Status fill() {
+    if (raw_begin < raw_end || raw_finished) return {};
+    raw_begin = raw_end = 0;
+    Result<size_t> n = read_descriptor(raw.data(), raw.size());
+    if (!n) return std::move(n).error();
+    raw_end = *n;
+    return {};
+  }
+
+  Error damaged(const std::string& what) const {
+    return {ErrorCode::kBadInput, what, {path, 0, raw_offset - static_cast<int64_t>(raw_end - raw_begin)},
+            "the file was cut or altered after it was compressed; what comes before this place was read"};
+  }
+
+  Result<size_t> read_gzip(char* out, size_t capacity) {
+    gzip.next_out = reinterpret_cast<Bytef*>(out);
+    gzip.avail_out = static_cast<uInt>(std::min<size_t>(capacity, 1u << 30));
+    const uInt asked = gzip.avail_out;
+    while (gzip.avail_out == asked) {
+      if (Status s = fill(); !s) return std::move(s).error();
+      if (raw_begin == raw_end) {
+        if (frame_done) return size_t{0};
+        return damaged("gzip data ends in the middle");
+      }
+      if (frame_done && coding_of(reinterpret_cast<unsigned char*>(&raw[raw_begin]), raw_end - raw_begin) !=
+                            Coding::kGzip && raw_end - raw_begin >= 2) {
+        raw_begin = raw_end;  // padding after the last member, as tar and some tools leave it
+        raw_finished = true;
+        return size_t{0};
+      }
+      frame_done = false;
+      gzip.next_in = reinterpret_cast<Bytef*>(&raw[raw_begin]);
+      gzip.avail_in = static_cast<uInt>(raw_end - raw_begin);
+      const int rc = inflate(&gzip, Z_NO_FLUSH);
+      raw_begin = raw_end - gzip.avail_in;
+      if (rc == Z_STREAM_END) {
+        frame_done = true;
+        inflateReset(&gzip);
+      } else if (rc != Z_OK && rc != Z_BUF_ERROR) {
+        return damaged(std::string("gzip data is damaged (") + (gzip.msg ? gzip.msg : "no detail") + ")");
+      }
+    }
+    return static_cast<size_t>(asked - gzip.avail_out);
+  }
+
+  Result<size_t> read_zstd(char* out, size_t capacity) {
+    ZSTD_outBuffer target{out, capacity, 0};
+    while (target.pos == 0) {
+      if (Status s = fill(); !s) return std::move(s).error();
+      if (raw_begin == raw_end) {
+        if (frame_done) return size_t{0};
+        return damaged("zstd data ends in the middle");
+      }
+      ZSTD_inBuffer source{&raw[raw_begin], raw_end - raw_begin, 0};
+      const size_t rc = ZSTD_decompressStream(zstd, &target, &source);
+      raw_begin += source.pos;
+      if (ZSTD_isError(rc)) return damaged(std::string("zstd data is damaged (") + ZSTD_getErrorName(rc) + ")");
+      frame_done = rc == 0;
+    }
+    return target.pos;
+  }
+};
+
+Input::Input(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Input::Input(Input&&) noexcept = default;
+Input& Input::operator=(Input&&) noexcept = default;
+Input::~Input() = default;
+
+const std::string& Input::path() const { return impl_->path; }
+bool Input::compressed() const { return impl_->coding != Coding::kPlain; }
+
+Result<Input> Input::open(const std::string& path, Progress* progress) {
+  auto impl = std::make_unique<Impl>();
+  impl->path = path;
+  impl->progress = progress;
+  impl->fd = path == "-" ? 0 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (impl->fd < 0) {
+    const ErrorCode code = errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo;
+    return Error{code, std::string("cannot open: ") + strerror(errno), {path}, ""};
+  }
+  struct stat st;
+  if (fstat(impl->fd, &st) == 0 && S_ISDIR(st.st_mode))
+    return Error{ErrorCode::kIo, "is a folder, a file was expected", {path}, ""};
+  impl->raw.resize(kRawBufferBytes);
+  // A pipe may hand over its first bytes singly; four decide the coding.
+  while (impl->raw_end < 4 && !impl->raw_finished) {
+    Result<size_t> n = impl->read_descriptor(impl->raw.data() + impl->raw_end, kRawBufferBytes - impl->raw_end);
+    if (!n) return std::move(n).error();
+    impl->raw_end += *n;
+  }
+  impl->coding = coding_of(reinterpret_cast<unsigned char*>(impl->raw.data()), impl->raw_end);
+  if (impl->coding == Coding::kGzip) {
+    if (inflateInit2(&impl->gzip, 15 + 16) != Z_OK) return Error{ErrorCode::kIo, "zlib cannot start", {path}, ""};
+    impl->gzip_open = true;
+  } else if (impl->coding == Coding::kZstd) {
+    impl->zstd = ZSTD_createDStream();
+    ZSTD_initDStream(impl->zstd);
+    // A frame may ask for any window; 2^27 bytes is what the zstd tool itself allows without being told.
+    ZSTD_DCtx_setParameter(impl->zstd, ZSTD_d_windowLogMax, 27);
+  }
+  return Input(std::move(impl));
+}
+
+Result<size_t> Input::read(char* out, size_t capacity) {
+  if (impl_->coding == Coding::kGzip) return impl_->read_gzip(out, capacity);
+  if (impl_->coding == Coding::kZstd) return impl_->read_zstd(out, capacity);
+  if (impl_->raw_begin < impl_->raw_end) {
+    const size_t n = std::min(capacity, impl_->raw_end - impl_->raw_begin);
+    memcpy(out, &impl_->raw[impl_->raw_begin], n);
+    impl_->raw_begin += n;
+    return n;
+  }
+  if (impl_->raw_finished) return size_t{0};
+  return impl_->read_descriptor(out, capacity);
+}
+
+namespace detail {
+
+void WindowBuffer::grow(size_t new_capacity, size_t keep) {
+  std::unique_ptr<char[]> bigger(new char[new_capacity]);
+  if (keep > 0) memcpy(bigger.get(), data.get(), keep);
+  data = std::move(bigger);
+  capacity = new_capacity;
+}
+
+size_t after_last_line_end(const char* data, size_t size) {
+  const void* lf = memrchr(data, '\n', size);
+  const size_t after_lf = lf ? static_cast<size_t>(static_cast<const char*>(lf) - data) + 1 : 0;
+  if (after_lf > 0) return after_lf;
+  // Only a window without any LF is searched for CR: files of CR-only progress bars.
+  const void* cr = memrchr(data, '\r', size);
+  return cr ? static_cast<size_t>(static_cast<const char*>(cr) - data) + 1 : 0;
+}
+
+}  // namespace detail
+
+Result<std::string> read_all(const std::string& path, size_t limit, Progress* progress) {
+  Result<Input> input = Input::open(path, progress);
+  if (!input) return std::move(input).error();
+  std::string out;
+  size_t filled = 0;
+  for (;;) {
+    if (filled == out.size()) {
+      if (filled > limit)
+        return Error{ErrorCode::kLimit, "larger than the limit of " + std::to_string(limit) + " bytes", {path}, ""};
+      out.resize(std::min(std::max<size_t>(out.size() * 2, 1 << 16), limit + 1));
+    }
+    Result<size_t> n = input->read(out.data() + filled, out.size() - filled);
+    if (!n) return std::move(n).error();
+    if (*n == 0) break;
+    filled += *n;
+  }
+  if (filled > limit)
+    return Error{ErrorCode::kLimit, "larger than the limit of " + std::to_string(limit) + " bytes", {path}, ""};
+  out.resize(filled);
+  return out;
+}
+
+std::string read_head(const std::string& path, size_t bytes) {
+  std::string out(bytes, '\0');
+  size_t filled = 0;
+  if (Result<Input> input = Input::open(path)) {
+    while (filled < bytes) {
+      Result<size_t> n = input->read(out.data() + filled, bytes - filled);
+      if (!n || *n == 0) break;
+      filled += *n;
+    }
+  }
+  out.resize(filled);
+  return out;
+}
+
+int64_t line_of_offset(const std::string& path, int64_t offset) {
+  Result<Input> input = Input::open(path);
+  if (!input) return 0;
+  std::vector<char> buffer(kDefaultWindowBytes);
+  int64_t line = 1;
+  while (offset > 0) {
+    Result<size_t> n = input->read(buffer.data(), std::min<size_t>(buffer.size(), static_cast<size_t>(offset)));
+    if (!n || *n == 0) break;
+    line += std::count(buffer.data(), buffer.data() + *n, '\n');
+    offset -= static_cast<int64_t>(*n);
+  }
+  return line;
+}
+
+}  // namespace stageline

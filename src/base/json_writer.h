@@ -1,0 +1,46 @@
+// Writes JSON text, compact, in the order given. No tree: begin/end calls nest as the text does.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace stageline {
+
+// Appends `text` as a JSON string with quotes. Control characters are escaped; invalid UTF-8
+// becomes U+FFFD. `ascii` writes everything above 0x7e as \uXXXX (Python's json.dumps default).
+// "</" is written "<\/", so the text may stand inside an HTML script element.
+void append_json_string(std::string& out, std::string_view text, bool ascii = false);
+
+class JsonWriter {
+ public:
+  JsonWriter& begin_object() { return open('{'); }
+  JsonWriter& end_object() { return close('}'); }
+  JsonWriter& begin_array() { return open('['); }
+  JsonWriter& end_array() { return close(']'); }
+  JsonWriter& key(std::string_view name);
+  JsonWriter& value(std::string_view text);
+  JsonWriter& value(const char* text) { return value(std::string_view(text)); }
+  JsonWriter& value(int64_t number);
+  JsonWriter& value(int number) { return value(static_cast<int64_t>(number)); }
+  JsonWriter& value(double number);
+  JsonWriter& value(bool truth) { return raw(truth ? "true" : "false"); }
+  JsonWriter& null() { return raw("null"); }
+  // Text that is JSON already.
+  JsonWriter& raw(std::string_view json);
+  template <class T>
+  JsonWriter& field(std::string_view name, const T& v) { return key(name).value(v); }
+
+  const std::string& text() const { return out_; }
+  std::string take() { return std::move(out_); }
+
+ private:
+  JsonWriter& open(char c);
+  JsonWriter& close(char c);
+  void separate();
+
+  std::string out_;
+  bool need_comma_ = false;
+};
+
+}  // namespace stageline

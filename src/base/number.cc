@@ -1,0 +1,172 @@
+#include "base/number.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+namespace stageline {
+
+std::optional<int64_t> parse_decimal_ns(std::string_view text, int unit_ns_log10) {
+  size_t i = 0;
+  bool negative = false;
+  if (i < text.size() && (text[i] == '-' || text[i] == '+')) negative = text[i++] == '-';
+  // The value is `digits` x 10^`scale`; leading zeros cost nothing, and digits past the 37th
+  // (more than any clock has) only move the scale.
+  unsigned __int128 digits = 0;
+  int kept = 0, scale = 0;
+  bool any = false, point = false, dropped_nonzero = false;
+  for (; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '.') {
+      if (point) return std::nullopt;
+      point = true;
+      continue;
+    }
+    if (c < '0' || c > '9') break;
+    any = true;
+    if (kept < 37) {
+      digits = digits * 10 + static_cast<unsigned>(c - '0');
+      if (digits != 0) ++kept;
+      if (point) --scale;
+    } else {
+      dropped_nonzero |= c != '0';
+      if (!point) ++scale;
+    }
+  }
+  if (!any) return std::nullopt;
+  if (i < text.size() && (text[i] == 'e' || text[i] == 'E')) {
+    int exponent = 0;
+    size_t from = i + 1;
+    if (from < text.size() && text[from] == '+') ++from;
+    const auto [end, ec] = std::from_chars(text.data() + from, text.data() + text.size(), exponent);
+    if (ec != std::errc() || end == text.data() + from || std::abs(exponent) > 400) return std::nullopt;
+    scale += exponent;
+    i = static_cast<size_t>(end - text.data());
+  }
+  if (i != text.size()) return std::nullopt;
+  scale += unit_ns_log10;
+  constexpr auto kLimit = static_cast<unsigned __int128>(std::numeric_limits<int64_t>::max());
+  for (; scale > 0 && digits != 0; --scale) {
+    digits *= 10;
+    if (digits > kLimit) return std::nullopt;
+  }
+  if (scale < 0) {
+    unsigned last = 0;
+    bool rest = dropped_nonzero;
+    for (; scale < 0 && (digits != 0 || last != 0); ++scale) {
+      rest |= last != 0;
+      last = static_cast<unsigned>(digits % 10);
+      digits /= 10;
+    }
+    if (scale < 0) last = 0;  // the loop ended because everything is below half a nanosecond
+    if (last > 5 || (last == 5 && (rest || (digits & 1)))) ++digits;
+  }
+  if (digits > kLimit) return std::nullopt;
+  const auto value = static_cast<int64_t>(digits);
+  return negative ? -value : value;
+}
+
+std::optional<int64_t> parse_int(std::string_view text) {
+  int64_t value = 0;
+  if (!text.empty() && text[0] == '+') text.remove_prefix(1);
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (ec != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return value;
+}
+
+std::optional<double> parse_double(std::string_view text) {
+  double value = 0;
+  if (!text.empty() && text[0] == '+') text.remove_prefix(1);
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (ec != std::errc() || end != text.data() + text.size() || text.empty() || !std::isfinite(value))
+    return std::nullopt;
+  return value;
+}
+
+std::string repr_double(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  char buffer[64];
+  const double magnitude = std::fabs(value);
+  // Python switches to scientific notation at 1e16 and below 1e-4.
+  if (magnitude != 0 && (magnitude >= 1e16 || magnitude < 1e-4)) {
+    const auto r = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific);
+    return {buffer, r.ptr};
+  }
+  const auto r = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::fixed);
+  std::string out(buffer, r.ptr);
+  if (out.find('.') == std::string::npos) out += ".0";
+  return out;
+}
+
+std::string json_double(double value) {
+  if (!std::isfinite(value)) return "null";
+  char buffer[64];
+  const auto r = std::to_chars(buffer, buffer + sizeof buffer, value);
+  return {buffer, r.ptr};
+}
+
+std::string fixed(double value, int decimals) {
+  char buffer[400];
+  const int n = snprintf(buffer, sizeof buffer, "%.*f", decimals, value);
+  return {buffer, static_cast<size_t>(n)};
+}
+
+std::string ns_as_decimal(int64_t ns, int unit_ns_log10) {
+  uint64_t power = 1;
+  for (int i = 0; i < unit_ns_log10; ++i) power *= 10;
+  const bool negative = ns < 0;
+  const uint64_t magnitude = negative ? 0 - static_cast<uint64_t>(ns) : static_cast<uint64_t>(ns);
+  std::string out = (negative ? "-" : "") + std::to_string(magnitude / power);
+  if (const uint64_t rest = magnitude % power; rest != 0) {
+    std::string digits = std::to_string(rest);
+    digits.insert(0, static_cast<size_t>(unit_ns_log10) - digits.size(), '0');
+    while (digits.back() == '0') digits.pop_back();
+    out += "." + digits;
+  }
+  return out;
+}
+
+std::string grouped(int64_t value) {
+  std::string digits = std::to_string(value);
+  const size_t sign = value < 0 ? 1 : 0;
+  if (digits.size() - sign < 5) return digits;
+  for (size_t at = digits.size(); at > sign + 3;) {
+    at -= 3;
+    digits.insert(at, "\u2009");
+  }
+  return digits;
+}
+
+namespace {
+
+// Three significant digits, never in exponent form.
+std::string three_digits(double value) {
+  const double magnitude = std::fabs(value);
+  return fixed(value, magnitude >= 99.95 ? 0 : magnitude >= 9.995 ? 1 : 2);
+}
+
+}  // namespace
+
+std::string human_duration(double ns) {
+  const double magnitude = std::fabs(ns);
+  if (magnitude >= 999.5e6) return three_digits(ns / 1e9) + "\u2009s";
+  if (magnitude >= 999.5e3) return three_digits(ns / 1e6) + "\u2009ms";
+  if (magnitude >= 999.5) return three_digits(ns / 1e3) + "\u2009µs";
+  return fixed(ns, 0) + "\u2009ns";
+}
+
+std::string human_bytes(double bytes) {
+  const char* const units[] = {"B", "KB", "MB", "GB", "TB"};
+  int unit = 0;
+  while (bytes >= 999.5 && unit < 4) {
+    bytes /= 1000;
+    ++unit;
+  }
+  return (unit == 0 ? fixed(bytes, 0) : three_digits(bytes)) + "\u2009" + units[unit];
+}
+
+std::string percent(double share) { return fixed(share * 100, 1) + "\u2009%"; }
+
+}  // namespace stageline

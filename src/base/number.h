@@ -1,0 +1,41 @@
+// Numbers to and from text, exactly.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace stageline {
+
+// Decimal text to int64 nanoseconds without passing through a double. `unit_ns_log10` is 9 for
+// seconds, 6 for milliseconds, 3 for microseconds, 0 for nanoseconds. Accepts a sign, digits, one
+// point and an exponent ("8.4e5"). Digits below a nanosecond are rounded half to even.
+// nullopt when the text is not a number or does not fit.
+std::optional<int64_t> parse_decimal_ns(std::string_view text, int unit_ns_log10);
+
+// Whole text as an integer; nullopt otherwise.
+std::optional<int64_t> parse_int(std::string_view text);
+// Whole text as a finite double; nullopt otherwise.
+std::optional<double> parse_double(std::string_view text);
+
+// Shortest text that reads back as the same double, as Python's repr(float) prints it:
+// "1697793307213761.0", "0.1", "1e+16", "inf", "nan".
+std::string repr_double(double value);
+// Shortest round-trip text for JSON: integral values without ".0"; not-a-number as "null".
+std::string json_double(double value);
+// Fixed notation with `decimals` digits: "66.84".
+std::string fixed(double value, int decimals);
+// Nanoseconds in a larger unit, exact decimal, trailing zeros cut: ns_as_decimal(1500, 3) = "1.5".
+std::string ns_as_decimal(int64_t ns, int unit_ns_log10);
+
+// For prose: digits grouped by thin spaces (U+2009) from five digits on: "112 320".
+std::string grouped(int64_t value);
+// For prose: a duration with a unit that suits it: "2.21 s", "66.8 ms", "19 µs", "420 ns".
+std::string human_duration(double ns);
+// For prose: "1.2 GB", "340 KB".
+std::string human_bytes(double bytes);
+// For prose: a share of 1 as a percentage with one decimal and a thin space: "36.4 %".
+std::string percent(double share);
+
+}  // namespace stageline

@@ -1,0 +1,78 @@
+// Result<T>: a value, or an Error that says what failed, where, and what to do about it.
+// Used where work cannot continue; flaws that can be survived go to Diagnostics instead.
+#pragma once
+
+#include <cassert>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace stageline {
+
+enum class ErrorCode : uint8_t {
+  kUsage,        // the command line asks for something that does not exist
+  kNotFound,     // a file or folder is missing
+  kIo,           // the operating system refused to read or write
+  kUnknownKind,  // no reader or exporter recognises this
+  kAmbiguous,    // several readers claim the input equally
+  kBadInput,     // the input is damaged beyond saving
+  kLimit,        // a documented limit was passed
+  kUnavailable,  // this build or machine lacks something
+};
+
+// A place in an input. line and byte are 1-based and 0-based; 0 and -1 mean "unknown".
+struct Where {
+  std::string file;
+  int64_t line = 0;
+  int64_t byte = -1;
+
+  std::string text() const;  // "workerlog.3:17", "trace.json, byte 311", "workerlog.3"
+};
+
+struct Error {
+  ErrorCode code = ErrorCode::kBadInput;
+  std::string what;
+  Where where;
+  std::string hint;
+
+  // One to three lines for a terminal, without a trailing newline: "where: what\n  hint: ..."
+  std::string text() const;
+};
+
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+
+  explicit operator bool() const { return state_.index() == 0; }
+  T& operator*() & { assert(*this); return std::get<0>(state_); }
+  const T& operator*() const& { assert(*this); return std::get<0>(state_); }
+  T&& operator*() && { assert(*this); return std::get<0>(std::move(state_)); }
+  T* operator->() { assert(*this); return &std::get<0>(state_); }
+  const T* operator->() const { assert(*this); return &std::get<0>(state_); }
+  Error& error() & { assert(!*this); return std::get<1>(state_); }
+  const Error& error() const& { assert(!*this); return std::get<1>(state_); }
+  Error&& error() && { assert(!*this); return std::get<1>(std::move(state_)); }
+
+ private:
+  std::variant<T, Error> state_;
+};
+
+// The result of work that yields nothing but success.
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  Status(Error error) : error_(std::move(error)) {}
+  explicit operator bool() const { return !error_; }
+  Error& error() & { assert(error_); return *error_; }
+  const Error& error() const& { assert(error_); return *error_; }
+  Error&& error() && { assert(error_); return std::move(*error_); }
+
+ private:
+  std::optional<Error> error_;
+};
+
+}  // namespace stageline

@@ -1,0 +1,40 @@
+// StringPool: each distinct text once, named by a dense 32-bit id. Id 0 is the empty string.
+// Ids are private to one process; files and partial results carry text.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace stageline {
+
+using StringId = uint32_t;
+
+class StringPool {
+ public:
+  StringPool() { intern({}); }
+  StringPool(StringPool&&) = default;
+  StringPool& operator=(StringPool&&) = default;
+  StringPool(const StringPool&) = delete;  // the map views into this pool's own storage
+  StringPool& operator=(const StringPool&) = delete;
+
+  // Returns the id of `text`, adding it when new. Amortised O(length).
+  StringId intern(std::string_view text) {
+    auto it = ids_.find(text);
+    if (it != ids_.end()) return it->second;
+    const std::string& stored = texts_.emplace_back(text);
+    const auto id = static_cast<StringId>(texts_.size() - 1);
+    ids_.emplace(stored, id);
+    return id;
+  }
+  std::string_view text(StringId id) const { return texts_[id]; }
+  size_t size() const { return texts_.size(); }
+
+ private:
+  std::deque<std::string> texts_;  // a deque never moves its elements, so views into them stay good
+  std::unordered_map<std::string_view, StringId> ids_;
+};
+
+}  // namespace stageline

@@ -1,0 +1,175 @@
+#include "base/text.h"
+
+#include <algorithm>
+
+#include "base/number.h"
+
+namespace stageline {
+namespace {
+
+// Decodes one code point at `i` and moves past it; -1 for an invalid byte (moves past one byte).
+int32_t next_code_point(std::string_view s, size_t& i) {
+  const auto byte = [&](size_t k) { return static_cast<unsigned char>(s[k]); };
+  const unsigned char first = byte(i);
+  if (first < 0x80) return s[i++];
+  const int length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || i + static_cast<size_t>(length) > s.size()) return ++i, -1;
+  int32_t code = first & (0xff >> (length + 1));
+  for (int k = 1; k < length; ++k) {
+    if ((byte(i + static_cast<size_t>(k)) & 0xc0) != 0x80) return ++i, -1;
+    code = (code << 6) | (byte(i + static_cast<size_t>(k)) & 0x3f);
+  }
+  const bool overlong = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
+  if (overlong || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return ++i, -1;
+  i += static_cast<size_t>(length);
+  return code;
+}
+
+int edit_distance(std::string_view a, std::string_view b) {
+  // Damerau's restricted distance; words are short, so three rows suffice.
+  std::vector<int> before(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) above[j] = static_cast<int>(j);
+  for (size_t i = 1; i <= a.size(); ++i) {
+    row[0] = static_cast<int>(i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const int change = above[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({change, above[j] + 1, row[j - 1] + 1});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    before.swap(above);
+    above.swap(row);
+  }
+  return above[b.size()];
+}
+
+}  // namespace
+
+int display_width(std::string_view utf8) {
+  int width = 0;
+  for (size_t i = 0; i < utf8.size();) {
+    const int32_t c = next_code_point(utf8, i);
+    if (c >= 0x300 && c < 0x370) continue;  // combining marks
+    const bool wide = (c >= 0x1100 && c < 0x1160) || (c >= 0x2e80 && c < 0xa4d0) || (c >= 0xac00 && c < 0xd7a4) ||
+                      (c >= 0xf900 && c < 0xfb00) || (c >= 0xfe30 && c < 0xfe70) || (c >= 0xff00 && c < 0xff61) ||
+                      (c >= 0xffe0 && c < 0xffe7) || (c >= 0x1f300 && c < 0x1f650) || (c >= 0x20000 && c < 0x40000);
+    width += wide ? 2 : 1;
+  }
+  return width;
+}
+
+std::string valid_utf8(std::string_view bytes) {
+  std::string out;
+  out.reserve(bytes.size());
+  for (size_t i = 0; i < bytes.size();) {
+    const size_t from = i;
+    if (next_code_point(bytes, i) < 0) {
+      out += "\uFFFD";
+    } else {
+      out.append(bytes.substr(from, i - from));
+    }
+  }
+  return out;
+}
+
+bool natural_less(std::string_view a, std::string_view b) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  size_t i = 0, j = 0;
+  while (i < a.size() && j < b.size()) {
+    if (is_digit(a[i]) && is_digit(b[j])) {
+      while (i < a.size() && a[i] == '0') ++i;
+      while (j < b.size() && b[j] == '0') ++j;
+      size_t ei = i, ej = j;
+      while (ei < a.size() && is_digit(a[ei])) ++ei;
+      while (ej < b.size() && is_digit(b[ej])) ++ej;
+      if (ei - i != ej - j) return ei - i < ej - j;
+      const int order = a.substr(i, ei - i).compare(b.substr(j, ej - j));
+      if (order != 0) return order < 0;
+      i = ei;
+      j = ej;
+    } else {
+      if (a[i] != b[j]) return static_cast<unsigned char>(a[i]) < static_cast<unsigned char>(b[j]);
+      ++i;
+      ++j;
+    }
+  }
+  if (a.size() - i != b.size() - j) return a.size() - i < b.size() - j;
+  return a < b;  // equal but for leading zeros: still a strict order
+}
+
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
+  const int allowed = word.size() <= 3 ? 1 : 2;
+  int best = allowed + 1;
+  std::string found;
+  for (const std::string& candidate : candidates) {
+    const int distance = edit_distance(word, candidate);
+    if (distance < best) {
+      best = distance;
+      found = candidate;
+    }
+  }
+  if (found.empty() && word.size() >= 3)
+    for (const std::string& candidate : candidates)
+      if (candidate.starts_with(word)) return candidate;
+  return found;
+}
+
+std::string_view trim(std::string_view text) {
+  const char* const space = " \t\r\n";
+  const size_t from = text.find_first_not_of(space);
+  if (from == std::string_view::npos) return {};
+  return text.substr(from, text.find_last_not_of(space) - from + 1);
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const size_t at = text.find(separator);
+    parts.push_back(text.substr(0, at));
+    if (at == std::string_view::npos) return parts;
+    text.remove_prefix(at + 1);
+  }
+}
+
+std::string dashed(std::string_view name) {
+  std::string out(name);
+  std::replace(out.begin(), out.end(), '_', '-');
+  return out;
+}
+
+std::string file_name(std::string_view path) {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  const size_t slash = path.rfind('/');
+  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
+}
+
+std::string file_extension(std::string_view path) {
+  std::string name = file_name(path);
+  for (const char* suffix : {".gz", ".zst"})
+    if (name.ends_with(suffix)) name.resize(name.size() - std::string_view(suffix).size());
+  const size_t dot = name.rfind('.');
+  return dot == std::string::npos ? std::string() : name.substr(dot + 1);
+}
+
+Result<std::vector<int32_t>> parse_number_list(std::string_view text) {
+  constexpr int64_t kMaxNumbers = 1'000'000;
+  const auto bad = [&](std::string_view item) {
+    return Error{ErrorCode::kUsage, "\"" + std::string(item) + "\" is not a number or a range", {},
+                 "write numbers and ranges such as 0-3,8"};
+  };
+  std::vector<int32_t> numbers;
+  for (std::string_view item : split(text, ',')) {
+    item = trim(item);
+    const size_t dash = item.find('-', 1);
+    const auto first = parse_int(trim(item.substr(0, dash)));
+    const auto last = dash == std::string_view::npos ? first : parse_int(trim(item.substr(dash + 1)));
+    if (!first || !last || *first < 0 || *last < *first || *last > INT32_MAX) return bad(item);
+    if (*last - *first + static_cast<int64_t>(numbers.size()) >= kMaxNumbers)
+      return Error{ErrorCode::kLimit, "the list names more than 1 000 000 numbers", {}, ""};
+    for (int64_t n = *first; n <= *last; ++n) numbers.push_back(static_cast<int32_t>(n));
+  }
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  return numbers;
+}
+
+}  // namespace stageline

@@ -1,0 +1,46 @@
+// Exporter: how bytes leave. One descriptor per output, listed in exporters.def.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "model/finding.h"
+#include "model/table.h"
+#include "model/trace.h"
+
+namespace stageline {
+
+struct ExportOptions {
+  std::string lang = "en";  // "en" or "zh"
+  bool dark = false;        // charts: dark theme
+  std::string title;        // shown where the format has a place for it
+  double width_px = 0;      // charts: 0 chooses from the content
+};
+
+// What an exporter may draw from. The trace is already filtered (ranks, steps, time range) and
+// linked; the tables are those of every analysis plus cells, steps and diagnostics.
+struct ExportInput {
+  const Trace& trace;
+  const std::vector<Table>& tables;
+  const Headline& headline;
+  const std::vector<Finding>& findings;
+  ExportOptions options;
+};
+
+struct Exporter {
+  const char* name;     // "perfetto"
+  const char* summary;
+  std::vector<const char*> extensions;  // "pftrace", "perfetto-trace"; the first is the usual one
+  bool needs_tables;    // false: tables and findings may be left empty (they cost time)
+  // Writes one whole file at `path` (through OutputFile: it appears only when whole).
+  Status (*write)(const ExportInput& input, const std::string& path);
+};
+
+const std::vector<const Exporter*>& exporters();
+const Exporter* find_exporter(std::string_view name);
+// By `to` when not empty, else by the extension of `path`. Errors: kUsage with the list.
+Result<const Exporter*> choose_exporter(std::string_view to, std::string_view path);
+
+}  // namespace stageline

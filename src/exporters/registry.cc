@@ -1,0 +1,46 @@
+#include "base/text.h"
+#include "exporters/exporter.h"
+
+namespace stageline {
+
+#define EXPORTER(id) extern const Exporter id##_exporter;
+#include "exporters/exporters.def"
+#undef EXPORTER
+
+const std::vector<const Exporter*>& exporters() {
+  static const std::vector<const Exporter*> all = {
+#define EXPORTER(id) &id##_exporter,
+#include "exporters/exporters.def"
+#undef EXPORTER
+  };
+  return all;
+}
+
+const Exporter* find_exporter(std::string_view name) {
+  for (const Exporter* exporter : exporters())
+    if (exporter->name == dashed(name)) return exporter;
+  return nullptr;
+}
+
+Result<const Exporter*> choose_exporter(std::string_view to, std::string_view path) {
+  std::vector<std::string> names;
+  std::string list;
+  for (const Exporter* exporter : exporters()) {
+    names.emplace_back(exporter->name);
+    list += (list.empty() ? "" : ", ") + names.back();
+  }
+  if (!to.empty()) {
+    if (const Exporter* exporter = find_exporter(to)) return exporter;
+    const std::string near = nearest(dashed(to), names);
+    return Error{ErrorCode::kUsage, "no exporter \"" + std::string(to) + "\"", {},
+                 near.empty() ? "the kinds are " + list : "did you mean \"" + near + "\"?"};
+  }
+  const std::string extension = file_extension(path);
+  for (const Exporter* exporter : exporters())
+    for (const char* known : exporter->extensions)
+      if (extension == known) return exporter;
+  return Error{ErrorCode::kUsage, "the kind of output cannot be told from its name", {std::string(path)},
+               "say it with --to; the kinds are " + list};
+}
+
+}  // namespace stageline

@@ -1,0 +1,45 @@
+// CellKind: what a pipeline cell does. The names are the field's own (see docs/model.md):
+// B is the full backward, I its input-gradient half, W its weight-gradient half.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace stageline {
+
+enum class CellKind : uint8_t {
+  kForward,         // F
+  kBackward,        // B = I + W in one piece
+  kInputGrad,       // I
+  kWeightGrad,      // W
+  kForwardBackward, // F&B, one overlapped cell
+  kSendForward,     // SF, activations to the next stage
+  kRecvForward,     // RF
+  kSendBackward,    // SB, gradients to the previous stage
+  kRecvBackward,    // RB
+  kCollective,      // C, any data- or tensor-parallel collective
+  kOptimizer,       // O
+  kOther,           // everything else (gc, learning-rate schedule, unknown jobs)
+};
+inline constexpr int kCellKindCount = 12;
+
+// Groups that share a colour and a lane.
+enum class KindGroup : uint8_t { kForward, kBackward, kWeight, kMessage, kCollective, kOptimizer, kOther };
+
+std::string_view kind_code(CellKind kind);   // "F", "B", "I", "W", "F&B", "SF", …, "C", "O", "other"
+std::string_view kind_name(CellKind kind);   // "forward", "backward", "input grad", …
+std::optional<CellKind> kind_from_code(std::string_view code);
+KindGroup kind_group(CellKind kind);
+
+// F, B, I, W and F&B: the work that schedules arrange and bubbles are measured against.
+constexpr bool is_compute(CellKind kind) { return kind <= CellKind::kForwardBackward; }
+constexpr bool is_message(CellKind kind) { return kind >= CellKind::kSendForward && kind <= CellKind::kRecvBackward; }
+
+// Lane within a rank, by kind: 0 compute and optimizer, 1 messages, 2 collectives, 3 other.
+// Lanes may overlap each other in time; cells within one lane should not.
+constexpr int kLaneCount = 4;
+int kind_lane(CellKind kind);
+std::string_view lane_name(int lane);  // "compute", "messages", "collectives", "other"
+
+}  // namespace stageline

@@ -1,0 +1,97 @@
+#include "model/table.h"
+
+#include <cassert>
+#include <cmath>
+
+#include "base/number.h"
+
+namespace stageline {
+namespace {
+
+size_t storage_of(ColumnType type) {
+  switch (type) {
+    case ColumnType::kInteger:
+    case ColumnType::kDuration:
+    case ColumnType::kTime: return 0;
+    case ColumnType::kReal:
+    case ColumnType::kShare:
+    case ColumnType::kRatio: return 1;
+    case ColumnType::kText: return 2;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Table::Table(std::string name, std::string title, std::vector<ColumnSpec> columns)
+    : name_(std::move(name)), title_(std::move(title)), specs_(std::move(columns)) {
+  for (const ColumnSpec& spec : specs_) {
+    switch (storage_of(spec.type)) {
+      case 0: data_.emplace_back(std::vector<int64_t>()); break;
+      case 1: data_.emplace_back(std::vector<double>()); break;
+      default: data_.emplace_back(std::vector<std::string>()); break;
+    }
+  }
+}
+
+void Table::add_row(std::vector<Value> values) {
+  assert(values.size() == specs_.size());
+  for (size_t c = 0; c < values.size(); ++c) {
+    assert(values[c].index() == storage_of(specs_[c].type));
+    switch (data_[c].index()) {
+      case 0: std::get<0>(data_[c]).push_back(std::get<0>(values[c])); break;
+      case 1: std::get<1>(data_[c]).push_back(std::get<1>(values[c])); break;
+      default: std::get<2>(data_[c]).push_back(std::move(std::get<2>(values[c]))); break;
+    }
+  }
+  ++row_count_;
+}
+
+bool Table::is_null(size_t row, size_t column) const {
+  switch (data_[column].index()) {
+    case 0: return integer(row, column) == kNullInteger;
+    case 1: return std::isnan(real(row, column));
+    default: return false;
+  }
+}
+
+int Table::column_index(std::string_view name) const {
+  for (size_t c = 0; c < specs_.size(); ++c)
+    if (specs_[c].name == name) return static_cast<int>(c);
+  return -1;
+}
+
+std::string Table::raw_text(size_t row, size_t column) const {
+  if (is_null(row, column)) return {};
+  switch (data_[column].index()) {
+    case 0: return std::to_string(integer(row, column));
+    case 1: return json_double(real(row, column));
+    default: return text(row, column);
+  }
+}
+
+std::string Table::shown_text(size_t row, size_t column) const {
+  if (is_null(row, column)) return "–";
+  switch (specs_[column].type) {
+    case ColumnType::kInteger: return std::to_string(integer(row, column));
+    case ColumnType::kDuration:
+    case ColumnType::kTime: return fixed(static_cast<double>(integer(row, column)) / 1e6, 3);
+    case ColumnType::kReal: return fixed(real(row, column), 3);
+    case ColumnType::kShare: return fixed(real(row, column) * 100, 1);
+    case ColumnType::kRatio: return fixed(real(row, column), 2);
+    case ColumnType::kText: return text(row, column);
+  }
+  return {};
+}
+
+std::string_view shown_unit(ColumnType type) {
+  switch (type) {
+    case ColumnType::kDuration:
+    case ColumnType::kTime: return "ms";
+    case ColumnType::kShare: return "%";
+    case ColumnType::kRatio: return "×";
+    default: return "";
+  }
+}
+
+}  // namespace stageline

@@ -1,0 +1,94 @@
+#include "model/trace.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+namespace stageline {
+
+std::vector<uint32_t> Part::add_lane(std::string name, const Slices& rows) {
+  std::vector<uint32_t> order(rows.size());
+  std::iota(order.begin(), order.end(), 0u);
+  const auto key = [&](uint32_t i) { return std::tuple(rows.start_ns[i], -rows.dur_ns[i], rows.file_index[i], i); };
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
+  const size_t begin = slices.size();
+  std::vector<uint32_t> new_index(rows.size());
+  for (size_t k = 0; k < order.size(); ++k) {
+    const uint32_t i = order[k];
+    new_index[i] = static_cast<uint32_t>(begin + k);
+    slices.start_ns.push_back(rows.start_ns[i]);
+    slices.dur_ns.push_back(rows.dur_ns[i]);
+    slices.name_id.push_back(rows.name_id[i]);
+    slices.file_index.push_back(rows.file_index[i]);
+  }
+  lanes.push_back({std::move(name), begin, slices.size()});
+  return new_index;
+}
+
+size_t Trace::slice_count() const {
+  size_t count = 0;
+  for (const Part& part : parts) count += part.slices.size();
+  return count;
+}
+
+int32_t Trace::machine_count() const {
+  std::set<int32_t> machines;
+  for (const Part& part : parts) machines.insert(part.machine);
+  return static_cast<int32_t>(machines.size());
+}
+
+std::string_view Trace::slice_name(const Cell& cell) const {
+  if (cell.slice == kNoSlice) return {};
+  const Part& part = parts[static_cast<size_t>(cell.part)];
+  return names.text(part.slices.name_id[cell.slice]);
+}
+
+Extent extent_of(const Trace& trace) {
+  Extent extent;
+  const Cells& cells = trace.cells;
+  int32_t last_stage = -1, last_dp = -1;
+  for (const Part& part : trace.parts) {
+    last_stage = std::max(last_stage, part.stage);
+    last_dp = std::max(last_dp, part.dp);
+  }
+  extent.stage_count = last_stage + 1;
+  extent.dp_count = last_dp + 1;
+  if (cells.size() == 0) return extent;
+  extent.start_ns = *std::min_element(cells.start_ns.begin(), cells.start_ns.end());
+  extent.end_ns = *std::max_element(cells.end_ns.begin(), cells.end_ns.end());
+  extent.chunk_count = *std::max_element(cells.chunk.begin(), cells.chunk.end()) + 1;
+  extent.micro_batch_count = *std::max_element(cells.micro_batch.begin(), cells.micro_batch.end()) + 1;
+  std::set<int32_t> steps(cells.step.begin(), cells.step.end());
+  steps.erase(kUnknown);
+  extent.step_count = static_cast<int32_t>(steps.size());
+  return extent;
+}
+
+std::string cell_label(const Cell& cell, bool with_chunk) {
+  std::string label(kind_code(cell.kind));
+  if (cell.micro_batch >= 0) label += std::to_string(cell.micro_batch);
+  if (with_chunk && is_compute(cell.kind) && cell.chunk >= 0) label += ".c" + std::to_string(cell.chunk);
+  return label;
+}
+
+void filter_trace(Trace& trace, const std::vector<int32_t>& ranks, int64_t first_step, int64_t last_step) {
+  const auto in_steps = [&](int32_t step) { return step >= first_step && step <= last_step; };
+  std::vector<int32_t> new_part(trace.parts.size(), -1);
+  std::vector<Part> kept;
+  for (size_t p = 0; p < trace.parts.size(); ++p) {
+    if (!ranks.empty() && !std::binary_search(ranks.begin(), ranks.end(), trace.parts[p].rank)) continue;
+    new_part[p] = static_cast<int32_t>(kept.size());
+    kept.push_back(std::move(trace.parts[p]));
+  }
+  trace.parts = std::move(kept);
+  Cells& cells = trace.cells;
+  cells.filter([&](size_t i) {
+    return new_part[static_cast<size_t>(cells.part[i])] >= 0 &&
+           (in_steps(cells.step[i]) || (cells.step[i] == kUnknown && first_step == INT64_MIN));
+  });
+  for (int32_t& part : cells.part) part = new_part[static_cast<size_t>(part)];
+  trace.links.clear();
+}
+
+}  // namespace stageline

@@ -1,0 +1,63 @@
+// Reader: how a format enters. One descriptor per format, listed in readers.def.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/progress.h"
+#include "base/result.h"
+#include "model/trace.h"
+
+namespace stageline {
+
+struct SourceFile {
+  std::string path;     // as it can be opened
+  std::string rel;      // relative to the root it was found under: "machine0/workerlog.1"
+  int64_t size_bytes = 0;
+  bool given = false;   // named on the command line itself, not found in a folder
+};
+
+// What the user pointed at: files, or everything two levels deep in folders, in natural order.
+// Limits: kMaxSourceFiles files.
+inline constexpr size_t kMaxSourceFiles = 100'000;
+struct Source {
+  std::vector<std::string> roots;
+  std::vector<SourceFile> files;
+
+  // The first 64 KiB of a file, decompressed; read once and kept.
+  std::string_view head(size_t file) const;
+
+ private:
+  mutable std::vector<std::string> heads_;
+  mutable std::vector<bool> have_head_;
+};
+Result<Source> scan_source(const std::vector<std::string>& paths);
+
+enum class Match : uint8_t { kNo, kMaybe, kCertain };
+
+struct ReadOptions {
+  Progress* progress = nullptr;
+  std::vector<int32_t> devices;  // Paddle: only these workerlog numbers; empty means all found
+};
+
+struct Reader {
+  const char* name;     // "paddle-log"
+  const char* summary;  // one line
+  // Looks at names and heads only. kCertain: the format says so itself; kMaybe: it would parse.
+  Match (*sniff)(const Source& source);
+  // Reads the files it recognises; files of the source that are not its own are left alone, but a
+  // file named on the command line that it cannot use is counted in Diagnostics.
+  // Errors: kBadInput when nothing could be saved. Parts come ordered by rank, cells sorted.
+  Result<Trace> (*read)(const Source& source, const ReadOptions& options);
+};
+
+const std::vector<const Reader*>& readers();
+const Reader* find_reader(std::string_view name);  // nullptr when there is none; `_` serves for `-`
+
+// The reader for a source: `forced` when not empty, else the surest one. Errors: kUnknownKind with
+// what each reader looks for, kAmbiguous naming both and suggesting --reader.
+Result<const Reader*> choose_reader(const Source& source, std::string_view forced);
+
+}  // namespace stageline

@@ -1,0 +1,52 @@
+#include "base/text.h"
+#include "readers/reader.h"
+
+namespace stageline {
+
+#define READER(id) extern const Reader id##_reader;
+#include "readers/readers.def"
+#undef READER
+
+const std::vector<const Reader*>& readers() {
+  static const std::vector<const Reader*> all = {
+#define READER(id) &id##_reader,
+#include "readers/readers.def"
+#undef READER
+  };
+  return all;
+}
+
+const Reader* find_reader(std::string_view name) {
+  for (const Reader* reader : readers())
+    if (reader->name == dashed(name)) return reader;
+  return nullptr;
+}
+
+Result<const Reader*> choose_reader(const Source& source, std::string_view forced) {
+  std::vector<std::string> names;
+  for (const Reader* reader : readers()) names.emplace_back(reader->name);
+  if (!forced.empty()) {
+    if (const Reader* reader = find_reader(forced)) return reader;
+    const std::string near = nearest(dashed(forced), names);
+    return Error{ErrorCode::kUsage, "no reader \"" + std::string(forced) + "\"", {},
+                 near.empty() ? "stageline help readers lists them" : "did you mean \"" + near + "\"?"};
+  }
+  for (const Match wanted : {Match::kCertain, Match::kMaybe}) {
+    std::vector<const Reader*> found;
+    for (const Reader* reader : readers())
+      if (reader->sniff(source) == wanted) found.push_back(reader);
+    if (found.size() == 1) return found[0];
+    if (found.size() > 1) {
+      return Error{ErrorCode::kAmbiguous,
+                   std::string("both ") + found[0]->name + " and " + found[1]->name + " claim this input",
+                   {source.roots.empty() ? "" : source.roots[0]},
+                   std::string("say which with --reader ") + found[0]->name + " or --reader " + found[1]->name};
+    }
+  }
+  std::string known;
+  for (const Reader* reader : readers()) known += std::string("\n    ") + reader->name + "  " + reader->summary;
+  return Error{ErrorCode::kUnknownKind, "no reader recognises this input", {source.roots.empty() ? "" : source.roots[0]},
+               "the readers are:" + known + "\n  name one with --reader if you know better"};
+}
+
+}  // namespace stageline

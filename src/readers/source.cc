@@ -1,0 +1,81 @@
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/input.h"
+#include "base/text.h"
+#include "readers/reader.h"
+
+namespace stageline {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kHeadBytes = size_t{1} << 16;
+constexpr int kFolderDepth = 2;
+
+Status scan_folder(const fs::path& folder, const std::string& rel, int depth, std::vector<SourceFile>& files) {
+  std::error_code ec;
+  fs::directory_iterator it(folder, fs::directory_options::skip_permission_denied, ec);
+  if (ec) return Error{ErrorCode::kIo, "cannot list this folder: " + ec.message(), {folder.string()}, ""};
+  for (const fs::directory_entry& entry : it) {
+    const std::string name = entry.path().filename().string();
+    if (name.empty() || name[0] == '.') continue;
+    std::error_code ignored;
+    if (entry.is_directory(ignored)) {
+      if (depth > 1)
+        if (Status s = scan_folder(entry.path(), rel + name + "/", depth - 1, files); !s) return s;
+    } else if (entry.is_regular_file(ignored)) {
+      const auto size = entry.file_size(ignored);
+      files.push_back({entry.path().string(), rel + name, ignored ? 0 : static_cast<int64_t>(size), false});
+      if (files.size() > kMaxSourceFiles)
+        return Error{ErrorCode::kLimit, "more than " + std::to_string(kMaxSourceFiles) + " files below this folder",
+                     {folder.string()}, "name the folder of one run"};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Source> scan_source(const std::vector<std::string>& paths) {
+  Source source;
+  source.roots = paths;
+  for (const std::string& path : paths) {
+    struct stat st;
+    if (path == "-") {
+      source.files.push_back({path, "-", 0, true});
+      continue;
+    }
+    if (stat(path.c_str(), &st) != 0)
+      return Error{ErrorCode::kNotFound, "no such file or folder", {path}, ""};
+    if (S_ISDIR(st.st_mode)) {
+      // With several roots, each folder's own name tells machines apart.
+      const std::string prefix = paths.size() > 1 ? file_name(path) + "/" : "";
+      if (Status s = scan_folder(path, prefix, kFolderDepth, source.files); !s) return std::move(s).error();
+    } else {
+      // A file named alone keeps its folder's name when that is a machine's: machine1/workerlog.0.
+      const std::string folder = file_name(fs::path(path).parent_path().string());
+      const std::string rel = folder.starts_with("machine") ? folder + "/" + file_name(path) : file_name(path);
+      source.files.push_back({path, rel, st.st_size, true});
+    }
+  }
+  std::stable_sort(source.files.begin(), source.files.end(),
+                   [](const SourceFile& a, const SourceFile& b) { return natural_less(a.rel, b.rel); });
+  return source;
+}
+
+std::string_view Source::head(size_t file) const {
+  if (heads_.size() != files.size()) {
+    heads_.resize(files.size());
+    have_head_.resize(files.size());
+  }
+  if (!have_head_[file]) {
+    have_head_[file] = true;
+    heads_[file] = read_head(files[file].path, kHeadBytes);
+  }
+  return heads_[file];
+}
+
+}  // namespace stageline
