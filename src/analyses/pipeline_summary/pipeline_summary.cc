@@ -1,0 +1,126 @@
+// First numbers of a pipeline: spans, busy time, both bubbles, cost of F, B, W per stage.
+// Definitions: docs/analyses/pipeline-summary.md.
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "analyses/analysis.h"
+#include "model/pipeline_sums.h"
+#include "model/stage_costs.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+double share(int64_t part, int64_t whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : std::numeric_limits<double>::quiet_NaN();
+}
+int64_t known(int32_t value) { return value == kUnknown ? kNullInteger : value; }
+
+Table ranks_table(const Trace& trace, const PipelineSums& sums) {
+  Table table("ranks", "Ranks, by step",
+              {{"step", "step", Type::kInteger, "Step number as the source has it"},
+               {"dp", "dp", Type::kInteger, "Data-parallel replica"},
+               {"stage", "stage", Type::kInteger, "Pipeline stage"},
+               {"rank", "rank", Type::kInteger, "Global rank"},
+               {"cells", "cells", Type::kInteger, "Cells of all kinds in this step"},
+               {"span_ns", "span", Type::kDuration, "First start to last end of the step, over all ranks and cells"},
+               {"pipeline_span_ns", "pipeline", Type::kDuration,
+                "First start to last end of compute cells (F, B, I, W) in the step, over all ranks"},
+               {"own_span_ns", "own span", Type::kDuration, "First start to last end of this rank's compute cells"},
+               {"busy_ns", "busy", Type::kDuration, "Union of this rank's compute cells"},
+               {"span_bubble_ns", "span bubble", Type::kDuration, "Pipeline span minus busy: what the job pays"},
+               {"span_bubble_share", "span bubble", Type::kShare, "Span bubble as a share of the pipeline span"},
+               {"inner_bubble_ns", "inner bubble", Type::kDuration,
+                "Own span minus busy: what the zero-bubble papers count"},
+               {"inner_bubble_share", "inner bubble", Type::kShare, "Inner bubble as a share of the own span"}});
+  size_t s = 0;
+  for (const RankSums& rank : sums.ranks) {
+    while (sums.steps[s].step != rank.step) ++s;
+    const StepSums& step = sums.steps[s];
+    const Part& part = trace.parts[static_cast<size_t>(rank.part)];
+    const int64_t own = rank.last_ns - rank.first_ns;
+    table.add_row({int64_t{rank.step}, known(part.dp), known(part.stage), int64_t{part.rank}, rank.cells,
+                   step.span_ns(), step.pipeline_span_ns(), own, rank.busy_ns, rank.span_bubble_ns,
+                   share(rank.span_bubble_ns, step.pipeline_span_ns()), rank.inner_bubble_ns,
+                   share(rank.inner_bubble_ns, own)});
+  }
+  return table;
+}
+
+Table stages_table(const Trace& trace) {
+  Table table("stages", "Stages, cost of one cell",
+              {{"stage", "stage", Type::kInteger, "Pipeline stage"},
+               {"kind", "kind", Type::kText,
+                "F forward, B full backward, I input gradient, W weight gradient, F&B overlapped; "
+                "all: compute time per forward, that is per micro-batch and chunk"},
+               {"count", "count", Type::kInteger, "Cells over all steps, ranks and replicas of the stage"},
+               {"mean_ns", "mean", Type::kDuration, "Mean duration"},
+               {"p50_ns", "p50", Type::kDuration, "Median duration"},
+               {"p95_ns", "p95", Type::kDuration, "95th percentile, linear between order statistics"},
+               {"ratio_to_median", "to median", Type::kRatio, "Mean ÷ median over the stages' means of this kind"}});
+  const auto rounded = [](double ns) { return static_cast<int64_t>(std::llround(ns)); };
+  const std::vector<StageCost> costs = stage_costs(trace);
+  const std::vector<StageLoad> loads = stage_loads(costs);
+  size_t next = 0;
+  for (const StageLoad& load : loads) {
+    int64_t count = 0;
+    for (; next < costs.size() && costs[next].stage == load.stage; ++next) {
+      const StageCost& c = costs[next];
+      count += c.count;
+      table.add_row({known(c.stage), std::string(kind_code(c.kind)), c.count, rounded(c.mean_ns), rounded(c.p50_ns),
+                     rounded(c.p95_ns), c.ratio_to_median});
+    }
+    table.add_row({known(load.stage), std::string("all"), count, rounded(load.per_micro_batch_ns), kNullInteger,
+                   kNullInteger, load.ratio_to_median});
+  }
+  return table;
+}
+
+Table steps_table(const PipelineSums& sums) {
+  Table table("steps", "Steps",
+              {{"step", "step", Type::kInteger, "Step number as the source has it"},
+               {"start_ns", "start", Type::kTime, "First start of any cell, on the clock of the source"},
+               {"span_ns", "span", Type::kDuration, "First start to last end of the step, over all ranks and cells"},
+               {"pipeline_span_ns", "pipeline", Type::kDuration, "The same over compute cells (F, B, I, W)"},
+               {"busy_share", "busy", Type::kShare, "Mean over ranks of busy ÷ pipeline span"},
+               {"span_bubble_share", "span bubble", Type::kShare, "Mean over ranks of span bubble ÷ pipeline span"},
+               {"max_span_bubble_share", "worst", Type::kShare, "Largest span bubble of a rank ÷ pipeline span"}});
+  size_t r = 0;
+  for (const StepSums& step : sums.steps) {
+    int64_t busy = 0, ranks = 0, worst = 0;
+    for (; r < sums.ranks.size() && sums.ranks[r].step == step.step; ++r) {
+      busy += sums.ranks[r].busy_ns;
+      worst = std::max(worst, sums.ranks[r].span_bubble_ns);
+      ++ranks;
+    }
+    const int64_t whole = step.pipeline_span_ns() * ranks;
+    table.add_row({int64_t{step.step}, step.start_ns, step.span_ns(), step.pipeline_span_ns(), share(busy, whole),
+                   share(whole - busy, whole), share(worst, step.pipeline_span_ns())});
+  }
+  return table;
+}
+
+Result<std::vector<Table>> run(const Trace& trace) {
+  const PipelineSums sums = pipeline_sums(trace);
+  if (sums.ranks.empty())
+    return Error{ErrorCode::kBadInput, "no step holds a forward or backward cell; there is no pipeline to sum up", {},
+                 "stageline info says what was read"};
+  std::vector<Table> tables;
+  tables.push_back(ranks_table(trace, sums));
+  tables.push_back(stages_table(trace));
+  tables.push_back(steps_table(sums));
+  return tables;
+}
+
+}  // namespace
+
+extern const Analysis pipeline_summary_analysis;
+const Analysis pipeline_summary_analysis = {
+    "pipeline-summary",
+    "span, busy time, span and inner bubble per step and rank; cost of F, B, W per stage",
+    {{"ranks", "one row per step and rank"}, {"stages", "one row per stage and kind"}, {"steps", "one row per step"}},
+    run};
+
+}  // namespace stageline

@@ -1,0 +1,39 @@
+// The sums that both the summary tables and the findings stand on: per step, per rank and per
+// stage. Definitions as in docs/analyses/pipeline-summary.md.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/trace.h"
+
+namespace stageline {
+
+// One step over all ranks.
+struct StepSums {
+  int32_t step = 0;
+  int64_t start_ns = 0, end_ns = 0;                    // first start and last end of all cells
+  int64_t pipeline_start_ns = 0, pipeline_end_ns = 0;  // of the compute cells (F, B, I, W, F&B)
+  int64_t span_ns() const { return end_ns - start_ns; }
+  int64_t pipeline_span_ns() const { return pipeline_end_ns - pipeline_start_ns; }
+};
+
+// One rank in one step.
+struct RankSums {
+  int32_t step = 0, part = 0;
+  int64_t first_ns = 0, last_ns = 0;  // first start and last end of its compute cells
+  int64_t busy_ns = 0;                // union of its compute cells: overlapped halves count once
+  int64_t cells = 0;                  // all its cells, messages and collectives included
+  int64_t span_bubble_ns = 0;         // pipeline span of the step − busy
+  int64_t inner_bubble_ns = 0;        // (last − first) − busy
+};
+
+struct PipelineSums {
+  std::vector<StepSums> steps;  // in order
+  std::vector<RankSums> ranks;  // by step, then part; ranks without compute cells in a step are absent
+};
+
+// Cells outside steps (step unknown) do not count. O(cells).
+PipelineSums pipeline_sums(const Trace& trace);
+
+}  // namespace stageline

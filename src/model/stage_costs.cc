@@ -1,0 +1,70 @@
+#include "model/stage_costs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+namespace stageline {
+
+double median_of(std::vector<double> values) {
+  if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
+  std::sort(values.begin(), values.end());
+  const size_t n = values.size();
+  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+double percentile_of_sorted(const std::vector<int64_t>& sorted, double share) {
+  if (sorted.empty()) return std::numeric_limits<double>::quiet_NaN();
+  const double at = share * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<size_t>(at);
+  const size_t above = std::min(below + 1, sorted.size() - 1);
+  const double fraction = at - static_cast<double>(below);
+  return static_cast<double>(sorted[below]) + fraction * static_cast<double>(sorted[above] - sorted[below]);
+}
+
+std::vector<StageCost> stage_costs(const Trace& trace) {
+  const Cells& cells = trace.cells;
+  std::map<std::pair<int32_t, CellKind>, std::vector<int64_t>> durations;
+  for (size_t i = 0; i < cells.size(); ++i)
+    if (is_compute(cells.kind[i]) && cells.step[i] != kUnknown)
+      durations[{trace.parts[static_cast<size_t>(cells.part[i])].stage, cells.kind[i]}].push_back(cells.dur_ns(i));
+  std::vector<StageCost> costs;
+  std::map<CellKind, std::vector<double>> means;
+  for (auto& [key, values] : durations) {
+    std::sort(values.begin(), values.end());
+    double sum = 0;
+    for (const int64_t v : values) sum += static_cast<double>(v);
+    StageCost cost{key.first, key.second, static_cast<int64_t>(values.size()), sum / static_cast<double>(values.size()),
+                   percentile_of_sorted(values, 0.5), percentile_of_sorted(values, 0.95), 1};
+    means[cost.kind].push_back(cost.mean_ns);
+    costs.push_back(cost);
+  }
+  for (StageCost& cost : costs) {
+    const double median = median_of(means[cost.kind]);
+    cost.ratio_to_median = median > 0 ? cost.mean_ns / median : std::numeric_limits<double>::quiet_NaN();
+  }
+  return costs;
+}
+
+std::vector<StageLoad> stage_loads(const std::vector<StageCost>& costs) {
+  std::map<int32_t, std::pair<double, int64_t>> total;  // stage → (time of all cells, forwards)
+  for (const StageCost& cost : costs) {
+    auto& [time, forwards] = total[cost.stage];
+    time += cost.mean_ns * static_cast<double>(cost.count);
+    if (cost.kind == CellKind::kForward || cost.kind == CellKind::kForwardBackward) forwards += cost.count;
+  }
+  std::vector<StageLoad> loads;
+  std::vector<double> values;
+  for (const auto& [stage, sum] : total) {
+    const double per = sum.first / static_cast<double>(std::max<int64_t>(1, sum.second));
+    loads.push_back({stage, per, 1});
+    values.push_back(per);
+  }
+  const double median = median_of(values);
+  for (StageLoad& load : loads)
+    load.ratio_to_median = median > 0 ? load.per_micro_batch_ns / median : std::numeric_limits<double>::quiet_NaN();
+  return loads;
+}
+
+}  // namespace stageline

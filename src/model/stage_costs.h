@@ -1,0 +1,35 @@
+// What one cell costs, per stage and kind: counts, mean and percentiles.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/trace.h"
+
+namespace stageline {
+
+struct StageCost {
+  int32_t stage = 0;
+  CellKind kind = CellKind::kForward;
+  int64_t count = 0;
+  double mean_ns = 0, p50_ns = 0, p95_ns = 0;
+  double ratio_to_median = 1;  // mean ÷ median over stages of the same kind's means
+};
+
+// Kinds F, B, I, W and F&B, by stage then kind; combinations that do not occur are absent.
+// Percentiles: linear interpolation between order statistics (numpy's default).
+std::vector<StageCost> stage_costs(const Trace& trace);
+
+// Compute time of one micro-batch on one chunk of each stage: the sum of its mean F, B, I, W
+// weighted by how often each occurs per forward. Index: position in `stages`.
+struct StageLoad {
+  int32_t stage = 0;
+  double per_micro_batch_ns = 0;
+  double ratio_to_median = 1;
+};
+std::vector<StageLoad> stage_loads(const std::vector<StageCost>& costs);
+
+double median_of(std::vector<double> values);  // mean of the middle two; NaN when empty
+double percentile_of_sorted(const std::vector<int64_t>& sorted, double share);
+
+}  // namespace stageline

@@ -1,0 +1,32 @@
+// Replays a schedule: when does every cell run, given what each costs?
+//
+// Dependencies (docs/schedules/README.md):
+//   F(mb, s) after F(mb, s−1);  I or B (mb, s) after I or B (mb, s+1), at the last virtual stage
+//   after its F;  W(mb, s) after its I.  s is the virtual stage. A rank runs its list in order.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "base/result.h"
+#include "model/schedule.h"
+
+namespace stageline {
+
+struct ReplayedCell {
+  int64_t start_ns, end_ns;
+};
+
+struct ReplayCosts {
+  // Duration of one cell of a rank, in nanoseconds; called once per cell in rank order.
+  std::function<int64_t(int32_t rank, const ScheduleCell& cell)> cell_ns;
+  // Delay of a message between two different ranks, in nanoseconds.
+  int64_t latency_ns = 0;
+};
+
+// Start and end of every cell, [rank][index], the first rank able to start doing so at 0.
+// Errors: kBadInput when the order deadlocks, naming rank and cell. O(cells).
+Result<std::vector<std::vector<ReplayedCell>>> replay(const Schedule& schedule, const ReplayCosts& costs);
+
+}  // namespace stageline

@@ -1,0 +1,160 @@
+#include "pipeline/simulate.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "pipeline/replay.h"
+
+namespace stageline {
+namespace {
+
+// SplitMix64 and an approximate normal (sum of twelve uniforms): the same numbers everywhere, which
+// <random>'s distributions do not promise.
+struct Random {
+  uint64_t state;
+  uint64_t next() {
+    uint64_t z = (state += 0x9e3779b97f4a7c15ULL);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    return z ^ (z >> 31);
+  }
+  double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
+  double normal() {
+    double sum = -6;
+    for (int i = 0; i < 12; ++i) sum += uniform();
+    return sum;
+  }
+};
+
+int64_t cost_of(const SimulateOptions& o, CellKind kind) {
+  switch (kind) {
+    case CellKind::kForward: return o.forward_ns;
+    case CellKind::kInputGrad: return o.input_ns;
+    case CellKind::kWeightGrad: return o.weight_ns;
+    default: return o.backward_ns;
+  }
+}
+
+Status check(const SimulateOptions& o) {
+  const auto bad = [](std::string what) { return Error{ErrorCode::kUsage, std::move(what), {}, ""}; };
+  const int64_t ranks = int64_t{o.schedule.sizes.stages} * o.dp;
+  if (o.dp < 1 || o.dp > 4096) return bad("--dp must be 1 to 4096");
+  if (o.steps < 1 || o.steps > 100'000) return bad("--steps must be 1 to 100000");
+  if (o.machines < 1 || o.machines > ranks)
+    return bad("--machines must be 1 to the number of ranks (" + std::to_string(ranks) + ")");
+  constexpr int64_t kMaxCostNs = 3'600'000'000'000;
+  for (const int64_t cost : {o.forward_ns, o.backward_ns, o.input_ns, o.weight_ns})
+    if (cost <= 0 || cost > kMaxCostNs) return bad("a cost must be above 0 and at most an hour");
+  for (const int64_t cost : {o.optimizer_ns, o.latency_ns, o.clock_skew_ns, o.step_gap_ns})
+    if (cost < 0 || cost > kMaxCostNs) return bad("a time must be 0 to an hour");
+  if (!(o.jitter >= 0 && o.jitter <= 1)) return bad("--jitter is a share between 0 and 1");
+  int64_t cells = 0;
+  for (const RankOrder& order : o.schedule.ranks) cells += static_cast<int64_t>(order.size());
+  if (cells * o.dp * o.steps > 50'000'000) return bad("more than 50 000 000 cells; ask for fewer steps or ranks");
+  for (const Fault& fault : o.faults) {
+    const int64_t most = fault.kind == "slow-stage" ? o.schedule.sizes.stages : ranks;
+    if (fault.target < 0 || fault.target >= most)
+      return bad("--fault " + fault.kind + ":" + std::to_string(fault.target) + " names a " +
+                 (fault.kind == "slow-stage" ? "stage" : "rank") + " that the run does not have (0 to " +
+                 std::to_string(most - 1) + ")");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Fault> parse_fault(std::string_view text) {
+  const Error bad{ErrorCode::kUsage, "\"" + std::string(text) + "\" is not a fault", {},
+                  "write slow-stage:STAGE,FACTOR or slow-rank:RANK,FACTOR, such as slow-stage:2,1.3"};
+  const size_t colon = text.find(':');
+  if (colon == std::string_view::npos) return bad;
+  Fault fault{dashed(text.substr(0, colon)), 0, 1};
+  const auto parts = split(text.substr(colon + 1), ',');
+  if ((fault.kind != "slow-stage" && fault.kind != "slow-rank") || parts.size() != 2) return bad;
+  const auto target = parse_int(trim(parts[0]));
+  const auto factor = parse_double(trim(parts[1]));
+  if (!target || *target < 0 || *target > INT32_MAX || !factor || *factor <= 0 || *factor > 1000) return bad;
+  fault.target = static_cast<int32_t>(*target);
+  fault.factor = *factor;
+  return fault;
+}
+
+Result<SimulatedRun> simulate_run(const SimulateOptions& o) {
+  if (Status s = check(o); !s) return std::move(s).error();
+  const int32_t p = o.schedule.sizes.stages;
+  const int32_t ranks = p * o.dp;
+  const int32_t per_machine = (ranks + o.machines - 1) / o.machines;
+  SimulatedRun run;
+  run.trace.format = "simulated";
+  run.trace.clock = o.machines > 1 ? ClockState::kUnaligned : ClockState::kShared;
+
+  Random random{o.seed};
+  for (int32_t machine = 0; machine < o.machines; ++machine)
+    run.clock_offset_ns.push_back(
+        std::llround((random.uniform() * 2 - 1) * static_cast<double>(o.clock_skew_ns) / 1000.0) * 1000);
+  for (int32_t rank = 0; rank < ranks; ++rank) {
+    Part part;
+    part.rank = rank;
+    part.machine = rank / per_machine;
+    part.device = rank % per_machine;
+    part.stage = rank % p;
+    part.dp = rank / p;
+    if (o.machines > 1) part.machine_name = "machine" + std::to_string(part.machine);
+    run.trace.parts.push_back(std::move(part));
+  }
+  const auto slowness = [&](int32_t stage, int32_t rank) {
+    double factor = 1;
+    for (const Fault& fault : o.faults)
+      if (fault.target == (fault.kind == "slow-stage" ? stage : rank)) factor *= fault.factor;
+    return factor;
+  };
+  // Worker logs carry whole microseconds (gettimeofday), so a simulated clock ticks in them too.
+  const auto cost_ns = [&](CellKind kind, double factor) {
+    const double mean = static_cast<double>(kind == CellKind::kOptimizer ? o.optimizer_ns : cost_of(o, kind)) * factor;
+    const double jittered = o.jitter > 0 ? mean * std::max(0.1, 1 + o.jitter * random.normal()) : mean;
+    return std::max<int64_t>(1000, std::llround(jittered / 1000.0) * 1000);
+  };
+
+  int64_t step_start = o.start_ns;
+  for (int32_t step = 0; step < o.steps; ++step) {
+    int64_t step_end = step_start;
+    std::vector<std::vector<std::vector<ReplayedCell>>> replicas;
+    for (int32_t dp = 0; dp < o.dp; ++dp) {
+      ReplayCosts costs;
+      costs.latency_ns = o.latency_ns;
+      costs.cell_ns = [&](int32_t stage, const ScheduleCell& cell) {
+        int64_t total = 0;
+        for (const Action& action : cell.actions) total += cost_ns(action.kind, slowness(stage, dp * p + stage));
+        return total;
+      };
+      auto times = replay(o.schedule, costs);
+      if (!times) return std::move(times).error();
+      for (const auto& rank_times : *times)
+        if (!rank_times.empty()) step_end = std::max(step_end, step_start + rank_times.back().end_ns);
+      replicas.push_back(std::move(*times));
+    }
+    // The optimizer waits for every rank (gradient-norm clip).
+    int64_t optimizer_end = step_end;
+    for (int32_t rank = 0; rank < ranks; ++rank) {
+      const Part& part = run.trace.parts[static_cast<size_t>(rank)];
+      const int64_t offset = run.clock_offset_ns[static_cast<size_t>(part.machine)];
+      const auto& times = replicas[static_cast<size_t>(part.dp)][static_cast<size_t>(part.stage)];
+      const RankOrder& order = o.schedule.ranks[static_cast<size_t>(part.stage)];
+      for (size_t i = 0; i < times.size(); ++i)
+        for (const Action& action : order[i].actions)
+          run.trace.cells.add({step, rank, action.kind, action.chunk, action.micro_batch,
+                               step_start + times[i].start_ns + offset, step_start + times[i].end_ns + offset, kNoSlice});
+      if (o.optimizer_ns > 0) {
+        const int64_t end = step_end + cost_ns(CellKind::kOptimizer, slowness(part.stage, rank));
+        run.trace.cells.add({step, rank, CellKind::kOptimizer, 0, kUnknown, step_end + offset, end + offset, kNoSlice});
+        optimizer_end = std::max(optimizer_end, end);
+      }
+    }
+    step_start = optimizer_end + o.step_gap_ns;
+  }
+  return run;
+}
+
+}  // namespace stageline

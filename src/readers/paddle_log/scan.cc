@@ -1,0 +1,234 @@
+#include "readers/paddle_log/scan.h"
+
+#include <simdjson.h>
+
+#include <charconv>
+#include <cstring>
+
+#include "base/find_anchor.h"
+#include "base/input.h"
+#include "base/number.h"
+
+namespace stageline {
+namespace {
+
+// Both kinds of line hold this text; what follows it tells them apart. One search serves both.
+constexpr std::string_view kAnchor = "Profiler ";
+constexpr size_t kAnchorProbe = 3;  // 'P' with 'f' three further on
+constexpr std::string_view kJobRest = "Info: Job (";
+constexpr std::string_view kStepBefore = "Schedule ";
+constexpr std::string_view kStepRest = "start at step ";
+
+struct Cursor {
+  const char* at;
+  const char* end;
+
+  bool take(std::string_view literal) {
+    if (static_cast<size_t>(end - at) < literal.size() || memcmp(at, literal.data(), literal.size()) != 0) return false;
+    at += literal.size();
+    return true;
+  }
+  bool digit() const { return at < end && *at >= '0' && *at <= '9'; }
+  std::string_view digits() {
+    const char* from = at;
+    while (digit()) ++at;
+    return {from, static_cast<size_t>(at - from)};
+  }
+};
+
+bool small_number(std::string_view digits, uint32_t& value) {
+  if (digits.empty() || digits.size() > 9) return false;
+  value = 0;
+  for (const char c : digits) value = value * 10 + static_cast<uint32_t>(c - '0');
+  return true;
+}
+
+bool is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         static_cast<unsigned char>(c) >= 0x80;
+}
+
+// A time as Paddle's regular expression `\d+.\d+` takes it: digits, any one character but a line
+// end, digits. Without that character at least three digits are needed, for the expression gives
+// some of them back.
+struct TimeText {
+  std::string_view text;
+  char separator = 0;    // '.', or what stands in its place; 0: digits only
+  size_t decimals = 0;
+};
+
+bool take_time(Cursor& c, TimeText& time) {
+  const char* const from = c.at;
+  const size_t whole = c.digits().size();
+  if (whole == 0) return false;
+  time.separator = 0;
+  time.decimals = 0;
+  if (c.at + 1 < c.end && *c.at != '\n' && *c.at != '\r' && c.at[1] >= '0' && c.at[1] <= '9') {
+    time.separator = *c.at++;
+    time.decimals = c.digits().size();
+  } else if (whole < 3) {
+    return false;
+  }
+  time.text = {from, static_cast<size_t>(c.at - from)};
+  return true;
+}
+
+// Returns false when the value fits no clock.
+bool convert_time(const TimeText& time, double& us, int64_t& ns, uint8_t& flags) {
+  char repaired[64];
+  std::string_view text = time.text;
+  if (time.separator != 0 && time.separator != '.') {
+    if (time.separator != ',') {
+      flags |= kJobBadNumber;
+      us = 0;
+      ns = 0;
+      return true;
+    }
+    flags |= kJobDecimalComma;
+    if (text.size() > sizeof repaired) return false;
+    memcpy(repaired, text.data(), text.size());
+    repaired[text.size() - time.decimals - 1] = '.';
+    text = {repaired, text.size()};
+  }
+  double ms = 0;
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), ms);
+  if (ec != std::errc()) return false;
+  us = ms * 1000;
+  // The usual form, 13 digits and 6 decimals, is nanoseconds once the point is taken out.
+  if (time.decimals == 6 && text.size() <= 19) {
+    uint64_t value = 0;
+    for (const char ch : text)
+      if (ch != '.') value = value * 10 + static_cast<uint64_t>(ch - '0');
+    ns = static_cast<int64_t>(value);
+    return true;
+  }
+  const auto exact = parse_decimal_ns(text, 6);
+  if (!exact) return false;
+  ns = *exact;
+  return true;
+}
+
+int type_index(PaddleLog& log, std::string_view type) {
+  for (size_t i = 0; i < log.types.size(); ++i)
+    if (log.types[i] == type) return static_cast<int>(i);
+  if (log.types.size() >= kMaxPaddleTypes) return -1;
+  log.types.emplace_back(type);
+  return static_cast<int>(log.types.size()) - 1;
+}
+
+// Parses what follows "Profiler Info: Job (". Returns false when it is not a whole record.
+bool take_job(PaddleLog& log, Cursor& c, int64_t offset, bool at_end) {
+  PaddleJob job{};
+  if (!small_number(c.digits(), job.id) || !c.take("), type = ")) return false;
+  const char* const type_from = c.at;
+  while (c.at < c.end && is_word(*c.at)) ++c.at;
+  if (c.at == type_from) return false;
+  if (c.take("(chunk")) {
+    if (c.digits().empty() || !c.take(")")) return false;
+    job.flags |= kJobChunkForm;
+  }
+  const std::string_view type(type_from, static_cast<size_t>(c.at - type_from));
+  TimeText start, end;
+  if (!c.take(", micro_batch_id = ") || !small_number(c.digits(), job.micro_batch)) return false;
+  if (!c.take(", job_start_time = ") || !take_time(c, start)) return false;
+  if (!c.take(", job_end_time = ") || !take_time(c, end)) return false;
+  if (!convert_time(start, job.start_us, job.start_ns, job.flags)) return false;
+  if (!convert_time(end, job.end_us, job.end_ns, job.flags)) return false;
+  const int index = type_index(log, type);
+  if (index < 0) return false;
+  job.type = static_cast<uint16_t>(index);
+  // A time has as many decimals as its twin. One that has fewer was cut: without its point, or at
+  // the very end of the file.
+  const bool ends_file = at_end && c.at == c.end;
+  if (end.decimals < start.decimals && (end.separator == 0 || ends_file)) job.flags |= kJobCut;
+  if (!(job.flags & (kJobCut | kJobBadNumber))) {
+    if (job.start_ns == 0 && job.end_ns == 0) {
+      job.flags |= kJobZero;
+    } else if (job.end_ns < job.start_ns) {
+      job.flags |= kJobNegative;
+    }
+  }
+  if (job.flags != 0) {
+    if (job.flags & kJobChunkForm) log.chunk_form.add(offset);
+    if (job.flags & kJobZero) log.zero.add(offset);
+    if (job.flags & kJobNegative) log.negative.add(offset);
+    if (job.flags & kJobCut) log.cut.add(offset);
+    if (job.flags & kJobDecimalComma) log.decimal_comma.add(offset);
+    if (job.flags & kJobBadNumber) log.bad_number.add(offset);
+  }
+  log.jobs.push_back(job);
+  return true;
+}
+
+void take_step_line(PaddleLog& log, Cursor c) {
+  uint32_t step = 0;
+  if (log.start_step >= 0 || !c.take(kStepRest) || !small_number(c.digits(), step)) return;
+  if (c.take(" and end at step")) log.start_step = step;
+}
+
+}  // namespace
+
+void scan_paddle_text(PaddleLog& log, std::string_view text, int64_t offset, bool at_end) {
+  const char* const end = text.data() + text.size();
+  for (size_t from = 0;;) {
+    const size_t at = find_anchor(text, from, kAnchor, kAnchorProbe);
+    if (at == std::string_view::npos) return;
+    from = at + kAnchor.size();
+    Cursor c{text.data() + from, end};
+    if (c.take(kJobRest)) {
+      if (take_job(log, c, offset + static_cast<int64_t>(at), at_end)) {
+        from = static_cast<size_t>(c.at - text.data());
+      } else {
+        log.damaged.add(offset + static_cast<int64_t>(at));
+      }
+    } else if (at >= kStepBefore.size() && text.substr(at - kStepBefore.size(), kStepBefore.size()) == kStepBefore) {
+      take_step_line(log, c);
+    }
+  }
+}
+
+Result<PaddleLog> scan_paddle_log(const std::string& path, Progress* progress) {
+  Result<Input> input = Input::open(path, progress);
+  if (!input) return std::move(input).error();
+  PaddleLog log;
+  log.path = path;
+  // Windows end at line ends, so only the window without one can be the last; whether it is shows
+  // with the next. Keeping it would cost a copy: a window that ends without a line end is the last.
+  const Result<int64_t> bytes = for_each_window(*input, [&](std::string_view window, int64_t offset) {
+    if (!simdjson::validate_utf8(window.data(), window.size())) log.bad_utf8.add(offset);
+    const bool at_end = window.back() != '\n' && window.back() != '\r';
+    scan_paddle_text(log, window, offset, at_end);
+    log.bytes = offset + static_cast<int64_t>(window.size());
+  });
+  if (!bytes) log.read_error = bytes.error();
+  return log;
+}
+
+void report_paddle_flaws(const PaddleLog& log, Diagnostics& diagnostics) {
+  const auto report = [&](const PaddleFlaw& flaw, const char* name, Severity severity, const char* message) {
+    if (flaw.count == 0) return;
+    const Where where{log.path, line_of_offset(log.path, flaw.first_offset), flaw.first_offset};
+    diagnostics.add(name, severity, message, where, flaw.count);
+  };
+  report(log.damaged, "paddle.damaged_line", Severity::kLoss,
+         "a profiler line is broken (cut by another writer or altered); the job is left out, all others are kept");
+  report(log.cut, "paddle.cut_line", Severity::kLoss,
+         "a profiler line ends inside its end time (killed process or full disk); the job is left out");
+  report(log.bad_number, "paddle.bad_number", Severity::kLoss,
+         "a time in a profiler line is not a number; the job is left out");
+  report(log.negative, "paddle.negative_job", Severity::kLoss,
+         "a job ends before it starts (clock step, or Paddle's restarted start marker); it is left out");
+  report(log.decimal_comma, "paddle.decimal_comma", Severity::kWarning,
+         "a time is written with a decimal comma; read as a point");
+  report(log.bad_utf8, "paddle.bad_utf8", Severity::kWarning,
+         "the log holds bytes that are not UTF-8; they are skipped, profiler lines are kept");
+  report(log.zero, "paddle.zero_job", Severity::kInfo,
+         "a job with both times zero (a sub-program without compute ops, such as recv_forward) is not drawn");
+  report(log.chunk_form, "paddle.chunk_form", Severity::kInfo,
+         "jobs of the form forward(chunk0) are read; Paddle's own script cannot see them");
+  if (!log.read_error.what.empty())
+    diagnostics.add("paddle.unreadable_rest", Severity::kLoss,
+                    log.read_error.what + "; the jobs before this place are kept", log.read_error.where);
+}
+
+}  // namespace stageline

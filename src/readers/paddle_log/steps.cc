@@ -1,0 +1,106 @@
+#include "readers/paddle_log/steps.h"
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+
+namespace stageline {
+namespace {
+
+bool usable(const PaddleJob& job) {
+  return (job.flags & (kJobZero | kJobNegative | kJobCut | kJobBadNumber)) == 0;
+}
+
+void extend(PaddleBurst& burst, const PaddleJob& job) {
+  if (!usable(job)) return;
+  if (burst.start_ns == 0 && burst.end_ns == 0) {
+    burst.start_ns = job.start_ns;
+    burst.end_ns = job.end_ns;
+  }
+  burst.start_ns = std::min(burst.start_ns, job.start_ns);
+  burst.end_ns = std::max(burst.end_ns, job.end_ns);
+}
+
+// A hole this long between two steps means that a second run was appended to the logs.
+bool is_new_run(const std::vector<PaddleBurst>& bursts, size_t i, int64_t median_ns) {
+  const int64_t hole = bursts[i].start_ns - bursts[i - 1].end_ns;
+  return bursts[i].start_ns > 0 && bursts[i - 1].end_ns > 0 &&
+         (hole < -median_ns || hole > std::max<int64_t>(50 * median_ns, 30'000'000'000));
+}
+
+}  // namespace
+
+std::vector<PaddleBurst> cut_bursts(const PaddleLog& log, std::vector<int32_t>& burst_of_job) {
+  burst_of_job.assign(log.jobs.size(), kOutsideSteps);
+  std::vector<bool> is_default(log.types.size());
+  bool only_default = true;
+  for (size_t t = 0; t < log.types.size(); ++t) {
+    is_default[t] = log.types[t] == "default";
+    only_default &= is_default[t];
+  }
+  std::vector<PaddleBurst> bursts;
+  std::unordered_map<uint64_t, size_t> seen_in;  // (type, micro-batch) → 1 + burst that had it last
+  for (size_t i = 0; i < log.jobs.size(); ++i) {
+    const PaddleJob& job = log.jobs[i];
+    if (is_default[job.type] && !only_default) continue;
+    size_t& last = seen_in[(uint64_t{job.type} << 32) | job.micro_batch];
+    if (bursts.empty() || last == bursts.size()) bursts.push_back({i, i, 0, 0});
+    last = bursts.size();
+    bursts.back().end = i + 1;
+    extend(bursts.back(), job);
+    burst_of_job[i] = static_cast<int32_t>(bursts.size()) - 1;
+  }
+  return bursts;
+}
+
+std::vector<std::vector<int32_t>> match_steps(const std::vector<std::vector<PaddleBurst>>& bursts,
+                                              const std::vector<PaddleLog>& logs, Diagnostics& diagnostics) {
+  std::vector<std::vector<int32_t>> step(bursts.size());
+  size_t longest = 0;
+  for (size_t r = 0; r < bursts.size(); ++r)
+    if (bursts[r].size() > bursts[longest].size()) longest = r;
+  if (bursts.empty()) return step;
+  const std::vector<PaddleBurst>& reference = bursts[longest];
+
+  for (size_t r = 0; r < bursts.size(); ++r) {
+    const std::vector<PaddleBurst>& own = bursts[r];
+    step[r].resize(own.size());
+    if (own.size() == reference.size()) {
+      for (size_t i = 0; i < own.size(); ++i) step[r][i] = static_cast<int32_t>(i);
+      continue;
+    }
+    if (own.empty()) continue;
+    diagnostics.add("paddle.lost_steps", Severity::kWarning,
+                    "a rank has fewer steps than another; its steps are matched by time", {logs[r].path},
+                    static_cast<int64_t>(reference.size() - own.size()));
+    // The nearest middle wins; later bursts of this rank must still find a place.
+    size_t next = 0;
+    for (size_t i = 0; i < own.size(); ++i) {
+      const size_t last_allowed = reference.size() - (own.size() - i);
+      const auto distance = [&](size_t k) {
+        const int64_t d = (reference[k].start_ns + reference[k].end_ns) / 2 - (own[i].start_ns + own[i].end_ns) / 2;
+        return d < 0 ? -d : d;
+      };
+      size_t best = next;
+      for (size_t k = next + 1; k <= last_allowed && distance(k) < distance(best); ++k) best = k;
+      step[r][i] = static_cast<int32_t>(best);
+      next = best + 1;
+    }
+  }
+
+  std::vector<int64_t> spans;
+  for (const PaddleBurst& burst : reference) spans.push_back(burst.end_ns - burst.start_ns);
+  if (spans.size() >= 2) {
+    std::nth_element(spans.begin(), spans.begin() + static_cast<std::ptrdiff_t>(spans.size() / 2), spans.end());
+    const int64_t median = spans[spans.size() / 2];
+    for (size_t i = 1; i < reference.size(); ++i)
+      if (is_new_run(reference, i, median))
+        diagnostics.add("paddle.appended_run", Severity::kWarning,
+                        "the logs hold several runs one after another (the launcher appends); steps are numbered on, "
+                        "the next run begins " + std::to_string(i) + " steps after the first; choose with --steps",
+                        {logs[longest].path});
+  }
+  return step;
+}
+
+}  // namespace stageline

@@ -1,0 +1,80 @@
+#include "readers/paddle_log/worker_logs.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/number.h"
+#include "base/text.h"
+
+namespace stageline {
+
+int32_t worker_log_number(std::string_view name) {
+  constexpr std::string_view prefix = "workerlog.";
+  for (const std::string_view suffix : {".gz", ".zst"})
+    if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
+  if (!name.starts_with(prefix)) return -1;
+  const auto number = parse_int(name.substr(prefix.size()));
+  return number && *number >= 0 && *number < 1'000'000 ? static_cast<int32_t>(*number) : -1;
+}
+
+std::vector<WorkerLog> find_worker_logs(const Source& source, const std::vector<int32_t>& devices,
+                                        Diagnostics& diagnostics) {
+  const auto wanted = [&](int32_t device) {
+    return devices.empty() || std::find(devices.begin(), devices.end(), device) != devices.end();
+  };
+  std::vector<WorkerLog> logs;
+  std::set<std::pair<std::string, int32_t>> seen;
+  int32_t next_number = 0;
+  for (const SourceFile& file : source.files) {
+    const std::string name = file_name(file.rel);
+    int32_t number = worker_log_number(name);
+    if (number < 0) {
+      if (!file.given) continue;
+      number = next_number;
+    }
+    std::string folder = file.rel.substr(0, file.rel.size() - name.size());
+    if (!folder.empty()) folder.pop_back();
+    // The same log twice (workerlog.0 and workerlog.0.gz, or a file named twice) would double every row.
+    if (!seen.emplace(folder, number).second) {
+      if (worker_log_number(name) < 0) {
+        while (seen.count({folder, number})) ++number;
+        seen.emplace(folder, number);
+      } else {
+        diagnostics.add("paddle.repeated_log", Severity::kWarning,
+                        "a second file of the same rank is left out; the first one counts", {file.path});
+        continue;
+      }
+    }
+    next_number = std::max(next_number, number + 1);
+    if (wanted(number)) logs.push_back({file.path, folder, 0, number});
+  }
+  std::stable_sort(logs.begin(), logs.end(), [](const WorkerLog& a, const WorkerLog& b) {
+    if (a.machine_name != b.machine_name) return natural_less(a.machine_name, b.machine_name);
+    return a.device < b.device;
+  });
+
+  std::map<int32_t, std::set<int32_t>> by_machine;
+  int32_t machine = -1;
+  int32_t per_machine = 0;
+  for (size_t i = 0; i < logs.size(); ++i) {
+    if (i == 0 || logs[i].machine_name != logs[i - 1].machine_name) ++machine;
+    logs[i].machine = machine;
+    by_machine[machine].insert(logs[i].device);
+    per_machine = std::max(per_machine, logs[i].device + 1);
+  }
+  if (devices.empty() && per_machine <= 4096) {
+    for (const auto& [index, found] : by_machine) {
+      const auto log = std::find_if(logs.begin(), logs.end(), [&](const WorkerLog& w) { return w.machine == index; });
+      for (int32_t device = 0; device < per_machine; ++device)
+        if (!found.count(device))
+          diagnostics.add("paddle.missing_rank", Severity::kWarning,
+                          "a workerlog is missing in the row of numbers; the other ranks are kept",
+                          {log->machine_name.empty() ? "workerlog." + std::to_string(device)
+                                                     : log->machine_name + "/workerlog." + std::to_string(device)});
+    }
+  }
+  return logs;
+}
+
+}  // namespace stageline

@@ -1,0 +1,28 @@
+// Which files of a source are worker logs, and of which machine and device.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/diagnostics.h"
+#include "readers/reader.h"
+
+namespace stageline {
+
+struct WorkerLog {
+  std::string path;
+  std::string machine_name;  // folder it was found in; "" at the root
+  int32_t machine = 0;       // index in natural order of the folders
+  int32_t device = 0;        // N of workerlog.N: the process index inside the machine, not a GPU id
+};
+
+// workerlog.N (also .gz, .zst) at the root or in folders (machine0/workerlog.3); files that the
+// user named himself are taken whatever their name, numbered in order. Natural order: machine2
+// before machine10. `devices` keeps only those numbers. Counts gaps ("paddle.missing_rank").
+std::vector<WorkerLog> find_worker_logs(const Source& source, const std::vector<int32_t>& devices,
+                                        Diagnostics& diagnostics);
+
+// N of "workerlog.N"; -1 for any other name.
+int32_t worker_log_number(std::string_view file_name);
+
+}  // namespace stageline

@@ -1,0 +1,49 @@
+// ZB-H1 as Paddle's zero-bubble pass lays it out; not the paper's. Rank r: F × (p − r);
+// r × (I, F); (m − p) × (B, F); (p − r − 1) × B; the last backward as I, W (rank 0: B); then the r
+// owed W. Bubble (p − 2)F + (p − 1)I instead of the paper's (p − 1)(F + I − W).
+#include <string>
+
+#include "schedules/build.h"
+
+namespace stageline {
+namespace {
+
+Result<Schedule> make(const ScheduleSizes& sizes) {
+  const int32_t p = sizes.stages, m = sizes.micro_batches;
+  if (m < p)
+    return Error{ErrorCode::kUsage,
+                 "zb-h1-paddle needs at least as many micro-batches as stages (" + std::to_string(p) + "), not " +
+                     std::to_string(m), {}, "raise --micro-batches"};
+  Schedule schedule{"zb-h1-paddle", sizes, ChunkLayout::kLoop, {}};
+  for (int32_t r = 0; r < p; ++r) {
+    RankOrder order;
+    int32_t f = 0, b = 0;
+    for (int32_t i = 0; i < p - r; ++i) push(order, CellKind::kForward, f++);
+    for (int32_t i = 0; i < r; ++i) {
+      push(order, CellKind::kInputGrad, b++);
+      push(order, CellKind::kForward, f++);
+    }
+    for (int32_t i = 0; i < m - p; ++i) {
+      push(order, CellKind::kBackward, b++);
+      push(order, CellKind::kForward, f++);
+    }
+    for (int32_t i = 0; i < p - r - 1; ++i) push(order, CellKind::kBackward, b++);
+    if (r > 0) {
+      push(order, CellKind::kInputGrad, b);
+      push(order, CellKind::kWeightGrad, b);
+    } else {
+      push(order, CellKind::kBackward, b);
+    }
+    for (int32_t i = 0; i < r; ++i) push(order, CellKind::kWeightGrad, i);
+    schedule.ranks.push_back(std::move(order));
+  }
+  return schedule;
+}
+
+}  // namespace
+
+extern const ScheduleDef zb_h1_paddle_schedule;
+const ScheduleDef zb_h1_paddle_schedule = {"zb-h1-paddle", "zero-bubble ZB-H1 in Paddle's order",
+                                           "Paddle's zero-bubble pass (differs from arXiv 2401.10241)", false, make};
+
+}  // namespace stageline
