@@ -1,0 +1,36 @@
+#include <cmath>
+
+#include "base/number.h"
+#include "cli/commands.h"
+#include "cli/run_common.h"
+
+namespace stageline {
+
+int run_export(const Arguments& arguments) {
+  Result<Terminal> terminal = terminal_for(arguments);
+  if (!terminal) return fail(terminal.error());
+  const std::string output = arguments.get("output");
+  if (output.empty())
+    return fail({ErrorCode::kUsage, "export needs to know where to write", {}, "stageline export PATH… -o pipeline.pftrace"});
+  Result<const Exporter*> exporter = choose_exporter(arguments.get("to"), output);
+  if (!exporter) return fail(exporter.error());
+  ExportOptions options;
+  options.lang = terminal->lang;
+  options.dark = arguments.has("dark");
+  options.title = arguments.get("title", run_name(arguments.operands));
+  Result<double> width = arguments.real("width", 0);
+  if (!width) return fail(width.error());
+  if (arguments.has("width") && !(*width >= 200 && *width <= 32'000))
+    return fail({ErrorCode::kUsage, "--width is 200 to 32000 pixels", {}, ""});
+  options.width_px = *width;
+  if (Status s = check_writable(output); !s) return fail(s.error());
+  Result<Trace> trace = open_run(arguments, *terminal, arguments.operands);
+  if (!trace) return fail(trace.error());
+  if (Status s = export_trace(*trace, output, (*exporter)->name, options); !s) return fail(s.error());
+  print_flaws(*terminal, trace->diagnostics, arguments.operands[0]);
+  if (output != "-")
+    note(*terminal, output + "  " + (*exporter)->name + ", " + grouped(static_cast<int64_t>(trace->cells.size())) + " cells");
+  return kExitGood;
+}
+
+}  // namespace stageline

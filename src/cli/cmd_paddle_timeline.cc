@@ -1,0 +1,47 @@
+#include "base/number.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/run_common.h"
+#include "engine/paddle_timeline/paddle_timeline.h"
+
+namespace stageline {
+
+int run_paddle_timeline(const Arguments& arguments) {
+  Result<Terminal> terminal = terminal_for(arguments);
+  if (!terminal) return fail(terminal.error());
+  if (Status s = check_compat(arguments, "paddle-v3"); !s) return fail(s.error());
+  PaddleTimelineOptions options;
+  options.log_dir = arguments.get("log-dir");
+  if (options.log_dir.empty())
+    return fail({ErrorCode::kUsage, "paddle-timeline needs --log-dir", {}, "the folder that holds workerlog.0"});
+  if (arguments.has("devices")) {
+    // The order matters here (rows come in it), so this is a plain list as in Paddle's script; ranges are ours.
+    std::vector<int32_t> devices;
+    const std::string list = arguments.get("devices");
+    for (const std::string_view item : split(list, ',')) {
+      Result<std::vector<int32_t>> numbers = parse_number_list(item);
+      if (!numbers) return fail(numbers.error());
+      devices.insert(devices.end(), numbers->begin(), numbers->end());
+    }
+    options.devices = std::move(devices);
+  }
+  options.multi_machine = arguments.has("multi-machine");
+  options.compat_v3 = arguments.has("compat");
+  Result<int64_t> threads = arguments.integer("threads", 0, 1, 1024);
+  if (!threads) return fail(threads.error());
+  set_thread_count(static_cast<int>(*threads));
+  Result<PaddleTimeline> done = [&] {
+    ProgressBar bar(*terminal, terminal->lang == "zh" ? "转换" : "converting");
+    options.progress = bar.progress();
+    return write_paddle_timeline(options);
+  }();
+  if (!done) return fail(done.error());
+  print_flaws(*terminal, done->diagnostics, options.log_dir);
+  note(*terminal, grouped(done->jobs) + " jobs of " + grouped(done->logs) + (done->logs == 1 ? " log" : " logs") +
+                      (done->machines > 1 ? " on " + grouped(done->machines) + " machines" : "") + ", " + grouped(done->steps) +
+                      (done->steps == 1 ? " step" : " steps") + "\n" + done->chrome_path + "\n" + done->perfetto_path);
+  return kExitGood;
+}
+
+}  // namespace stageline

@@ -1,0 +1,20 @@
+// The commands; each returns an exit code: 0 good, 1 a finding (--fail-on), 2 an error.
+#pragma once
+
+#include "cli/flags.h"
+
+namespace stageline {
+
+int run_report(const Arguments& arguments);
+int run_analyze(const Arguments& arguments);
+int run_export(const Arguments& arguments);
+int run_info(const Arguments& arguments);
+int run_paddle_timeline(const Arguments& arguments);
+int run_simulate(const Arguments& arguments);
+int run_help(const Arguments& arguments);
+int run_completion(const Arguments& arguments);
+int run_man(const Arguments& arguments);
+
+inline constexpr int kExitGood = 0, kExitFinding = 1, kExitError = 2, kExitInterrupted = 130;
+
+}  // namespace stageline

@@ -1,0 +1,107 @@
+#include <algorithm>
+
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/flags.h"
+
+namespace stageline {
+
+const std::vector<Flag>& flag_table() {
+  static const std::vector<Flag> table = {
+      {"help", "", "Show help for this command", ""},
+      {"lang", "LANG", "Language of findings and charts; default from $LC_ALL, $LC_MESSAGES, $LANG", "en,zh"},
+      {"threads", "N", "Worker threads; default all cores", ""},
+      {"color", "WHEN", "Colour in the terminal; default auto (also off when NO_COLOR is set)", "auto,always,never"},
+      {"quiet", "", "No progress and no notes on stderr; errors stay", ""},
+      {"reader", "NAME", "Force a reader instead of looking at the files (stageline help readers)", ""},
+      {"ranks", "LIST", "Only these global ranks, such as 0-3,8", ""},
+      {"steps", "A:B", "Only these steps, both ends included: 3:5, 3:, :5 or 3", ""},
+      {"stages", "P", "Number of pipeline stages, where the input does not say", ""},
+      {"devices", "LIST", "Only the worker logs with these numbers, such as 0,1,2,3", ""},
+      {"range", "T0:T1", "Only cells that touch this time, from the first cell: 200ms:1.5s; without a unit, ms", ""},
+      {"format", "KIND", "Form of the output", "text,csv,json"},
+      {"table", "NAME", "Only this table of the analysis", ""},
+      {"output", "FILE", "Where to write; - is stdout", ""},
+      {"to", "KIND", "Kind of output when the file's extension does not tell (stageline help exporters)", ""},
+      {"dark", "", "Charts on a dark ground", ""},
+      {"width", "PX", "Width of a chart in pixels; default from its content", ""},
+      {"title", "TEXT", "Title of charts and reports; default from the input's name", ""},
+      {"json", "", "The same as --format json", ""},
+      {"compat", "NAME", "Give a rival's answer instead of ours: paddle-v3, hta or msprof, where a command has it",
+       "paddle-v3,hta,msprof"},
+      {"log-dir", "DIR", "Folder of workerlog.N; the two files are written here", ""},
+      {"multi-machine", "", "The folder holds one folder machine* per machine", ""},
+      {"fail-on", "LIST", "Exit with 1 when one of these findings is made: stage.slow, bubble, rank.slow, step.outlier, "
+                          "outside, clock.causality, any", ""},
+      {"micro-batches", "M", "Micro-batches a step", ""},
+      {"chunks", "V", "Model chunks a rank (vpp); default 1, for vpp 2", ""},
+      {"dp", "D", "Data-parallel replicas; default 1", ""},
+      {"cost", "F,B | F,I,W", "Cost of one cell; without a unit, ms; default 10,20 (or 10,10,10)", ""},
+      {"optimizer", "T", "Cost of the optimizer; default 0: none is written", ""},
+      {"latency", "L", "Delay of every message between ranks; default 0", ""},
+      {"jitter", "J", "Standard deviation of durations as a share of the cost; default 0", ""},
+      {"clock-skew", "S", "Each machine's clock is off by up to ± this; default 0", ""},
+      {"machines", "K", "Machines that hold the ranks in equal blocks; default 1", ""},
+      {"fault", "KIND:TARGET,FACTOR", "Make something slow: slow-stage:2,1.3 or slow-rank:5,1.5; may be repeated", ""},
+      {"seed", "N", "Seed of everything random; default 1", ""},
+  };
+  return table;
+}
+
+const std::vector<const char*>& common_flags() {
+  static const std::vector<const char*> flags = {"lang", "threads", "color", "quiet", "help"};
+  return flags;
+}
+
+const std::vector<Command>& command_table() {
+  static const std::vector<const char*> open = {"reader", "ranks", "steps", "stages", "devices"};
+  const auto with_open = [](std::vector<const char*> flags) {
+    flags.insert(flags.end(), open.begin(), open.end());
+    return flags;
+  };
+  static const std::vector<Command> table = {
+      {"report", "PATH…", "Write one self-contained page: findings, pipeline chart, tables",
+       "Reads files or folders of one run and writes an HTML page that needs no network, then prints the findings.",
+       with_open({"output", "range", "title", "fail-on", "compat"}), 1, -1, run_report},
+      {"analyze", "ANALYSIS PATH…", "Answer one question in tables",
+       "Runs an analysis (stageline help analyses) and prints its tables. CSV and JSON carry raw values: nanoseconds and "
+       "fractions of 1. With --format csv several tables are separated by a blank line; --table picks one.",
+       with_open({"table", "format", "output", "range", "compat"}), 2, -1, run_analyze},
+      {"export", "PATH…", "Write a run for other tools: Perfetto, Chrome, SVG, PNG, PDF, CSV, JSON, SQLite",
+       "The kind of output follows the extension of --output, or --to. Several ranks merge into one file.",
+       with_open({"output", "to", "range", "dark", "width", "title", "compat"}), 1, -1, run_export},
+      {"info", "PATH…", "Say what was found, and what was wrong with it",
+       "Prints format, machines, ranks, stages, steps, counts and every flaw that reading survived, with its first place.",
+       with_open({"json", "format", "output"}), 1, -1, run_info},
+      {"paddle-timeline", "", "Drop-in for Paddle's profiler_helper_static.py",
+       "Writes pipeline_profile.json and pipeline_profile_perfetto.json into --log-dir, byte for byte as Paddle's script "
+       "(version V3) does where that works, and correctly, saying so, where it fails. --compat paddle-v3 keeps its faults.",
+       {"devices", "log-dir", "multi-machine", "compat"}, 0, 0, run_paddle_timeline},
+      {"simulate", "SCHEDULE", "Make a synthetic run: worker logs or a table of cells, with the truth beside it",
+       "Replays a schedule (stageline help schedules) with the given costs and writes workerlog.N (--format paddle) or "
+       "cells.csv (--format cells), and truth.csv. Times without a unit are milliseconds.",
+       {"stages", "micro-batches", "chunks", "dp", "steps", "cost", "optimizer", "latency", "jitter", "clock-skew",
+        "machines", "fault", "seed", "format", "output"},
+       1, 1, run_simulate},
+      {"help", "[TOPIC]", "Help for a command, or lists: readers, analyses, exporters, schedules",
+       "Without a topic, an overview.", {}, 0, 1, run_help},
+      {"completion", "SHELL", "Print a completion script for bash, zsh or fish",
+       "For example: source <(stageline completion bash)", {}, 1, 1, run_completion},
+      {"man", "", "Print the manual page in troff", "For example: stageline man | man -l -", {}, 0, 0, run_man},
+  };
+  return table;
+}
+
+const Flag& flag(std::string_view name) {
+  const auto& table = flag_table();
+  return *std::find_if(table.begin(), table.end(), [&](const Flag& f) { return f.name == name; });
+}
+
+const Command* find_command(std::string_view name) {
+  const std::string wanted = dashed(name);
+  for (const Command& command : command_table())
+    if (command.name == wanted) return &command;
+  return nullptr;
+}
+
+}  // namespace stageline

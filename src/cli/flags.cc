@@ -1,0 +1,126 @@
+#include "cli/flags.h"
+
+#include <algorithm>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "engine/engine.h"
+
+namespace stageline {
+namespace {
+
+std::vector<std::string> flags_of(const Command& command) {
+  std::vector<std::string> names(command.flags.begin(), command.flags.end());
+  names.insert(names.end(), common_flags().begin(), common_flags().end());
+  return names;
+}
+
+Error usage(const Command& command, std::string what, std::string hint) {
+  if (hint.empty()) hint = std::string("stageline ") + command.name + " --help lists what it takes";
+  return {ErrorCode::kUsage, std::move(what), {}, std::move(hint)};
+}
+
+// "-o" and the letters people expect.
+std::string_view long_name(char letter) {
+  switch (letter) {
+    case 'o': return "output";
+    case 'h': return "help";
+    case 'q': return "quiet";
+    default: return {};
+  }
+}
+
+}  // namespace
+
+std::string Arguments::get(std::string_view name, std::string_view fallback) const {
+  const auto it = values_.find(std::string(name));
+  return it == values_.end() ? std::string(fallback) : it->second.back();
+}
+
+std::vector<std::string> Arguments::all(std::string_view name) const {
+  const auto it = values_.find(std::string(name));
+  return it == values_.end() ? std::vector<std::string>() : it->second;
+}
+
+Result<int64_t> Arguments::integer(std::string_view name, int64_t fallback, int64_t least, int64_t most) const {
+  if (!has(name)) return fallback;
+  const auto value = parse_int(trim(get(name)));
+  if (!value || *value < least || *value > most)
+    return usage(*command, "--" + std::string(name) + " must be a whole number from " + std::to_string(least) + " to " +
+                               std::to_string(most) + ", not \"" + get(name) + "\"", "");
+  return *value;
+}
+
+Result<double> Arguments::real(std::string_view name, double fallback) const {
+  if (!has(name)) return fallback;
+  const auto value = parse_double(trim(get(name)));
+  if (!value) return usage(*command, "--" + std::string(name) + " must be a number, not \"" + get(name) + "\"", "");
+  return *value;
+}
+
+Result<int64_t> Arguments::duration_ns(std::string_view name, int64_t fallback_ns) const {
+  if (!has(name)) return fallback_ns;
+  const auto value = parse_duration(get(name));
+  if (!value)
+    return usage(*command, "--" + std::string(name) + " must be a time such as 8, 8ms or 200us, not \"" + get(name) + "\"", "");
+  return *value;
+}
+
+Result<Arguments> parse_arguments(const Command& command, const std::vector<std::string>& words) {
+  Arguments arguments;
+  arguments.command = &command;
+  const std::vector<std::string> allowed = flags_of(command);
+  bool flags_ended = false;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (flags_ended || word.size() < 2 || word[0] != '-') {
+      arguments.operands.push_back(word);
+      continue;
+    }
+    if (word == "--") {
+      flags_ended = true;
+      continue;
+    }
+    std::string name;
+    std::optional<std::string> value;
+    if (word.starts_with("--")) {
+      const size_t equals = word.find('=');
+      name = dashed(word.substr(2, equals == std::string::npos ? std::string::npos : equals - 2));
+      if (equals != std::string::npos) value = word.substr(equals + 1);
+    } else {
+      name = long_name(word[1]);
+      if (name.empty()) return usage(command, "no flag \"" + word.substr(0, 2) + "\"", "");
+      if (word.size() > 2) {
+        if (flag(name).value[0] == '\0') return usage(command, "no flag \"" + word + "\"", "");
+        value = word.substr(2);
+      }
+    }
+    if (std::find(allowed.begin(), allowed.end(), name) == allowed.end()) {
+      const std::string near = nearest(name, allowed);
+      return usage(command, "\"" + std::string(command.name) + "\" has no flag --" + name,
+                   near.empty() ? "" : "did you mean --" + near + "?");
+    }
+    const Flag& known = flag(name);
+    if (known.value[0] == '\0') {
+      if (value) return usage(command, "--" + name + " takes no value", "");
+      arguments.set(name, "");
+      continue;
+    }
+    if (!value) {
+      if (i + 1 >= words.size() || words[i + 1].starts_with("--"))
+        return usage(command, "--" + name + " needs a value: --" + name + " " + known.value, "");
+      value = words[++i];
+    }
+    arguments.set(name, *value);
+  }
+  if (arguments.has("help")) return arguments;
+  const auto count = static_cast<int>(arguments.operands.size());
+  if (count < command.min_operands)
+    return usage(command, std::string("too little: stageline ") + command.name + " " + command.operands, "");
+  if (command.max_operands >= 0 && count > command.max_operands)
+    return usage(command, "\"" + arguments.operands[static_cast<size_t>(command.max_operands)] + "\" is one too many: stageline " +
+                              command.name + " " + command.operands, "");
+  return arguments;
+}
+
+}  // namespace stageline

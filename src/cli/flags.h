@@ -1,0 +1,64 @@
+// The one table of commands and flags. Parsing, help, man page and shell completions all read it.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace stageline {
+
+struct Flag {
+  const char* name;     // without dashes
+  const char* value;    // placeholder: "DIR"; "" for a switch
+  const char* help;     // one sentence
+  const char* choices;  // comma list for completion and checking, or ""
+};
+
+class Arguments;
+struct Command {
+  const char* name;
+  const char* operands;  // "PATH…"
+  const char* summary;   // one line
+  const char* details;   // paragraphs for --help and the man page
+  std::vector<const char*> flags;
+  int min_operands, max_operands;  // −1: any number
+  int (*run)(const Arguments& arguments);
+};
+
+const std::vector<Flag>& flag_table();
+const Flag& flag(std::string_view name);
+const std::vector<Command>& command_table();
+const Command* find_command(std::string_view name);
+// Flags that every command takes.
+const std::vector<const char*>& common_flags();
+
+class Arguments {
+ public:
+  const Command* command = nullptr;
+  std::vector<std::string> operands;
+
+  bool has(std::string_view name) const { return values_.count(std::string(name)) > 0; }
+  // The last value given, or `fallback`.
+  std::string get(std::string_view name, std::string_view fallback = "") const;
+  std::vector<std::string> all(std::string_view name) const;
+  void set(std::string_view name, std::string value) { values_[std::string(name)].push_back(std::move(value)); }
+
+  // The value as a whole number within [least, most]. Errors: kUsage naming the flag.
+  Result<int64_t> integer(std::string_view name, int64_t fallback, int64_t least, int64_t most) const;
+  Result<double> real(std::string_view name, double fallback) const;
+  // A time; without a unit in milliseconds. Errors: kUsage.
+  Result<int64_t> duration_ns(std::string_view name, int64_t fallback_ns) const;
+
+ private:
+  std::map<std::string, std::vector<std::string>> values_;
+};
+
+// Parses what follows the command's name. Flags accept `_` for `-`, `--flag=value` and
+// `--flag value`; `--` ends them. Errors: kUsage with the nearest flag.
+Result<Arguments> parse_arguments(const Command& command, const std::vector<std::string>& words);
+
+}  // namespace stageline

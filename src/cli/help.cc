@@ -1,0 +1,244 @@
+#include "cli/help.h"
+
+#include <cstdio>
+
+#include "analyses/analysis.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/terminal.h"
+#include "exporters/exporter.h"
+#include "readers/reader.h"
+#include "schedules/registry.h"
+
+namespace stageline {
+namespace {
+
+constexpr int kWidth = 80;
+
+// "  --name VALUE   help…" with the help wrapped in its own column.
+std::string entry(const std::string& head, const std::string& text, int column) {
+  std::string body = wrapped(text, kWidth, column);
+  const int width = display_width(head) + 2;
+  if (width + 1 > column) return "  " + head + "\n" + body;
+  return "  " + head + body.substr(static_cast<size_t>(width));
+}
+
+std::string flag_head(const Flag& f) {
+  std::string head = "--" + std::string(f.name);
+  if (std::string_view(f.name) == "output") head = "-o, " + head;
+  if (f.value[0] != '\0') head += " " + std::string(f.value);
+  return head;
+}
+
+struct Item {
+  std::string name, text;
+};
+
+// Lists of registered parts; empty when the topic is unknown.
+std::vector<Item> topic_items(std::string_view topic) {
+  std::vector<Item> items;
+  if (topic == "readers")
+    for (const Reader* reader : readers()) items.push_back({reader->name, reader->summary});
+  if (topic == "analyses")
+    for (const Analysis* analysis : analyses()) {
+      std::string tables;
+      for (const AnalysisTable& table : analysis->tables) tables += (tables.empty() ? "" : ", ") + std::string(table.name);
+      items.push_back({analysis->name, std::string(analysis->summary) + ". Tables: " + tables});
+    }
+  if (topic == "exporters")
+    for (const Exporter* exporter : exporters()) {
+      std::string extensions;
+      for (const char* extension : exporter->extensions) extensions += (extensions.empty() ? " (." : ", .") + std::string(extension);
+      items.push_back({exporter->name, std::string(exporter->summary) + (extensions.empty() ? "" : extensions + ")")});
+    }
+  if (topic == "schedules")
+    for (const ScheduleDef* schedule : schedules())
+      items.push_back({schedule->name, std::string(schedule->summary) + ". " + schedule->source});
+  return items;
+}
+
+}  // namespace
+
+std::string overview_text() {
+  std::string out = "stageline " STAGELINE_VERSION " – where the time of a pipeline-parallel training run goes\n\nUsage: stageline COMMAND …\n\n";
+  for (const Command& command : command_table()) out += entry(command.name, command.summary, 20);
+  out += "\nStart with:  stageline report LOGS -o report.html\n"
+         "Lists:       stageline help readers | analyses | exporters | schedules\n"
+         "Details:     stageline COMMAND --help\n";
+  return out;
+}
+
+std::string command_help_text(const Command& command) {
+  std::string out = std::string("stageline ") + command.name + (command.operands[0] ? " " : "") + command.operands +
+                    "\n" + wrapped(command.summary, kWidth, 0) + "\n" + wrapped(command.details, kWidth, 0) + "\n";
+  for (const char* name : command.flags) out += entry(flag_head(flag(name)), flag(name).help, 26);
+  out += "\n";
+  for (const char* name : common_flags()) out += entry(flag_head(flag(name)), flag(name).help, 26);
+  return out;
+}
+
+int run_help(const Arguments& arguments) {
+  if (arguments.operands.empty()) {
+    fputs(overview_text().c_str(), stdout);
+    return kExitGood;
+  }
+  const std::string topic = dashed(arguments.operands[0]);
+  if (const Command* command = find_command(topic)) {
+    fputs(command_help_text(*command).c_str(), stdout);
+    return kExitGood;
+  }
+  const std::vector<Item> items = topic_items(topic);
+  if (items.empty()) {
+    std::vector<std::string> known = {"readers", "analyses", "exporters", "schedules"};
+    for (const Command& command : command_table()) known.emplace_back(command.name);
+    const std::string near = nearest(topic, known);
+    return fail({ErrorCode::kUsage, "no help on \"" + arguments.operands[0] + "\"", {},
+                 near.empty() ? "stageline help gives an overview" : "did you mean \"" + near + "\"?"});
+  }
+  for (const Item& item : items) fputs(entry(item.name, item.text, 20).c_str(), stdout);
+  return kExitGood;
+}
+
+namespace {
+
+std::string troff(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\\') {
+      out += "\\e";
+    } else if (c == '-') {
+      out += "\\-";
+    } else {
+      out += c;
+    }
+  }
+  return out.starts_with('.') || out.starts_with('\'') ? "\\&" + out : out;
+}
+
+std::vector<std::string> flag_words(const Command& command) {
+  std::vector<std::string> words;
+  for (const char* name : command.flags) words.push_back("--" + std::string(name));
+  for (const char* name : common_flags()) words.push_back("--" + std::string(name));
+  return words;
+}
+
+std::string join(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : " ") + word;
+  return out;
+}
+
+// What may stand as first operand of a command, when that is a name.
+std::vector<std::string> operand_words(std::string_view command) {
+  std::vector<std::string> words;
+  if (command == "analyze")
+    for (const Item& item : topic_items("analyses")) words.push_back(item.name);
+  if (command == "simulate")
+    for (const Item& item : topic_items("schedules")) words.push_back(item.name);
+  if (command == "completion") words = {"bash", "zsh", "fish"};
+  if (command == "help") words = {"readers", "analyses", "exporters", "schedules"};
+  return words;
+}
+
+std::vector<std::string> value_words(const Flag& f) {
+  std::vector<std::string> words;
+  if (f.choices[0] != '\0')
+    for (const std::string_view choice : split(f.choices, ',')) words.emplace_back(choice);
+  if (std::string_view(f.name) == "reader")
+    for (const Item& item : topic_items("readers")) words.push_back(item.name);
+  if (std::string_view(f.name) == "to")
+    for (const Item& item : topic_items("exporters")) words.push_back(item.name);
+  return words;
+}
+
+std::string bash_completion() {
+  std::string commands;
+  for (const Command& command : command_table()) commands += std::string(commands.empty() ? "" : " ") + command.name;
+  std::string out =
+      "# bash completion for stageline\n_stageline() {\n  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
+      "  if [ \"$COMP_CWORD\" = 1 ]; then COMPREPLY=($(compgen -W \"" + commands + "\" -- \"$cur\")); return; fi\n  case $prev in\n";
+  for (const Flag& f : flag_table())
+    if (const auto words = value_words(f); !words.empty())
+      out += "    --" + std::string(f.name) + ") COMPREPLY=($(compgen -W \"" + join(words) + "\" -- \"$cur\")); return ;;\n";
+  out += "  esac\n  case ${COMP_WORDS[1]} in\n";
+  for (const Command& command : command_table())
+    out += "    " + std::string(command.name) + ") [[ $cur == -* ]] && COMPREPLY=($(compgen -W \"" + join(flag_words(command)) +
+           "\" -- \"$cur\")) || COMPREPLY=($(compgen -f -W \"" + join(operand_words(command.name)) + "\" -- \"$cur\")) ;;\n";
+  return out + "  esac\n}\ncomplete -o filenames -F _stageline stageline\n";
+}
+
+std::string zsh_completion() {
+  std::string out = "#compdef stageline\n# zsh completion for stageline\nautoload -U +X bashcompinit && bashcompinit\n";
+  return out + bash_completion();
+}
+
+std::string quoted_for_fish(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "'";
+}
+
+std::string fish_completion() {
+  std::string out = "# fish completion for stageline\n";
+  for (const Command& command : command_table())
+    out += "complete -c stageline -n __fish_use_subcommand -a " + std::string(command.name) + " -d " +
+           quoted_for_fish(command.summary) + "\n";
+  for (const Command& command : command_table()) {
+    const std::string when = std::string(" -n '__fish_seen_subcommand_from ") + command.name + "'";
+    for (const std::string& word : operand_words(command.name)) out += "complete -c stageline" + when + " -a " + word + "\n";
+    std::vector<const char*> names = command.flags;
+    names.insert(names.end(), common_flags().begin(), common_flags().end());
+    for (const char* name : names) {
+      const Flag& f = flag(name);
+      out += "complete -c stageline" + when + " -l " + f.name + (f.value[0] != '\0' ? " -r" : "") + " -d " + quoted_for_fish(f.help);
+      if (const auto words = value_words(f); !words.empty()) out += " -a " + quoted_for_fish(join(words));
+      out += "\n";
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+int run_completion(const Arguments& arguments) {
+  const std::string& shell = arguments.operands[0];
+  if (shell == "bash") {
+    fputs(bash_completion().c_str(), stdout);
+  } else if (shell == "zsh") {
+    fputs(zsh_completion().c_str(), stdout);
+  } else if (shell == "fish") {
+    fputs(fish_completion().c_str(), stdout);
+  } else {
+    return fail({ErrorCode::kUsage, "no completion for \"" + shell + "\"", {}, "bash, zsh or fish"});
+  }
+  return kExitGood;
+}
+
+int run_man(const Arguments&) {
+  std::string out = ".TH STAGELINE 1 \"\" \"stageline " STAGELINE_VERSION "\"\n.SH NAME\nstageline \\- where the time of a "
+                    "pipeline\\-parallel training run goes\n.SH SYNOPSIS\n.B stageline\n.I COMMAND\n[\\fIargument\\fR …]\n.SH COMMANDS\n";
+  for (const Command& command : command_table()) {
+    out += ".SS \"" + troff(command.name) + " " + troff(command.operands) + "\"\n" + troff(command.summary) + ".\n" +
+           troff(command.details) + "\n";
+    for (const char* name : command.flags) {
+      out += ".TP\n\\fB\\-\\-" + troff(name) + "\\fR";
+      if (flag(name).value[0] != '\0') out += " \\fI" + troff(flag(name).value) + "\\fR";
+      out += "\n" + troff(flag(name).help) + ".\n";
+    }
+  }
+  out += ".SH COMMON FLAGS\n";
+  for (const char* name : common_flags())
+    out += ".TP\n\\fB\\-\\-" + troff(name) + "\\fR " + troff(flag(name).value) + "\n" + troff(flag(name).help) + ".\n";
+  for (const char* topic : {"readers", "analyses", "exporters", "schedules"}) {
+    out += ".SH " + std::string(topic) + "\n";
+    for (const Item& item : topic_items(topic)) out += ".TP\n\\fB" + troff(item.name) + "\\fR\n" + troff(item.text) + "\n";
+  }
+  out += ".SH EXIT STATUS\n0 good, 1 a finding named by \\-\\-fail\\-on, 2 an error, 130 interrupted.\n";
+  fputs(out.c_str(), stdout);
+  return kExitGood;
+}
+
+}  // namespace stageline

@@ -1,0 +1,72 @@
+#include "cli/run_common.h"
+
+#include <algorithm>
+
+#include "base/output_file.h"
+#include "base/parallel.h"
+#include "base/text.h"
+
+namespace stageline {
+
+Status check_compat(const Arguments& arguments, std::string_view known) {
+  if (!arguments.has("compat")) return {};
+  const std::string asked = dashed(arguments.get("compat"));
+  for (const std::string_view name : split(known, ','))
+    if (!name.empty() && asked == name) return {};
+  std::string hint = known.empty() ? std::string("this command has no rival's answer to give") : "it has: " + std::string(known);
+  return Error{ErrorCode::kUsage, std::string("\"") + arguments.command->name + "\" has no --compat " + arguments.get("compat"),
+               {}, hint};
+}
+
+Result<Trace> open_run(const Arguments& arguments, const Terminal& terminal, const std::vector<std::string>& paths,
+                       std::string_view compat) {
+  if (Status s = check_compat(arguments, compat); !s) return std::move(s).error();
+  OpenOptions options;
+  options.reader = arguments.get("reader");
+  if (arguments.has("ranks")) {
+    auto ranks = parse_number_list(arguments.get("ranks"));
+    if (!ranks) return std::move(ranks).error();
+    options.ranks = *ranks;
+  }
+  if (arguments.has("devices")) {
+    auto devices = parse_number_list(arguments.get("devices"));
+    if (!devices) return std::move(devices).error();
+    options.devices = *devices;
+  }
+  if (arguments.has("steps"))
+    if (Status s = parse_step_range(arguments.get("steps"), options.first_step, options.last_step); !s)
+      return std::move(s).error();
+  if (arguments.has("range")) {
+    auto range = parse_time_range(arguments.get("range"));
+    if (!range) return std::move(range).error();
+    options.range = *range;
+  }
+  auto stages = arguments.integer("stages", 0, 1, 100'000);
+  if (!stages) return std::move(stages).error();
+  options.stages = static_cast<int32_t>(*stages);
+  auto threads = arguments.integer("threads", 0, 1, 1024);
+  if (!threads) return std::move(threads).error();
+  set_thread_count(static_cast<int>(*threads));
+  ProgressBar bar(terminal, terminal.lang == "zh" ? "读取" : "reading");
+  options.progress = bar.progress();
+  return open_trace(paths, options);
+}
+
+Status check_writable(const std::string& path) {
+  Result<OutputFile> file = OutputFile::create(path);
+  if (!file) return std::move(file).error();
+  return {};
+}
+
+std::string run_name(const std::vector<std::string>& paths) {
+  if (paths.empty()) return "run";
+  std::string name = file_name(paths[0]);
+  if (name == "." || name == ".." || name.empty()) name = "run";
+  for (const char* suffix : {".gz", ".zst", ".json", ".csv"})
+    if (name.ends_with(suffix) && name.size() > std::string_view(suffix).size())
+      name.resize(name.size() - std::string_view(suffix).size());
+  if (paths.size() > 1) name += " + " + std::to_string(paths.size() - 1) + " more";
+  return name;
+}
+
+}  // namespace stageline

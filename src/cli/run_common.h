@@ -1,0 +1,27 @@
+// What report, analyze, export and info share: reading the run that the arguments name.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/flags.h"
+#include "cli/terminal.h"
+#include "engine/engine.h"
+
+namespace stageline {
+
+// Opens `paths` with --reader, --ranks, --steps, --stages, --devices, --range, --threads; shows
+// progress. Also refuses a --compat that the command does not have.
+Result<Trace> open_run(const Arguments& arguments, const Terminal& terminal, const std::vector<std::string>& paths,
+                       std::string_view compat = "");
+
+// Errors when `path` cannot be written, before long work is done.
+Status check_writable(const std::string& path);
+
+// "run42" or "run42 + 3 more": what titles call the input.
+std::string run_name(const std::vector<std::string>& paths);
+
+// --compat: kUsage unless it is one of `known` (comma list).
+Status check_compat(const Arguments& arguments, std::string_view known);
+
+}  // namespace stageline

@@ -1,0 +1,225 @@
+#include "cli/terminal.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+
+#include "base/number.h"
+#include "base/text.h"
+
+namespace stageline {
+namespace {
+
+std::string environment(const char* name) {
+  const char* value = getenv(name);
+  return value ? value : "";
+}
+
+std::string language_of_environment() {
+  for (const char* name : {"LC_ALL", "LC_MESSAGES", "LANG"}) {
+    const std::string value = environment(name);
+    if (!value.empty()) return value.starts_with("zh") ? "zh" : "en";
+  }
+  return "en";
+}
+
+int columns() {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) return std::min<int>(size.ws_col, 100);
+  if (const auto value = parse_int(environment("COLUMNS")); value && *value >= 40) return static_cast<int>(std::min<int64_t>(*value, 100));
+  return 80;
+}
+
+std::string painted(std::string_view text, const char* code, bool colour) {
+  return colour ? std::string("\x1b[") + code + "m" + std::string(text) + "\x1b[0m" : std::string(text);
+}
+
+// A token and the space it takes: CJK may be broken between any two characters.
+std::vector<std::string> tokens_of(std::string_view text) {
+  std::vector<std::string> tokens;
+  std::string word;
+  for (size_t i = 0; i < text.size();) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const size_t length = c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+    const std::string_view one = text.substr(i, length);
+    i += length;
+    if (one == " ") {
+      if (!word.empty()) tokens.push_back(std::move(word));
+      word.clear();
+      tokens.emplace_back(" ");
+    } else if (display_width(one) == 2) {
+      const bool closes = one == "，" || one == "。" || one == "；" || one == "）" || one == "：" || one == "、";
+      if (closes && word.empty() && !tokens.empty() && tokens.back() != " ") {
+        tokens.back() += one;
+      } else if (closes) {
+        tokens.push_back(word + std::string(one));
+        word.clear();
+      } else {
+        if (!word.empty()) tokens.push_back(std::move(word));
+        word.clear();
+        tokens.emplace_back(one);
+      }
+    } else {
+      word += one;
+    }
+  }
+  if (!word.empty()) tokens.push_back(std::move(word));
+  return tokens;
+}
+
+}  // namespace
+
+std::string wrapped(std::string_view text, int width, int indent) {
+  std::string out, line;
+  const std::string margin(static_cast<size_t>(indent), ' ');
+  for (const std::string& token : tokens_of(text)) {
+    if (!line.empty() && token != " " && indent + display_width(line) + display_width(token) > width) {
+      while (line.ends_with(' ')) line.pop_back();
+      out += margin + line + "\n";
+      line.clear();
+    }
+    if (token != " " || !line.empty()) line += token;
+  }
+  while (line.ends_with(' ')) line.pop_back();
+  return out + margin + line + "\n";
+}
+
+Result<Terminal> terminal_for(const Arguments& arguments) {
+  Terminal terminal;
+  terminal.lang = arguments.get("lang", language_of_environment());
+  if (terminal.lang != "en" && terminal.lang != "zh")
+    return Error{ErrorCode::kUsage, "no language \"" + terminal.lang + "\"", {}, "--lang en or --lang zh"};
+  terminal.quiet = arguments.has("quiet");
+  terminal.stderr_is_terminal = isatty(STDERR_FILENO) != 0;
+  const std::string when = arguments.get("color", "auto");
+  if (when != "auto" && when != "always" && when != "never")
+    return Error{ErrorCode::kUsage, "--color is auto, always or never, not \"" + when + "\"", {}, ""};
+  const bool allowed = when == "always" || (when == "auto" && environment("NO_COLOR").empty());
+  terminal.colour_out = allowed && (when == "always" || isatty(STDOUT_FILENO) != 0);
+  terminal.colour_err = allowed && (when == "always" || terminal.stderr_is_terminal);
+  terminal.width = columns();
+  return terminal;
+}
+
+int fail(const Error& error) {
+  fprintf(stderr, "stageline: %s\n", error.text().c_str());
+  return 2;
+}
+
+void note(const Terminal& terminal, std::string_view text) {
+  if (!terminal.quiet) fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
+}
+
+void print_flaws(const Terminal& terminal, const Diagnostics& diagnostics, std::string_view path) {
+  if (terminal.quiet) return;
+  const int64_t flaws = diagnostics.flaw_count();
+  if (flaws == 0) return;
+  fprintf(stderr, "%s in the input (stageline info %.*s lists all notes):\n",
+          flaws == 1 ? "1 kind of flaw" : (std::to_string(flaws) + " kinds of flaw").c_str(),
+          static_cast<int>(path.size()), path.data());
+  for (const Diagnostic& d : diagnostics.items()) {
+    if (d.severity == Severity::kInfo) continue;
+    const std::string where = d.first.text();
+    const std::string count = d.count > 1 ? " (" + grouped(d.count) + " times)" : "";
+    fprintf(stderr, "  %s%s%s%s\n", where.c_str(), where.empty() ? "" : ": ", d.message.c_str(), count.c_str());
+  }
+}
+
+std::string findings_text(const Terminal& terminal, const Findings& findings) {
+  const bool zh = terminal.lang == "zh";
+  const auto pick = [&](const std::string& en, const std::string& chinese) -> const std::string& { return zh ? chinese : en; };
+  const Headline& h = findings.headline;
+  std::string out = painted(pick(h.title_en, h.title_zh), "1", terminal.colour_out) + "\n";
+  out += wrapped(pick(h.lead_en, h.lead_zh), terminal.width, 0) + "\n";
+  int label_width = 0;
+  for (const SpanPart& part : h.parts) label_width = std::max(label_width, display_width(pick(part.label_en, part.label_zh)));
+  for (const SpanPart& part : h.parts) {
+    const std::string share = fixed(part.share * 100, 1);
+    const std::string& label = pick(part.label_en, part.label_zh);
+    out += std::string(static_cast<size_t>(std::max(1, 6 - display_width(share))), ' ') + share + "\u2009%  " + label +
+           std::string(static_cast<size_t>(label_width - display_width(label) + 2), ' ');
+    const char* const colour = part.id == "compute" ? "34" : part.id == "bubble" ? "33" : "90";
+    std::string bar;
+    for (int i = 0; i < static_cast<int>(std::lround(part.share * 40)); ++i) bar += "█";
+    out += painted(bar, colour, terminal.colour_out) + "\n";
+  }
+  if (!h.parts.empty()) out += "\n";
+  int n = 0;
+  for (const Finding& finding : findings.list) {
+    const std::string title = std::to_string(++n) + ". " + pick(finding.title_en, finding.title_zh);
+    const int room = terminal.width - display_width(finding.value) - 2;
+    if (!finding.value.empty() && display_width(title) <= room) {
+      out += painted(title, "1", terminal.colour_out) + std::string(static_cast<size_t>(room + 2 - display_width(title)), ' ') +
+             finding.value + "\n";
+    } else {
+      out += painted(wrapped(title, terminal.width, 0), "1", terminal.colour_out);
+    }
+    out += wrapped(pick(finding.detail_en, finding.detail_zh), terminal.width, 3);
+  }
+  return out;
+}
+
+struct ProgressBar::Impl {
+  Progress progress;
+  std::string verb;
+  bool draw = false, drawn = false, stop = false;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::thread thread;
+
+  void run() {
+    using Clock = std::chrono::steady_clock;
+    const auto began = Clock::now();
+    std::unique_lock lock(mutex);
+    if (changed.wait_for(lock, std::chrono::seconds(1), [&] { return stop; })) return;
+    do {
+      const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
+      const auto done = static_cast<double>(progress.done_bytes());
+      const auto whole = static_cast<double>(progress.expected_bytes());
+      const double rate = done / seconds;
+      std::string line = verb + "  ";
+      if (whole > 0) {
+        const double share = std::min(1.0, done / whole);
+        const int filled = static_cast<int>(share * 32);
+        for (int i = 0; i < 32; ++i) line += i < filled ? "━" : "─";
+        line += "  " + fixed(share * 100, 0) + "\u2009%  " + human_bytes(done) + " of " + human_bytes(whole);
+      } else {
+        line += human_bytes(done);
+      }
+      line += "  " + human_bytes(rate) + "/s";
+      if (whole > done && rate > 0) line += "  " + human_duration((whole - done) / rate * 1e9) + " left";
+      fprintf(stderr, "\r\x1b[K%s", line.c_str());
+      fflush(stderr);
+      drawn = true;
+    } while (!changed.wait_for(lock, std::chrono::milliseconds(100), [&] { return stop; }));
+  }
+};
+
+ProgressBar::ProgressBar(const Terminal& terminal, std::string_view verb) : impl_(std::make_unique<Impl>()) {
+  impl_->verb = verb;
+  impl_->draw = terminal.stderr_is_terminal && !terminal.quiet;
+  if (impl_->draw) impl_->thread = std::thread([this] { impl_->run(); });
+}
+
+ProgressBar::~ProgressBar() {
+  if (!impl_->draw) return;
+  {
+    std::lock_guard lock(impl_->mutex);
+    impl_->stop = true;
+  }
+  impl_->changed.notify_all();
+  impl_->thread.join();
+  if (impl_->drawn) fprintf(stderr, "\r\x1b[K");
+}
+
+Progress* ProgressBar::progress() { return &impl_->progress; }
+
+}  // namespace stageline

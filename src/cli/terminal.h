@@ -1,0 +1,52 @@
+// Words to people on stderr: errors, notes, progress, findings. Data goes to stdout elsewhere.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/diagnostics.h"
+#include "base/progress.h"
+#include "base/result.h"
+#include "cli/flags.h"
+#include "pipeline/findings.h"
+
+namespace stageline {
+
+struct Terminal {
+  std::string lang = "en";
+  bool quiet = false;
+  bool colour_out = false;  // stdout shows colours
+  bool colour_err = false;
+  bool stderr_is_terminal = false;
+  int width = 80;  // columns of stdout
+};
+
+// From --lang, --color, --quiet and the environment (LANG, NO_COLOR, COLUMNS).
+// Errors: kUsage for a language or colour word that does not exist.
+Result<Terminal> terminal_for(const Arguments& arguments);
+
+// "stageline: …" with its hint; returns kExitError, so a command can `return fail(error)`.
+int fail(const Error& error);
+void note(const Terminal& terminal, std::string_view text);
+// "2 flaws in the input …" with one line each; nothing when there are none.
+void print_flaws(const Terminal& terminal, const Diagnostics& diagnostics, std::string_view path);
+// Headline, span bars and findings, as text for stdout.
+std::string findings_text(const Terminal& terminal, const Findings& findings);
+
+// Draws a bar with bytes, rate and time left while it lives, after one second, on a terminal only.
+class ProgressBar {
+ public:
+  ProgressBar(const Terminal& terminal, std::string_view verb);
+  ~ProgressBar();
+  Progress* progress();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Text wrapped at `width` columns, every line begun with `indent` spaces.
+std::string wrapped(std::string_view text, int width, int indent);
+
+}  // namespace stageline

@@ -1,0 +1,178 @@
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analyses/analysis.h"
+#include "base/input.h"
+#include "base/json_writer.h"
+#include "base/number.h"
+#include "base/output_file.h"
+#include "base/text.h"
+#include "engine/model_tables.h"
+#include "pipeline/infer_layout.h"
+#include "pipeline/link_cells.h"
+#include "readers/reader.h"
+
+namespace stageline {
+namespace {
+
+// Keeps the cells that touch the range; times stay as they are.
+void keep_range(Trace& trace, const TimeRange& range) {
+  const int64_t zero = extent_of(trace).start_ns;
+  const auto at = [&](int64_t ns) { return ns == INT64_MIN || ns == INT64_MAX ? ns : zero + ns; };
+  const int64_t from = at(range.from_ns), to = at(range.to_ns);
+  Cells& cells = trace.cells;
+  cells.filter([&](size_t i) { return cells.end_ns[i] >= from && cells.start_ns[i] <= to; });
+}
+
+}  // namespace
+
+Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOptions& options) {
+  Result<Source> source = scan_source(paths);
+  if (!source) return std::move(source).error();
+  Result<const Reader*> reader = choose_reader(*source, options.reader);
+  if (!reader) return std::move(reader).error();
+  ReadOptions read_options;
+  read_options.progress = options.progress;
+  read_options.devices = options.devices;
+  Result<Trace> trace = (*reader)->read(*source, read_options);
+  if (!trace) return trace;
+  infer_layout(*trace, options.stages);
+  if (!options.ranks.empty() || options.first_step != INT64_MIN || options.last_step != INT64_MAX)
+    filter_trace(*trace, options.ranks, options.first_step, options.last_step);
+  if (options.range) keep_range(*trace, *options.range);
+  if (trace->cells.size() == 0) {
+    const bool filtered = !options.ranks.empty() || options.range || options.first_step != INT64_MIN ||
+                          options.last_step != INT64_MAX;
+    return Error{ErrorCode::kBadInput, filtered ? "nothing is left of it with these --ranks, --steps and --range"
+                                                : "it holds no pipeline work", {paths.empty() ? "" : paths[0]},
+                 "stageline info shows what there is"};
+  }
+  link_cells(*trace);
+  return trace;
+}
+
+std::string info_json(const Trace& trace) {
+  const Extent extent = extent_of(trace);
+  JsonWriter json;
+  json.begin_object();
+  json.field("format", trace.format);
+  json.field("description", trace.description);
+  json.field("machines", trace.machine_count());
+  json.field("ranks", static_cast<int64_t>(trace.parts.size()));
+  json.field("stages", extent.stage_count);
+  json.field("replicas", extent.dp_count);
+  json.field("chunks", extent.chunk_count);
+  json.field("micro_batches", extent.micro_batch_count);
+  json.field("steps", extent.step_count);
+  json.field("cells", static_cast<int64_t>(trace.cells.size()));
+  json.field("slices", static_cast<int64_t>(trace.slice_count()));
+  json.field("start_ns", extent.start_ns);
+  json.field("end_ns", extent.end_ns);
+  json.field("clock", trace.clock == ClockState::kShared      ? "shared"
+                      : trace.clock == ClockState::kUnaligned ? "unaligned"
+                                                              : "per-rank");
+  json.key("diagnostics").begin_array();
+  for (const Diagnostic& d : trace.diagnostics.items()) {
+    json.begin_object();
+    json.field("name", d.name).field("severity", severity_name(d.severity)).field("count", d.count);
+    json.field("file", d.first.file);
+    json.key("line");
+    if (d.first.line > 0) {
+      json.value(d.first.line);
+    } else {
+      json.null();
+    }
+    json.key("byte");
+    if (d.first.byte >= 0) {
+      json.value(d.first.byte);
+    } else {
+      json.null();
+    }
+    json.field("message", d.message);
+    json.end_object();
+  }
+  json.end_array().end_object();
+  return json.take();
+}
+
+std::vector<Table> all_tables(const Trace& trace, Diagnostics& diagnostics) {
+  std::vector<Table> tables;
+  for (const Analysis* analysis : analyses()) {
+    Result<std::vector<Table>> own = analysis->run(trace);
+    if (!own) {
+      diagnostics.add("analysis.not_possible", Severity::kWarning,
+                      std::string(analysis->name) + " is left out: " + own.error().what);
+      continue;
+    }
+    for (Table& table : *own) tables.push_back(std::move(table));
+  }
+  tables.push_back(cells_table(trace));
+  tables.push_back(devices_table(trace));
+  tables.push_back(diagnostics_table(trace));
+  return tables;
+}
+
+Status export_trace(Trace& trace, const std::string& path, std::string_view to, const ExportOptions& options) {
+  Result<const Exporter*> exporter = choose_exporter(to, path);
+  if (!exporter) return std::move(exporter).error();
+  std::vector<Table> tables;
+  Findings findings;
+  if ((*exporter)->needs_tables) {
+    findings = find_findings(trace);
+    tables = all_tables(trace, trace.diagnostics);
+  }
+  const ExportInput input{trace, tables, findings.headline, findings.list, options};
+  return (*exporter)->write(input, path);
+}
+
+Status parse_step_range(std::string_view text, int64_t& first, int64_t& last) {
+  const size_t colon = text.find(':');
+  const std::string_view a = trim(text.substr(0, colon));
+  const std::string_view b = colon == std::string_view::npos ? a : trim(text.substr(colon + 1));
+  const auto from = a.empty() ? std::optional<int64_t>(INT64_MIN) : parse_int(a);
+  const auto to = b.empty() ? std::optional<int64_t>(INT64_MAX) : parse_int(b);
+  if (!from || !to || (a.empty() && b.empty()) || *from > *to)
+    return Error{ErrorCode::kUsage, "\"" + std::string(text) + "\" is not a range of steps", {},
+                 "write --steps 3:5, 3:, :5 or 3 (both ends count)"};
+  first = *from;
+  last = *to;
+  return {};
+}
+
+std::optional<int64_t> parse_duration(std::string_view text) {
+  text = trim(text);
+  int log10 = 6;
+  for (const auto& [unit, power] : {std::pair{"ns", 0}, {"us", 3}, {"µs", 3}, {"ms", 6}, {"s", 9}}) {
+    if (!text.ends_with(unit)) continue;
+    text = trim(text.substr(0, text.size() - std::string_view(unit).size()));
+    log10 = power;
+    break;
+  }
+  return parse_decimal_ns(text, log10);
+}
+
+Result<TimeRange> parse_time_range(std::string_view text) {
+  const Error bad{ErrorCode::kUsage, "\"" + std::string(text) + "\" is not a range of time", {},
+                  "write --range 200ms:1.5s (from the first cell; without a unit: milliseconds)"};
+  const size_t colon = text.find(':');
+  if (colon == std::string_view::npos) return bad;
+  TimeRange range;
+  const std::string_view a = trim(text.substr(0, colon)), b = trim(text.substr(colon + 1));
+  if (!a.empty()) {
+    const auto from = parse_duration(a);
+    if (!from) return bad;
+    range.from_ns = *from;
+  }
+  if (!b.empty()) {
+    const auto to = parse_duration(b);
+    if (!to) return bad;
+    range.to_ns = *to;
+  }
+  if (range.from_ns > range.to_ns) return bad;
+  return range;
+}
+
+}  // namespace stageline

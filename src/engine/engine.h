@@ -1,0 +1,53 @@
+// The API everyone embeds: open, analyse, export. The CLI, later the server and Python, stand here.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/progress.h"
+#include "base/result.h"
+#include "exporters/exporter.h"
+#include "model/table.h"
+#include "model/trace.h"
+#include "pipeline/findings.h"
+
+namespace stageline {
+
+struct TimeRange {
+  int64_t from_ns = INT64_MIN, to_ns = INT64_MAX;  // relative to the first cell
+};
+
+struct OpenOptions {
+  std::string reader;                    // forces a reader; "" chooses by sniffing
+  std::vector<int32_t> ranks;            // sorted; empty keeps all
+  int64_t first_step = INT64_MIN, last_step = INT64_MAX;
+  std::optional<TimeRange> range;
+  std::vector<int32_t> devices;          // Paddle: workerlog numbers
+  int32_t stages = 0;                    // number of stages where the source does not say; 0 infers
+  Progress* progress = nullptr;
+};
+
+// Reads paths, infers what the source does not say, filters, links cells. Errors: those of
+// scan_source, choose_reader and the reader; kBadInput when the filters leave nothing.
+Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOptions& options);
+
+// What was found, as `stageline info --json` prints it: one JSON object with the keys format,
+// machines, ranks, stages, steps, cells, slices, start_ns, end_ns, diagnostics (and more).
+std::string info_json(const Trace& trace);
+
+// Every table there is: those of each analysis, cells, devices, diagnostics. An analysis that
+// cannot run on this trace is left out and counted in `diagnostics`.
+std::vector<Table> all_tables(const Trace& trace, Diagnostics& diagnostics);
+
+// Writes the trace at `path` in the kind `to` ("" : by extension).
+Status export_trace(Trace& trace, const std::string& path, std::string_view to, const ExportOptions& options);
+
+// "A:B", "A:", ":B" or "A" as inclusive numbers. Errors: kUsage.
+Status parse_step_range(std::string_view text, int64_t& first, int64_t& last);
+// "T0:T1" with units ns, us, ms, s; without one, milliseconds. Errors: kUsage.
+Result<TimeRange> parse_time_range(std::string_view text);
+// "8.05", "8.05ms", "200us", "1.5s" → nanoseconds; without a unit, milliseconds.
+std::optional<int64_t> parse_duration(std::string_view text);
+
+}  // namespace stageline

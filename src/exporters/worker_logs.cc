@@ -1,0 +1,101 @@
+#include "exporters/worker_logs.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <vector>
+
+#include "base/number.h"
+#include "base/output_file.h"
+
+namespace stageline {
+namespace {
+
+std::string job_type(CellKind kind, int32_t chunk, bool chunked) {
+  const std::string suffix = chunked ? std::to_string(chunk) : "";
+  switch (kind) {
+    case CellKind::kForward: return "forward" + suffix;
+    case CellKind::kBackward: return "backward" + suffix;
+    case CellKind::kInputGrad: return "backward_b" + suffix;
+    case CellKind::kWeightGrad: return "backward_w" + suffix;
+    case CellKind::kRecvForward: return "recv_forward";
+    case CellKind::kSendForward: return "send_forward";
+    case CellKind::kRecvBackward: return "recv_backward";
+    case CellKind::kSendBackward: return "send_backward";
+    case CellKind::kOptimizer: return "optimizer";
+    default: return "default";
+  }
+}
+
+// Milliseconds with six decimals, as std::to_string(double) prints them.
+std::string six_decimals(int64_t ns) {
+  char buffer[40];
+  snprintf(buffer, sizeof buffer, "%lld.%06lld", static_cast<long long>(ns / 1'000'000), static_cast<long long>(ns % 1'000'000));
+  return buffer;
+}
+
+// glog's "MMDD HH:MM:SS.uuuuuu" in UTC, and the year for Python's logger.
+struct WallTime {
+  std::string glog, python;
+};
+WallTime wall_time(int64_t ns) {
+  int64_t us = ns / 1000;
+  const int64_t days = us / 86'400'000'000;
+  int64_t rest = us % 86'400'000'000;
+  // Days since 1970 to a civil date (Hinnant's algorithm, proleptic Gregorian).
+  const int64_t z = days + 719468, era = z / 146097, doe = z - era * 146097;
+  const int64_t yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365;
+  const int64_t doy = doe - (365 * yoe + yoe / 4 - yoe / 100), mp = (5 * doy + 2) / 153;
+  const int day = static_cast<int>(doy - (153 * mp + 2) / 5 + 1);
+  const int month = static_cast<int>(mp < 10 ? mp + 3 : mp - 9);
+  const int year = static_cast<int>(yoe + era * 400 + (month <= 2 ? 1 : 0));
+  const int hour = static_cast<int>(rest / 3'600'000'000), minute = static_cast<int>(rest / 60'000'000 % 60);
+  const int second = static_cast<int>(rest / 1'000'000 % 60), micro = static_cast<int>(rest % 1'000'000);
+  char glog[64], python[64];
+  snprintf(glog, sizeof glog, "%02d%02d %02d:%02d:%02d.%06d", month, day, hour, minute, second, micro);
+  snprintf(python, sizeof python, "%04d-%02d-%02d %02d:%02d:%02d,%03d", year, month, day, hour, minute, second, micro / 1000);
+  return {glog, python};
+}
+
+}  // namespace
+
+Status write_worker_logs(const Trace& trace, const std::string& folder) {
+  namespace fs = std::filesystem;
+  const Cells& cells = trace.cells;
+  const bool chunked = extent_of(trace).chunk_count > 1;
+  std::vector<std::vector<size_t>> of_part(trace.parts.size());
+  for (size_t i = 0; i < cells.size(); ++i) of_part[static_cast<size_t>(cells.part[i])].push_back(i);
+  for (size_t p = 0; p < trace.parts.size(); ++p) {
+    const Part& part = trace.parts[p];
+    const fs::path place = part.machine_name.empty() ? fs::path(folder) : fs::path(folder) / part.machine_name;
+    std::error_code ec;
+    fs::create_directories(place, ec);
+    if (ec) return Error{ErrorCode::kIo, "cannot make this folder: " + ec.message(), {place.string()}, ""};
+    Result<OutputFile> out = OutputFile::create((place / ("workerlog." + std::to_string(part.device))).string());
+    if (!out) return std::move(out).error();
+    const std::string thread = std::to_string(22000 + part.rank);
+    const std::vector<size_t>& own = of_part[p];
+    for (size_t i = 0; i < own.size();) {
+      const int32_t step = cells.step[own[i]];
+      size_t end = i;
+      int64_t last_ns = 0;
+      for (; end < own.size() && cells.step[own[end]] == step; ++end) last_ns = std::max(last_ns, cells.end_ns[own[end]]);
+      // The burst is printed after the step has run.
+      const WallTime now = wall_time(last_ns + 1'000'000);
+      if (i == 0) out->write("LAUNCH INFO " + now.python + " -----------  Configuration  ----------------------\n");
+      for (; i < end; ++i) {
+        const Cell cell = cells.at(own[i]);
+        const std::string micro_batch = std::to_string(std::max(0, cell.micro_batch));
+        out->write("I" + now.glog + " " + thread + " standalone_executor.cc:217] Profiler Info: Job (" + micro_batch +
+                   "), type = " + job_type(cell.kind, cell.chunk, chunked) + ", micro_batch_id = " + micro_batch +
+                   ", job_start_time = " + six_decimals(cell.start_ns) + ", job_end_time = " + six_decimals(cell.end_ns) + "\n");
+      }
+      out->write("[" + now.python + "] [    INFO] - global_step: " + std::to_string(step + 1) + ", interval_runtime: " +
+                 ns_as_decimal((last_ns - cells.start_ns[own[end - 1]]) / 1'000'000 * 1'000'000, 9) + "\n");
+    }
+    if (Status s = out->commit(); !s) return s;
+  }
+  return {};
+}
+
+}  // namespace stageline

@@ -1,0 +1,351 @@
+#include "pipeline/findings.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+
+#include "base/number.h"
+#include "model/pipeline_sums.h"
+#include "model/stage_costs.h"
+
+namespace stageline {
+namespace {
+
+constexpr double kSlowRatio = 1.1;     // stage against the median stage, rank against its peers
+constexpr double kOutlierRatio = 1.3;  // step against the median step
+constexpr double kOutsideShare = 0.1;
+constexpr double kBubbleShare = 0.05;
+
+std::string times(double ratio) { return fixed(ratio, 2) + "×"; }
+std::string number(int64_t n) { return grouped(n); }
+
+struct Facts {
+  const Trace& trace;
+  Extent extent;
+  PipelineSums sums;
+  std::vector<StageCost> costs;
+  std::vector<StageLoad> loads;
+  double median_step_ns = 0;
+  double compute = 0, bubble = 0, outside = 0;  // shares of all ranks' step time; add up to 1
+};
+
+Facts collect(const Trace& trace) {
+  Facts f{trace, extent_of(trace), pipeline_sums(trace), stage_costs(trace), {}, 0, 0, 0, 0};
+  f.loads = stage_loads(f.costs);
+  std::vector<double> spans;
+  for (const StepSums& step : f.sums.steps) spans.push_back(static_cast<double>(step.span_ns()));
+  f.median_step_ns = median_of(spans);
+  double whole = 0, busy = 0, waiting = 0;
+  size_t s = 0;
+  for (const RankSums& rank : f.sums.ranks) {
+    while (f.sums.steps[s].step != rank.step) ++s;
+    whole += static_cast<double>(f.sums.steps[s].span_ns());
+    busy += static_cast<double>(rank.busy_ns);
+    waiting += static_cast<double>(rank.span_bubble_ns);
+  }
+  if (whole > 0) {
+    f.compute = busy / whole;
+    f.bubble = waiting / whole;
+    f.outside = std::max(0.0, 1 - f.compute - f.bubble);
+  }
+  return f;
+}
+
+const StageLoad* slowest(const Facts& f) {
+  const auto it = std::max_element(f.loads.begin(), f.loads.end(), [](const StageLoad& a, const StageLoad& b) {
+    return a.per_micro_batch_ns < b.per_micro_batch_ns;
+  });
+  return it == f.loads.end() ? nullptr : &*it;
+}
+
+// In how many steps a stage has the largest compute time per rank, and of how many.
+struct Persistence {
+  int64_t slowest_in = 0, steps = 0;
+};
+Persistence persistence_of(const Facts& f, int32_t stage) {
+  Persistence p;
+  size_t r = 0;
+  for (const StepSums& step : f.sums.steps) {
+    std::map<int32_t, std::pair<double, int>> busy;  // stage → (time, ranks)
+    for (; r < f.sums.ranks.size() && f.sums.ranks[r].step == step.step; ++r) {
+      auto& [time, ranks] = busy[f.trace.parts[static_cast<size_t>(f.sums.ranks[r].part)].stage];
+      time += static_cast<double>(f.sums.ranks[r].busy_ns);
+      ++ranks;
+    }
+    int32_t worst = kUnknown;
+    double most = -1;
+    for (const auto& [s, sum] : busy)
+      if (sum.first / sum.second > most) {
+        most = sum.first / sum.second;
+        worst = s;
+      }
+    ++p.steps;
+    p.slowest_in += worst == stage;
+  }
+  return p;
+}
+
+void add_slow_stage(const Facts& f, std::vector<Finding>& out) {
+  const StageLoad* slow = slowest(f);
+  if (!slow || f.loads.size() < 2 || slow->stage == kUnknown || !(slow->ratio_to_median >= kSlowRatio)) return;
+  double mean = 0;
+  for (const StageLoad& load : f.loads) mean += load.per_micro_batch_ns / static_cast<double>(f.loads.size());
+  const Persistence p = persistence_of(f, slow->stage);
+  std::string en, zh;
+  for (const StageCost& cost : f.costs) {
+    if (cost.stage != slow->stage || cost.ratio_to_median < 1.02) continue;
+    const std::string against = human_duration(cost.mean_ns / cost.ratio_to_median);
+    en += (en.empty() ? "Its " : ", its ") + std::string(kind_name(cost.kind)) + " takes " +
+          human_duration(cost.mean_ns) + " against " + against;
+    zh += (zh.empty() ? "其 " : "，其 ") + std::string(kind_code(cost.kind)) + " 用时 " + human_duration(cost.mean_ns) +
+          "，中位级为 " + against;
+  }
+  const std::string stage = std::to_string(slow->stage);
+  Finding finding;
+  finding.id = "stage.slow";
+  finding.weight = f.compute * (slow->per_micro_batch_ns - mean) / mean;
+  finding.value = times(slow->ratio_to_median);
+  finding.value_note_en = "the median stage";
+  finding.value_note_zh = "相对中位级";
+  finding.title_en = "Stage " + stage + " is the slowest; the others wait for it";
+  finding.title_zh = "第 " + stage + " 级最慢，其余各级都在等它";
+  finding.detail_en = en + "; slowest in " + number(p.slowest_in) + " of " + number(p.steps) +
+                      " steps. Move layers away from it, or split what only it has (embedding, output head).";
+  finding.detail_zh = zh + "；" + number(p.steps) + " 步中有 " + number(p.slowest_in) +
+                      " 步最慢。可把它的层移到别的级，或拆分它独有的部分（词嵌入、输出头）。";
+  if (p.slowest_in * 2 < p.steps) {
+    finding.detail_en += " It changes from step to step: look at data-dependent costs such as sequence length first.";
+    finding.detail_zh += " 最慢的级逐步变化：请先看与数据有关的开销，例如序列长度。";
+  }
+  out.push_back(std::move(finding));
+}
+
+void add_bubble(const Facts& f, std::vector<Finding>& out) {
+  if (f.bubble < kBubbleShare) return;
+  const double in_pipeline = f.bubble / (f.bubble + f.compute);
+  const int32_t p = f.extent.stage_count, m = f.extent.micro_batch_count;
+  Finding finding;
+  finding.id = "bubble";
+  finding.weight = f.bubble;
+  finding.value = percent(in_pipeline);
+  finding.value_note_en = "of the pipeline's span";
+  finding.value_note_zh = "占流水线跨度";
+  finding.title_en = "Ranks wait " + percent(in_pipeline) + " of the pipeline's span (span bubble)";
+  finding.title_zh = "各 rank 有 " + percent(in_pipeline) + " 的流水线跨度在等待（跨度气泡）";
+  const bool split = std::any_of(f.costs.begin(), f.costs.end(),
+                                 [](const StageCost& c) { return c.kind == CellKind::kWeightGrad; });
+  if (p > 1 && m > 0 && f.extent.chunk_count == 1 && !split) {
+    const double formula = static_cast<double>(p - 1) / static_cast<double>(m + p - 1);
+    finding.detail_en = "With " + std::to_string(m) + " micro-batches on " + std::to_string(p) +
+                        " balanced stages, 1F1B and FThenB would wait (p−1)/(m+p−1) = " + percent(formula) + ".";
+    finding.detail_zh = std::to_string(p) + " 级、" + std::to_string(m) +
+                        " 个微批时，均衡的 1F1B 与 FThenB 会等待 (p−1)/(m+p−1) = " + percent(formula) + "。";
+    if (in_pipeline < formula * 1.15) {
+      finding.detail_en += " So it is mostly the schedule: more micro-batches, or interleaved chunks, would shrink it.";
+      finding.detail_zh += " 因此主要来自调度本身：增加微批数或采用交错分块可以减小它。";
+    } else {
+      finding.detail_en += " The rest is imbalance, messages and jitter.";
+      finding.detail_zh += " 其余来自不均衡、通信与抖动。";
+    }
+  } else {
+    finding.detail_en = "Measured over " + number(static_cast<int64_t>(f.sums.steps.size())) +
+                        " steps: the pipeline's span minus what each rank computes.";
+    finding.detail_zh = "对 " + number(static_cast<int64_t>(f.sums.steps.size())) + " 步的测量：流水线跨度减去各 rank 的计算时间。";
+  }
+  out.push_back(std::move(finding));
+}
+
+// A rank that is slower than the others of its own stage: a straggler rather than an imbalance.
+void add_slow_rank(const Facts& f, std::vector<Finding>& out) {
+  std::vector<double> busy(f.trace.parts.size());
+  for (const RankSums& rank : f.sums.ranks) busy[static_cast<size_t>(rank.part)] += static_cast<double>(rank.busy_ns);
+  std::map<int32_t, std::vector<size_t>> by_stage;
+  for (size_t part = 0; part < busy.size(); ++part)
+    if (busy[part] > 0) by_stage[f.trace.parts[part].stage].push_back(part);
+  size_t worst = busy.size();
+  double worst_ratio = kSlowRatio;
+  for (const auto& [stage, parts] : by_stage) {
+    if (parts.size() < 2) continue;
+    for (const size_t part : parts) {
+      std::vector<double> peers;
+      for (const size_t other : parts)
+        if (other != part) peers.push_back(busy[other]);
+      const double ratio = busy[part] / median_of(peers);
+      if (ratio >= worst_ratio) {
+        worst_ratio = ratio;
+        worst = part;
+      }
+    }
+  }
+  if (worst == busy.size()) return;
+  const Part& part = f.trace.parts[worst];
+  const std::string rank = std::to_string(part.rank), stage = std::to_string(part.stage);
+  const std::string machine = part.machine_name.empty() ? "" : " (" + part.machine_name + ")";
+  Finding finding;
+  finding.id = "rank.slow";
+  finding.weight = f.compute * (1 - 1 / worst_ratio);
+  finding.value = times(worst_ratio);
+  finding.value_note_en = "its peers";
+  finding.value_note_zh = "相对同级";
+  finding.title_en = "Rank " + rank + machine + " is slower than the others of stage " + stage;
+  finding.title_zh = "rank " + rank + machine + " 比第 " + stage + " 级的其他 rank 慢";
+  finding.detail_en = "The same work takes it " + times(worst_ratio) +
+                      " the median of its peers, over all steps. Look at that device: clocks, heat, neighbours.";
+  finding.detail_zh = "同样的计算，它在全部步中的用时是同级中位数的 " + times(worst_ratio) + "。请检查该设备：频率、温度、同机负载。";
+  out.push_back(std::move(finding));
+}
+
+void add_outlier_steps(const Facts& f, std::vector<Finding>& out) {
+  if (f.sums.steps.size() < 4) return;
+  int64_t count = 0;
+  double lost = 0, total = 0;
+  const StepSums* worst = nullptr;
+  for (const StepSums& step : f.sums.steps) {
+    const auto span = static_cast<double>(step.span_ns());
+    total += span;
+    if (span < kOutlierRatio * f.median_step_ns) continue;
+    ++count;
+    lost += span - f.median_step_ns;
+    if (!worst || step.span_ns() > worst->span_ns()) worst = &step;
+  }
+  if (count == 0) return;
+  const std::string n = number(count), of = number(static_cast<int64_t>(f.sums.steps.size()));
+  Finding finding;
+  finding.id = "step.outlier";
+  finding.weight = lost / total;
+  finding.value = times(static_cast<double>(worst->span_ns()) / f.median_step_ns);
+  finding.value_note_en = "the median step";
+  finding.value_note_zh = "相对中位步";
+  finding.title_en = n + " of " + of + " steps take over 1.3× the median step";
+  finding.title_zh = of + " 步中有 " + n + " 步超过中位步的 1.3 倍";
+  finding.detail_en = "The longest is step " + std::to_string(worst->step) + " with " +
+                      human_duration(static_cast<double>(worst->span_ns())) + " against " +
+                      human_duration(f.median_step_ns) + "; together they cost " + percent(lost / total) + " of the time.";
+  finding.detail_zh = "最长的是第 " + std::to_string(worst->step) + " 步，" +
+                      human_duration(static_cast<double>(worst->span_ns())) + "，中位步为 " +
+                      human_duration(f.median_step_ns) + "；合计占总时间的 " + percent(lost / total) + "。";
+  out.push_back(std::move(finding));
+}
+
+void add_outside(const Facts& f, std::vector<Finding>& out) {
+  if (f.outside < kOutsideShare) return;
+  Finding finding;
+  finding.id = "outside";
+  finding.weight = f.outside;
+  finding.value = percent(f.outside);
+  finding.value_note_en = "of a step";
+  finding.value_note_zh = "占每步";
+  finding.title_en = percent(f.outside) + " of a step lies before or after the pipeline";
+  finding.title_zh = "每步有 " + percent(f.outside) + " 在流水线之前或之后";
+  finding.detail_en = "Optimizer, gradient exchange, parameter gathering and whatever else the source recorded outside "
+                      "the first forward and the last backward.";
+  finding.detail_zh = "优化器、梯度同步、参数聚合，以及来源在首个前向之前、末个反向之后记录的其他部分。";
+  out.push_back(std::move(finding));
+}
+
+void add_causality(const Facts& f, std::vector<Finding>& out) {
+  const Cells& cells = f.trace.cells;
+  constexpr int64_t kToleranceNs = 50'000;  // stamps of one machine differ by tens of microseconds
+  int64_t violations = 0, worst = 0;
+  for (const Link& link : f.trace.links) {
+    const int64_t early = cells.end_ns[link.from_cell] - cells.start_ns[link.to_cell];
+    if (early <= kToleranceNs) continue;
+    ++violations;
+    worst = std::max(worst, early);
+  }
+  if (violations == 0 || f.trace.clock == ClockState::kPerRank) return;
+  Finding finding;
+  finding.id = "clock.causality";
+  finding.weight = 0.5 * static_cast<double>(violations) / static_cast<double>(f.trace.links.size());
+  finding.value = human_duration(static_cast<double>(worst));
+  finding.value_note_en = "at most";
+  finding.value_note_zh = "最多";
+  finding.title_en = "The clocks disagree: " + number(violations) + " of " +
+                     number(static_cast<int64_t>(f.trace.links.size())) + " cells begin before what they wait for has ended";
+  finding.title_zh = "时钟不一致：" + number(static_cast<int64_t>(f.trace.links.size())) + " 个依赖中有 " +
+                     number(violations) + " 个在其前驱结束前就开始";
+  finding.detail_en = "Times are shown as recorded; bubbles that compare ranks are off by up to this much. "
+                      "Synchronise the machines' clocks before the next run.";
+  finding.detail_zh = "时间按原始记录显示；跨 rank 比较的气泡最多偏差这么多。下次运行前请先同步各机时钟。";
+  out.push_back(std::move(finding));
+}
+
+void add_per_rank_clock(const Facts& f, std::vector<Finding>& out) {
+  if (f.trace.clock != ClockState::kPerRank) return;
+  Finding finding;
+  finding.id = "clock.per_rank";
+  finding.weight = 0;
+  finding.title_en = "Every rank counts from its own zero; ranks are not on one clock";
+  finding.title_zh = "每个 rank 都从自己的零点计时，彼此不在同一时钟上";
+  finding.detail_en = "Durations and inner bubbles are right; spans and span bubbles over several ranks are not.";
+  finding.detail_zh = "时长与内部气泡是正确的；跨多个 rank 的跨度与跨度气泡则不然。";
+  out.push_back(std::move(finding));
+}
+
+Headline headline_of(const Facts& f, const std::vector<Finding>& findings) {
+  Headline h;
+  const std::string step = human_duration(f.median_step_ns);
+  const double waiting = 1 - f.compute;
+  const std::string waiting_share = fixed(waiting * 100, 0) + "\u2009%";
+  h.title_en = step + " a step, " + waiting_share + " of it not computing.";
+  h.title_zh = "每步 " + step + "，其中 " + waiting_share + " 没有在计算。";
+  const auto count = [](int32_t n, const char* one, const char* many) {
+    return std::to_string(n) + " " + (n == 1 ? one : many);
+  };
+  h.lead_en = count(f.extent.stage_count, "stage", "stages") +
+              (f.extent.dp_count > 1 ? " × " + count(f.extent.dp_count, "replica", "replicas") : "") + ", " +
+              count(f.extent.micro_batch_count, "micro-batch", "micro-batches") +
+              (f.extent.chunk_count > 1 ? ", " + std::to_string(f.extent.chunk_count) + " chunks a rank" : "") + ", " +
+              count(f.extent.step_count, "step", "steps") + ".";
+  h.lead_zh = std::to_string(f.extent.stage_count) + " 级" +
+              (f.extent.dp_count > 1 ? " × " + std::to_string(f.extent.dp_count) + " 个副本" : "") + "，" +
+              std::to_string(f.extent.micro_batch_count) + " 个微批" +
+              (f.extent.chunk_count > 1 ? "，每 rank " + std::to_string(f.extent.chunk_count) + " 个分块" : "") + "，" +
+              std::to_string(f.extent.step_count) + " 步。";
+  const auto slow = std::find_if(findings.begin(), findings.end(), [](const Finding& x) { return x.id == "stage.slow"; });
+  if (slow != findings.end()) {
+    h.lead_en += " " + slow->title_en + ".";
+    h.lead_zh += slow->title_zh + "。";
+  }
+  h.parts = {{"compute", "compute", "计算", f.compute},
+             {"bubble", "waiting in the pipeline", "流水线内等待", f.bubble},
+             {"outside", "outside the pipeline", "流水线之外", f.outside}};
+  return h;
+}
+
+}  // namespace
+
+Findings find_findings(const Trace& trace) {
+  const Facts facts = collect(trace);
+  Findings result;
+  if (facts.sums.ranks.empty()) {
+    result.headline.title_en = "No forward or backward work was recorded.";
+    result.headline.title_zh = "没有记录到前向或反向计算。";
+    return result;
+  }
+  add_slow_stage(facts, result.list);
+  add_bubble(facts, result.list);
+  add_slow_rank(facts, result.list);
+  add_outlier_steps(facts, result.list);
+  add_outside(facts, result.list);
+  add_causality(facts, result.list);
+  std::stable_sort(result.list.begin(), result.list.end(),
+                   [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
+  // What is slow comes before what follows from it: a stage that everyone waits for explains the bubble.
+  std::stable_partition(result.list.begin(), result.list.end(), [](const Finding& x) { return x.id == "stage.slow"; });
+  add_per_rank_clock(facts, result.list);
+  if (result.list.empty()) {
+    Finding none;
+    none.id = "none";
+    none.title_en = "Nothing stands out";
+    none.title_zh = "没有突出的问题";
+    none.detail_en = "No stage, rank or step is slower than its peers by a tenth, and little time is spent waiting.";
+    none.detail_zh = "没有哪一级、哪个 rank 或哪一步明显慢于同类，等待时间也很少。";
+    result.list.push_back(std::move(none));
+  }
+  result.headline = headline_of(facts, result.list);
+  return result;
+}
+
+}  // namespace stageline

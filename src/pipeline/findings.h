@@ -1,0 +1,20 @@
+// Findings: what is worth saying about a run, in words, most important first.
+#pragma once
+
+#include <vector>
+
+#include "model/finding.h"
+#include "model/trace.h"
+
+namespace stageline {
+
+struct Findings {
+  Headline headline;
+  std::vector<Finding> list;  // never empty: when nothing stands out, one finding says so
+};
+
+// Expects linked cells. Thresholds: a stage or rank 1.1× its median, a step 1.3× the median step,
+// 10 % of a step outside the pipeline. Definitions: docs/analyses/findings.md. O(cells).
+Findings find_findings(const Trace& trace);
+
+}  // namespace stageline
