@@ -1,0 +1,368 @@
+// Perfetto's native trace, protobuf without a protobuf library (proto_writer.h).
+//
+// A file is TracePackets one after another. Each track of ours is one packet sequence with state of
+// its own, told once: the track its events belong to, the names it has used so far, and a private
+// clock (id 64) that counts from event to event, so that an event costs a few bytes:
+//
+//   track descriptors      root, steps, processes, threads, with the order to show them in
+//   sequence 2             defaults | clock: 64 = 0 at start | BEGIN F0 | END | BEGIN B0 | END …
+//   sequence 3             …
+//
+// Rules that bite (docs/exporters/perfetto.md): the first packet of a sequence must clear its
+// state, or all of it is skipped in silence; an END must stand before the BEGIN of the same time, or
+// the second slice nests in the first; times may be in any order between sequences, not within.
+// Field numbers: perfetto/protos/perfetto/trace/{trace_packet,track_event/*}.proto.
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+#include "base/text.h"
+#include "exporters/export_sink.h"
+#include "exporters/exporter.h"
+#include "exporters/link_index.h"
+#include "exporters/proto_writer.h"
+#include "exporters/slice_names.h"
+#include "exporters/track_layout.h"
+
+namespace stageline {
+namespace {
+
+constexpr size_t kPieceBytes = size_t{1} << 16;
+
+namespace field {
+constexpr uint32_t kTracePacket = 1;  // Trace
+// TracePacket
+constexpr uint32_t kClockSnapshot = 6, kTimestamp = 8, kSequenceId = 10, kTrackEvent = 11, kInternedData = 12,
+                   kSequenceFlags = 13, kDefaults = 59, kTrackDescriptor = 60;
+// ClockSnapshot, its Clock, and TracePacketDefaults
+constexpr uint32_t kClock = 1, kPrimaryClock = 2, kClockId = 1, kClockTime = 2, kClockIsIncremental = 3;
+constexpr uint32_t kDefaultClockId = 58, kDefaultTrackEvent = 11;
+// TrackDescriptor
+constexpr uint32_t kUuid = 1, kTrackName = 2, kProcess = 3, kThread = 4, kParentUuid = 5, kChildOrdering = 11,
+                   kSiblingRank = 12, kSiblingMerge = 15, kProcessOrdering = 19, kThreadOrdering = 20;
+constexpr uint32_t kPid = 1, kTid = 2, kThreadName = 5, kProcessName = 6;
+// TrackEvent
+constexpr uint32_t kCategoryIid = 3, kAnnotation = 4, kType = 9, kNameIid = 10, kTrackUuid = 11, kEventName = 23,
+                   kFlowId = 47, kCorrelationId = 52;
+// DebugAnnotation, InternedData and its entries
+constexpr uint32_t kAnnotationNameIid = 1, kUint = 3, kStringIid = 17;
+constexpr uint32_t kCategories = 1, kEventNames = 2, kAnnotationNames = 3, kAnnotationStrings = 29;
+constexpr uint32_t kIid = 1, kInternedText = 2;
+}  // namespace field
+
+constexpr uint64_t kStateCleared = 1, kNeedsState = 2;          // SequenceFlags
+constexpr uint64_t kBegin = 1, kEnd = 2;                        // TrackEvent.Type
+constexpr uint64_t kExplicit = 3, kExplicitTop = 1, kNone = 2;  // orderings; SiblingMergeBehavior
+constexpr uint64_t kRealtime = 1, kBoottime = 6, kDeltaClock = 64;
+
+// Annotations, by iid − 1.
+constexpr std::array<std::string_view, 8> kAnnotations = {"kind",        "step", "stage", "chunk",
+                                                          "micro_batch", "rank", "dp",    "dur_ns"};
+enum Annotation : uint64_t { kKind = 1, kStep, kStage, kChunk, kMicroBatch, kRank, kDp, kDurNs };
+constexpr uint64_t kStepCategory = kCellKindCount + 1;  // categories: kind + 1, then this
+
+// Names a sequence keeps; a track with more of them spells the rest out. Bounds our memory.
+constexpr size_t kMaxInternedNames = size_t{1} << 16;
+
+constexpr uint64_t kStepUuid = uint64_t{1} << 32, kProcessUuid = uint64_t{2} << 32, kThreadUuid = uint64_t{3} << 32;
+
+class PerfettoWriter {
+ public:
+  PerfettoWriter(const ExportInput& input, ExportSink& sink)
+      : trace_(input.trace),
+        sink_(sink),
+        layout_(lay_out_tracks(input.trace)),
+        names_(input.trace),
+        links_(input.trace, layout_),
+        extent_(extent_of(input.trace)),
+        // Perfetto's times are unsigned. A trace that begins before its zero starts at zero instead.
+        shift_ns_(layout_.start_ns < 0 ? 0 - static_cast<uint64_t>(layout_.start_ns) : 0) {}
+
+  void write() {
+    write_tracks();
+    write_steps();
+    for (const Track& track : layout_.tracks) write_track(track);
+    sink_.write(out_.bytes());
+  }
+
+ private:
+  uint64_t shown_time(int64_t ns) const { return static_cast<uint64_t>(ns) + shift_ns_; }
+
+  size_t begin_packet() {
+    if (out_.bytes().size() >= kPieceBytes) {
+      sink_.write(out_.bytes());
+      out_.clear();
+    }
+    return out_.begin(field::kTracePacket);
+  }
+
+  // A track descriptor around body(); `rank` is its place among its siblings.
+  template <class Body>
+  void track_descriptor(uint64_t uuid, size_t rank, Body body) {
+    const size_t packet = begin_packet();
+    const size_t descriptor = out_.begin(field::kTrackDescriptor);
+    out_.number(field::kUuid, uuid);
+    out_.number(field::kSiblingRank, rank);
+    body();
+    out_.end(descriptor);
+    out_.end(packet);
+  }
+
+  void write_tracks() {
+    {
+      // Uuid 0 is the root of all tracks: it says that ranks decide, not running time or names.
+      const size_t packet = begin_packet();
+      const size_t root = out_.begin(field::kTrackDescriptor);
+      out_.number(field::kUuid, 0);
+      out_.number(field::kChildOrdering, kExplicit);
+      out_.number(field::kProcessOrdering, kExplicitTop);
+      out_.number(field::kThreadOrdering, kExplicitTop);
+      out_.end(root);
+      out_.end(packet);
+    }
+    size_t rank = 0;
+    for (size_t row = 0; row < layout_.step_tracks.size(); ++row)
+      track_descriptor(kStepUuid + row, rank++, [&] {
+        out_.text(field::kTrackName, layout_.step_tracks[row].name);
+        out_.number(field::kSiblingMerge, kNone);
+      });
+    size_t thread_rank = 0;
+    for (const Process& process : layout_.processes) {
+      track_descriptor(kProcessUuid + process.pid, rank++, [&] {
+        out_.number(field::kChildOrdering, kExplicit);
+        const size_t inner = out_.begin(field::kProcess);
+        out_.number(field::kPid, process.pid);
+        out_.text(field::kProcessName, process.name);
+        out_.end(inner);
+      });
+      for (size_t t = process.begin; t < process.end; ++t) {
+        const Track& track = layout_.tracks[t];
+        track_descriptor(kThreadUuid + track.tid, thread_rank++, [&] {
+          out_.number(field::kParentUuid, kProcessUuid + process.pid);
+          out_.number(field::kSiblingMerge, kNone);
+          const size_t inner = out_.begin(field::kThread);
+          out_.number(field::kPid, track.pid);
+          out_.number(field::kTid, track.tid);
+          out_.text(field::kThreadName, track.name);
+          out_.end(inner);
+        });
+      }
+    }
+  }
+
+  // The state of a new sequence: its track, its clock, and the texts that every track uses.
+  void begin_sequence(uint64_t uuid, uint64_t start) {
+    ++sequence_;
+    interned_.clear();
+    last_time_ = start;
+    size_t packet = begin_packet();
+    out_.number(field::kSequenceId, sequence_);
+    out_.number(field::kSequenceFlags, kStateCleared | kNeedsState);
+    const size_t defaults = out_.begin(field::kDefaults);
+    out_.number(field::kDefaultClockId, kDeltaClock);
+    const size_t event = out_.begin(field::kDefaultTrackEvent);
+    out_.number(field::kTrackUuid, uuid);
+    out_.end(event);
+    out_.end(defaults);
+    out_.end(packet);
+
+    packet = begin_packet();
+    out_.number(field::kSequenceId, sequence_);
+    out_.number(field::kSequenceFlags, kNeedsState);
+    const size_t snapshot = out_.begin(field::kClockSnapshot);
+    clock(kBoottime, start, false);
+    // Times since 1970 (after 2001, to be sure) can be shown as dates.
+    if (shift_ns_ == 0 && layout_.start_ns > 1'000'000'000'000'000'000) clock(kRealtime, start, false);
+    clock(kDeltaClock, start, true);
+    out_.number(field::kPrimaryClock, kBoottime);
+    out_.end(snapshot);
+    out_.end(packet);
+
+    packet = begin_packet();
+    out_.number(field::kSequenceId, sequence_);
+    out_.number(field::kSequenceFlags, kNeedsState);
+    const size_t interned = out_.begin(field::kInternedData);
+    for (uint64_t k = 0; k < kCellKindCount; ++k) {
+      intern(field::kCategories, k + 1, kind_name(static_cast<CellKind>(k)));
+      intern(field::kAnnotationStrings, k + 1, kind_code(static_cast<CellKind>(k)));
+    }
+    intern(field::kCategories, kStepCategory, "step");
+    for (uint64_t a = 0; a < kAnnotations.size(); ++a) intern(field::kAnnotationNames, a + 1, kAnnotations[a]);
+    out_.end(interned);
+    out_.end(packet);
+  }
+  void clock(uint64_t id, uint64_t time, bool incremental) {
+    const size_t start = out_.begin(field::kClock);
+    out_.number(field::kClockId, id);
+    out_.number(field::kClockTime, time);
+    if (incremental) out_.number(field::kClockIsIncremental, 1);
+    out_.end(start);
+  }
+  void intern(uint32_t kind_of_text, uint64_t iid, std::string_view text) {
+    const size_t start = out_.begin(kind_of_text);
+    out_.number(field::kIid, iid);
+    out_.text(field::kInternedText, text);
+    out_.end(start);
+  }
+
+  // The head of an event's packet, up to where its own content begins.
+  size_t begin_event_packet(uint64_t time) {
+    const size_t packet = begin_packet();
+    out_.number(field::kTimestamp, time - last_time_);
+    last_time_ = time;
+    out_.number(field::kSequenceId, sequence_);
+    out_.number(field::kSequenceFlags, kNeedsState);
+    return packet;
+  }
+  void end_event(uint64_t time) {
+    const size_t packet = begin_event_packet(time);
+    const size_t event = out_.begin(field::kTrackEvent);
+    out_.number(field::kType, kEnd);
+    out_.end(event);
+    out_.end(packet);
+  }
+  void annotate(Annotation name, uint32_t value_field, uint64_t value) {
+    const size_t start = out_.begin(field::kAnnotation);
+    out_.number(field::kAnnotationNameIid, name);
+    out_.number(value_field, value);
+    out_.end(start);
+  }
+  void annotate_known(Annotation name, int32_t value) {
+    if (value != kUnknown) annotate(name, field::kUint, static_cast<uint32_t>(value));
+  }
+
+  void write_steps() {
+    for (size_t row = 0; row < layout_.step_tracks.size(); ++row) {
+      bool begun = false;
+      for (const StepSlice& step : layout_.steps) {
+        if (step.row != row) continue;
+        if (!begun) begin_sequence(kStepUuid + row, shown_time(step.start_ns));
+        begun = true;
+        const size_t packet = begin_event_packet(shown_time(step.start_ns));
+        const size_t event = out_.begin(field::kTrackEvent);
+        out_.number(field::kType, kBegin);
+        out_.number(field::kCategoryIid, kStepCategory);
+        out_.text(field::kEventName, step_name(step.step, step.end_ns - step.start_ns));
+        annotate_known(kStep, step.step);
+        out_.end(event);
+        out_.end(packet);
+        end_event(shown_time(step.end_ns));
+      }
+    }
+  }
+
+  void write_track(const Track& track) {
+    begin_sequence(kThreadUuid + track.tid, shown_time(trace_.cells.start_ns[layout_.cells[track.begin]]));
+    for (size_t i = track.begin; i < track.end; ++i) write_cell(layout_.cells[i], trace_.parts[track.part]);
+  }
+
+  // What names the cell within its sequence, in 64 bits; 0 when the numbers are too large for that.
+  uint64_t name_key(size_t cell) const {
+    const Cells& cells = trace_.cells;
+    const uint64_t duration = names_.duration_code(cell);
+    if (duration >= uint64_t{1} << 24) return 0;
+    const uint64_t kind = static_cast<uint64_t>(cells.kind[cell]) << 24;  // the unit depends on it
+    if (names_.has_own_name(cell)) {
+      const Part& part = trace_.parts[static_cast<size_t>(cells.part[cell])];
+      return uint64_t{1} << 63 | uint64_t{part.slices.name_id[cells.slice[cell]]} << 28 | kind | duration;
+    }
+    const auto micro_batch = static_cast<uint64_t>(int64_t{cells.micro_batch[cell]} + 1);
+    const auto chunk = static_cast<uint64_t>(int64_t{cells.chunk[cell]} + 1);
+    if (micro_batch >> 22 != 0 || chunk >> 11 != 0) return 0;
+    return uint64_t{1} << 62 | micro_batch << 39 | chunk << 28 | kind | duration;
+  }
+
+  // Same for all work on one micro-batch, and for nothing else: the viewer lights it up together.
+  uint64_t correlation_id(size_t cell) const {
+    const Cells& cells = trace_.cells;
+    const Part& part = trace_.parts[static_cast<size_t>(cells.part[cell])];
+    const auto dp_count = static_cast<uint64_t>(std::max(extent_.dp_count, 1));
+    const uint64_t replica =
+        static_cast<uint64_t>(cells.step[cell]) * dp_count + static_cast<uint64_t>(std::max(part.dp, 0));
+    return replica * static_cast<uint64_t>(extent_.micro_batch_count) + static_cast<uint64_t>(cells.micro_batch[cell]) +
+           1;
+  }
+
+  void write_cell(uint32_t cell, const Part& part) {
+    const Cells& cells = trace_.cells;
+    const uint64_t start = shown_time(cells.start_ns[cell]), end = shown_time(shown_end_ns(cells, cell));
+    const size_t packet = begin_event_packet(start);
+
+    const uint64_t key = name_key(cell);
+    uint64_t iid = 0;
+    if (key != 0) {
+      const auto known = interned_.find(key);
+      if (known != interned_.end()) {
+        iid = known->second;
+      } else if (interned_.size() < kMaxInternedNames) {
+        iid = interned_.size() + 1;
+        interned_.emplace(key, iid);
+        const size_t interned = out_.begin(field::kInternedData);
+        scratch_.clear();
+        names_.append(scratch_, cell);
+        intern(field::kEventNames, iid, scratch_);
+        out_.end(interned);
+      }
+    }
+
+    const size_t event = out_.begin(field::kTrackEvent);
+    out_.number(field::kType, kBegin);
+    if (iid != 0) {
+      out_.number(field::kNameIid, iid);
+    } else {
+      scratch_.clear();
+      names_.append(scratch_, cell);
+      out_.text(field::kEventName, scratch_);
+    }
+    const auto kind = static_cast<uint64_t>(cells.kind[cell]) + 1;
+    out_.number(field::kCategoryIid, kind);
+    annotate(kKind, field::kStringIid, kind);
+    annotate_known(kStep, cells.step[cell]);
+    annotate_known(kStage, part.stage);
+    annotate_known(kChunk, cells.chunk[cell]);
+    annotate_known(kMicroBatch, cells.micro_batch[cell]);
+    annotate_known(kRank, part.rank);
+    annotate_known(kDp, part.dp);
+    annotate(kDurNs, field::kUint, end - start);
+    if (cells.step[cell] != kUnknown && cells.micro_batch[cell] != kUnknown)
+      out_.number(field::kCorrelationId, correlation_id(cell));
+    // The same plain id on both ends, used for nothing else: the importer draws the arrow from the
+    // earlier to the later one. (A terminating id that comes first in time would be lost.)
+    for (const uint32_t link : links_.out_of(cell)) out_.fixed64(field::kFlowId, uint64_t{link} + 1);
+    for (const uint32_t link : links_.into(cell)) out_.fixed64(field::kFlowId, uint64_t{link} + 1);
+    out_.end(event);
+    out_.end(packet);
+    end_event(end);
+  }
+
+  const Trace& trace_;
+  ExportSink& sink_;
+  TrackLayout layout_;
+  SliceNames names_;
+  LinkIndex links_;
+  Extent extent_;
+  uint64_t shift_ns_;
+  ProtoWriter out_;
+  std::unordered_map<uint64_t, uint64_t> interned_;  // name key → iid, of the present sequence
+  std::string scratch_;
+  uint64_t sequence_ = 1;  // the first one used is 2; 1 is the service's own
+  uint64_t last_time_ = 0;
+};
+
+Status write_perfetto(const ExportInput& input, const std::string& path) {
+  Result<ExportSink> sink = ExportSink::create(path);
+  if (!sink) return std::move(sink).error();
+  PerfettoWriter(input, *sink).write();
+  return sink->commit();
+}
+
+}  // namespace
+
+extern const Exporter perfetto_exporter = {"perfetto",
+                                    "Perfetto's own format: exact nanoseconds, half the size of JSON (.pftrace)",
+                                    {"pftrace", "perfetto-trace"},
+                                    false,
+                                    write_perfetto};
+
+}  // namespace stageline

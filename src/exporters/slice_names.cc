@@ -1,0 +1,110 @@
+#include "exporters/slice_names.h"
+
+#include <charconv>
+
+#include "base/text.h"
+
+namespace stageline {
+namespace {
+
+constexpr uint64_t kUnitNs[] = {1'000, 1'000'000, 1'000'000'000};
+constexpr const char* kUnitText[] = {" us)", " ms)", " s)"};
+
+NameUnit unit_for(uint64_t dur_ns) {
+  return dur_ns < 1'000'000 ? NameUnit::kMicro : dur_ns < 1'000'000'000 ? NameUnit::kMilli : NameUnit::kSecond;
+}
+
+uint64_t shown_dur_ns(const Cells& cells, size_t i) {
+  return static_cast<uint64_t>(shown_end_ns(cells, i)) - static_cast<uint64_t>(cells.start_ns[i]);
+}
+
+struct Shown {
+  uint64_t hundredths;  // of the unit, rounded half up
+  NameUnit unit;
+};
+
+Shown shown(uint64_t dur_ns, NameUnit unit) {
+  const auto in = [&](NameUnit u) {
+    const uint64_t step = kUnitNs[static_cast<size_t>(u)] / 100;
+    return dur_ns / step + (dur_ns % step >= step / 2 ? 1 : 0);
+  };
+  uint64_t hundredths = in(unit);
+  if (dur_ns == 0) return {0, unit};
+  while (hundredths == 0 && unit != NameUnit::kMicro) {
+    unit = static_cast<NameUnit>(static_cast<int>(unit) - 1);
+    hundredths = in(unit);
+  }
+  return {hundredths, unit};
+}
+
+void append_number(std::string& out, uint64_t value) {
+  char digits[24];
+  out.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+}
+
+void append_shown(std::string& out, Shown s) {
+  out += " (";
+  append_number(out, s.hundredths / 100);
+  const auto rest = static_cast<unsigned>(s.hundredths % 100);
+  out += '.';
+  out += static_cast<char>('0' + rest / 10);
+  out += static_cast<char>('0' + rest % 10);
+  out += kUnitText[static_cast<size_t>(s.unit)];
+}
+
+}  // namespace
+
+SliceNames::SliceNames(const Trace& trace) : trace_(trace), with_chunk_(extent_of(trace).chunk_count > 1) {
+  // The unit in which the median lies needs only a count per unit.
+  std::array<std::array<size_t, 3>, kCellKindCount> count{};
+  const Cells& cells = trace.cells;
+  for (size_t i = 0; i < cells.size(); ++i)
+    ++count[static_cast<size_t>(cells.kind[i])][static_cast<size_t>(unit_for(shown_dur_ns(cells, i)))];
+  for (size_t k = 0; k < count.size(); ++k) {
+    const size_t half = (count[k][0] + count[k][1] + count[k][2]) / 2;
+    unit_[k] = count[k][0] > half                 ? NameUnit::kMicro
+               : count[k][0] + count[k][1] > half ? NameUnit::kMilli
+                                                  : NameUnit::kSecond;
+  }
+}
+
+bool SliceNames::has_own_name(size_t cell) const {
+  const Cells& cells = trace_.cells;
+  const CellKind kind = cells.kind[cell];
+  if (is_compute(kind) || (is_message(kind) && cells.micro_batch[cell] >= 0)) return false;
+  return cells.slice[cell] != kNoSlice && !trace_.slice_name(cells.at(cell)).empty();
+}
+
+void SliceNames::append_stem(std::string& out, size_t cell) const {
+  const Cells& cells = trace_.cells;
+  if (has_own_name(cell)) {
+    out += valid_utf8(trace_.slice_name(cells.at(cell)));
+    return;
+  }
+  // As cell_label(), without its temporary strings.
+  const CellKind kind = cells.kind[cell];
+  out += kind_code(kind);
+  if (cells.micro_batch[cell] >= 0) append_number(out, static_cast<uint64_t>(cells.micro_batch[cell]));
+  if (with_chunk_ && is_compute(kind) && cells.chunk[cell] >= 0) {
+    out += ".c";
+    append_number(out, static_cast<uint64_t>(cells.chunk[cell]));
+  }
+}
+
+void SliceNames::append_duration(std::string& out, size_t cell) const {
+  append_shown(out, shown(shown_dur_ns(trace_.cells, cell), unit_[static_cast<size_t>(trace_.cells.kind[cell])]));
+}
+
+uint64_t SliceNames::duration_code(size_t cell) const {
+  const Shown s = shown(shown_dur_ns(trace_.cells, cell), unit_[static_cast<size_t>(trace_.cells.kind[cell])]);
+  return s.hundredths * 3 + static_cast<uint64_t>(s.unit);
+}
+
+std::string step_name(int32_t step, int64_t dur_ns) {
+  std::string name = "step " + std::to_string(step);
+  const auto dur = static_cast<uint64_t>(dur_ns);
+  append_shown(name, shown(dur, unit_for(dur)));
+  return name;
+}
+
+}  // namespace stageline

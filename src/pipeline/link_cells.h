@@ -1,0 +1,26 @@
+// Links: which cell's result which other cell was waiting for. Exporters draw them as arrows.
+#pragma once
+
+#include "model/schedule.h"
+#include "model/trace.h"
+
+namespace stageline {
+
+// Replaces trace.links. Forward work of a micro-batch goes down the virtual stages of the model and
+// backward work comes back up:
+//
+//     F(mb, vs) → F(mb, vs + 1)          B or I(mb, vs) → B or I(mb, vs − 1)
+//
+// within one step and one data-parallel index. Tensor-parallel ranks share a stage: each is linked
+// with the rank at its own position in the neighbouring stage. F&B counts as both F and B.
+// Cells whose step, stage or micro-batch is unknown get no link; when a job was logged in several
+// pieces, the link leaves the piece that ends last and reaches the one that starts first.
+// Links are ordered by (from, to). O(n log n), the same result whatever the order of the cells' ties.
+void link_cells(Trace& trace);
+
+// How several chunks lie on the ranks; logs do not say. The layout under which more cells start
+// after the end of the cell they wait for; the loop when both explain the times equally well, with
+// one chunk, or when the ranks' clocks cannot be compared.
+ChunkLayout guess_chunk_layout(const Trace& trace);
+
+}  // namespace stageline
