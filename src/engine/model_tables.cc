@@ -1,0 +1,107 @@
+#include "engine/model_tables.h"
+
+#include <algorithm>
+
+namespace stageline {
+namespace {
+
+using Value = Table::Value;
+
+// -1 means "nobody knows" in the model and is null in a table: a reader of the file must not
+// take it for a stage.
+int64_t known(int32_t value) { return value == kUnknown ? kNullInteger : value; }
+
+}  // namespace
+
+Table cells_table(const Trace& trace) {
+  Table table(
+      "cells", "cells",
+      {{"step", "step", ColumnType::kInteger, "Training step; null when the source does not say."},
+       {"dp", "dp", ColumnType::kInteger, "Data-parallel index of the rank."},
+       {"stage", "stage", ColumnType::kInteger, "Pipeline stage of the rank."},
+       {"rank", "rank", ColumnType::kInteger, "Global rank."},
+       {"machine", "machine", ColumnType::kInteger, "Index of the machine, in natural order of their names."},
+       {"kind", "kind", ColumnType::kText, "F, B, I, W, F&B, SF, RF, SB, RB, C, O or other; see docs/model.md."},
+       {"chunk", "chunk", ColumnType::kInteger, "Model chunk (virtual stage) within the rank."},
+       {"micro_batch", "micro-batch", ColumnType::kInteger, "Micro-batch index within the step."},
+       {"start_ns", "start", ColumnType::kTime, "Start on the rank's own clock."},
+       {"dur_ns", "duration", ColumnType::kDuration, "End minus start."},
+       {"name", "name", ColumnType::kText, "Name of the source slice; empty when the cell has none."}});
+  const Cells& cells = trace.cells;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    const Part& part = trace.parts[static_cast<size_t>(cells.part[i])];
+    std::vector<Value> row;
+    row.reserve(11);
+    row.emplace_back(known(cells.step[i]));
+    row.emplace_back(known(part.dp));
+    row.emplace_back(known(part.stage));
+    row.emplace_back(int64_t{part.rank});
+    row.emplace_back(known(part.machine));
+    row.emplace_back(std::string(kind_code(cells.kind[i])));
+    row.emplace_back(known(cells.chunk[i]));
+    row.emplace_back(known(cells.micro_batch[i]));
+    row.emplace_back(cells.start_ns[i]);
+    row.emplace_back(cells.dur_ns(i));
+    row.emplace_back(std::string(trace.slice_name(cells.at(i))));
+    table.add_row(std::move(row));
+  }
+  return table;
+}
+
+Table devices_table(const Trace& trace) {
+  Table table("devices", "devices",
+              {{"rank", "rank", ColumnType::kInteger, "Global rank."},
+               {"machine", "machine", ColumnType::kInteger, "Index of the machine, in natural order of their names."},
+               {"machine_name", "host", ColumnType::kText, "Folder or host name; may be empty."},
+               {"device", "device", ColumnType::kInteger, "Index of the device within its machine."},
+               {"stage", "stage", ColumnType::kInteger, "Pipeline stage."},
+               {"dp", "dp", ColumnType::kInteger, "Data-parallel index."},
+               {"source", "source", ColumnType::kText, "The file this rank was read from."},
+               {"slices", "slices", ColumnType::kInteger, "Slices read from it."},
+               {"cells", "cells", ColumnType::kInteger, "Pipeline cells recognised in them."},
+               {"start_ns", "start", ColumnType::kTime, "First start of its cells, else of its slices; own clock."},
+               {"end_ns", "end", ColumnType::kTime, "Last end of its cells, else of its slices; own clock."}});
+  struct Sum {
+    int64_t cells = 0, start_ns = INT64_MAX, end_ns = INT64_MIN;
+    void cover(int64_t start, int64_t end) {
+      start_ns = std::min(start_ns, start);
+      end_ns = std::max(end_ns, end);
+    }
+  };
+  std::vector<Sum> sums(trace.parts.size());
+  for (size_t i = 0; i < trace.cells.size(); ++i) {
+    Sum& sum = sums[static_cast<size_t>(trace.cells.part[i])];
+    ++sum.cells;
+    sum.cover(trace.cells.start_ns[i], trace.cells.end_ns[i]);
+  }
+  for (size_t p = 0; p < trace.parts.size(); ++p) {
+    const Part& part = trace.parts[p];
+    Sum& sum = sums[p];
+    if (sum.cells == 0)
+      for (size_t s = 0; s < part.slices.size(); ++s)
+        sum.cover(part.slices.start_ns[s], part.slices.start_ns[s] + part.slices.dur_ns[s]);
+    const bool timed = sum.start_ns <= sum.end_ns;
+    table.add_row({int64_t{part.rank}, known(part.machine), part.machine_name, known(part.device), known(part.stage),
+                   known(part.dp), part.source, static_cast<int64_t>(part.slices.size()), sum.cells,
+                   timed ? sum.start_ns : kNullInteger, timed ? sum.end_ns : kNullInteger});
+  }
+  return table;
+}
+
+Table diagnostics_table(const Trace& trace) {
+  Table table("diagnostics", "flaws in the input",
+              {{"name", "name", ColumnType::kText, "Stable dotted name of the kind of flaw."},
+               {"severity", "severity", ColumnType::kText, "info, warning (nothing was lost) or loss."},
+               {"count", "count", ColumnType::kInteger, "How often it was seen."},
+               {"file", "file", ColumnType::kText, "Where it was seen first; may be empty."},
+               {"line", "line", ColumnType::kInteger, "Line in that file, from 1; null when unknown."},
+               {"byte", "byte", ColumnType::kInteger, "Byte in that file, from 0; null when unknown."},
+               {"message", "message", ColumnType::kText, "What it is and what was kept."}});
+  for (const Diagnostic& d : trace.diagnostics.items())
+    table.add_row({d.name, std::string(severity_name(d.severity)), d.count, d.first.file,
+                   d.first.line > 0 ? d.first.line : kNullInteger, d.first.byte >= 0 ? d.first.byte : kNullInteger,
+                   d.message});
+  return table;
+}
+
+}  // namespace stageline

@@ -1,0 +1,16 @@
+// Tables that every trace has, whatever was asked of it: its cells, its devices, its flaws.
+#pragma once
+
+#include "model/table.h"
+#include "model/trace.h"
+
+namespace stageline {
+
+// "cells": one row per cell, in the trace's own order; times on the rank's own clock. O(cells).
+Table cells_table(const Trace& trace);
+// "devices": one row per rank: where it ran and what was read from it.
+Table devices_table(const Trace& trace);
+// "diagnostics": one row per kind of flaw, with the first place.
+Table diagnostics_table(const Trace& trace);
+
+}  // namespace stageline

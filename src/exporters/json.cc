@@ -1,0 +1,76 @@
+// JSON: one object with everything that is known: facts about the run, every table, flaws, findings.
+// Values are raw (integer nanoseconds, fractions of 1). Layout: docs/exporters/tables.md.
+#include "base/output_file.h"
+#include "exporters/exporter.h"
+#include "exporters/run_meta.h"
+#include "exporters/table_text.h"
+
+namespace stageline {
+namespace {
+
+void append_place(JsonWriter& json, const Where& where) {
+  json.key("first").begin_object().field("file", where.file);
+  json.key("line");
+  where.line > 0 ? json.value(where.line) : json.null();
+  json.key("byte");
+  where.byte >= 0 ? json.value(where.byte) : json.null();
+  json.end_object();
+}
+
+void append_headline(JsonWriter& json, const Headline& headline) {
+  json.key("headline").begin_object();
+  json.field("title_en", headline.title_en).field("title_zh", headline.title_zh);
+  json.field("lead_en", headline.lead_en).field("lead_zh", headline.lead_zh);
+  json.key("parts").begin_array();
+  for (const SpanPart& part : headline.parts) {
+    json.begin_object().field("id", part.id).field("label_en", part.label_en).field("label_zh", part.label_zh);
+    json.field("share", part.share).end_object();
+  }
+  json.end_array().end_object();
+}
+
+void append_findings(JsonWriter& json, const std::vector<Finding>& findings) {
+  json.key("findings").begin_array();
+  for (const Finding& f : findings) {
+    json.begin_object().field("id", f.id).field("weight", f.weight).field("value", f.value);
+    json.field("value_note_en", f.value_note_en).field("value_note_zh", f.value_note_zh);
+    json.field("title_en", f.title_en).field("title_zh", f.title_zh);
+    json.field("detail_en", f.detail_en).field("detail_zh", f.detail_zh).end_object();
+  }
+  json.end_array();
+}
+
+Status write_json(const ExportInput& input, const std::string& path) {
+  Result<OutputFile> out = OutputFile::create(path);
+  if (!out) return std::move(out).error();
+  JsonWriter json;
+  // take() leaves the writer in its place within the text, so what is written can go out.
+  const auto flush = [&](JsonWriter& writer) { out->write(writer.take()); };
+  json.begin_object().key("meta").begin_object();
+  for (const MetaEntry& entry : run_meta(input.trace))
+    entry.is_text ? json.field(entry.key, entry.text) : json.field(entry.key, entry.integer);
+  json.end_object();
+  append_headline(json, input.headline);
+  append_findings(json, input.findings);
+  json.key("diagnostics").begin_array();
+  for (const Diagnostic& d : input.trace.diagnostics.items()) {
+    json.begin_object().field("name", d.name).field("severity", severity_name(d.severity)).field("count", d.count);
+    json.field("message", d.message);
+    append_place(json, d.first);
+    json.end_object();
+  }
+  json.end_array().key("tables").begin_array();
+  for (const Table& table : input.tables) append_table_json(json, table, flush);
+  json.end_array().end_object();
+  out->write(json.take());
+  out->write("\n");
+  return out->commit();
+}
+
+}  // namespace
+
+// No extension: ".json" names half a dozen formats, so this one is asked for by name.
+extern const Exporter json_exporter;
+const Exporter json_exporter = {"json", "every table, flaw and finding as one JSON object", {}, true, write_json};
+
+}  // namespace stageline

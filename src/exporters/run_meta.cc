@@ -1,0 +1,33 @@
+#include "exporters/run_meta.h"
+
+namespace stageline {
+
+std::vector<MetaEntry> run_meta(const Trace& trace) {
+  const Extent extent = extent_of(trace);
+  std::vector<MetaEntry> meta;
+  const auto text = [&](const char* key, std::string value) { meta.push_back({key, true, std::move(value), 0}); };
+  const auto integer = [&](const char* key, int64_t value) { meta.push_back({key, false, {}, value}); };
+  text("format", trace.format);
+  text("description", trace.description);
+  integer("machines", trace.machine_count());
+  integer("ranks", static_cast<int64_t>(trace.parts.size()));
+  integer("stages", extent.stage_count);
+  integer("replicas", extent.dp_count);
+  integer("steps", extent.step_count);
+  integer("chunks", extent.chunk_count);
+  integer("micro_batches", extent.micro_batch_count);
+  integer("cells", static_cast<int64_t>(trace.cells.size()));
+  integer("slices", static_cast<int64_t>(trace.slice_count()));
+  integer("start_ns", extent.start_ns);
+  integer("end_ns", extent.end_ns);
+  switch (trace.clock) {
+    case ClockState::kShared: text("clock", "shared"); break;
+    case ClockState::kUnaligned: text("clock", "unaligned"); break;
+    case ClockState::kPerRank: text("clock", "per_rank"); break;
+  }
+  integer("steps_laid_end_to_end", trace.steps_laid_end_to_end ? 1 : 0);
+  text("stageline_version", STAGELINE_VERSION);
+  return meta;
+}
+
+}  // namespace stageline

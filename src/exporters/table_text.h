@@ -1,0 +1,33 @@
+// One Table, three texts: aligned for people, CSV and JSON for machines. People see scaled values
+// (ms, %, ×) with the unit once in the header; machines get the raw ones.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/json_writer.h"
+#include "model/table.h"
+
+namespace stageline {
+
+// Aligned text, every row of it: a header line (dimmed with `colour`), numbers right-aligned, no
+// rules. When the lines would be wider than `width_columns` and the last column is text, that
+// column is wrapped; 0 never wraps. An empty table is its header.
+std::string format_table_text(const Table& table, int width_columns, bool colour);
+
+// RFC 4180 with a header of machine names and "\n" line ends; an unknown value is an empty field.
+std::string format_table_csv(const Table& table);
+void append_csv_header(std::string& out, const Table& table);
+void append_csv_rows(std::string& out, const Table& table, size_t begin, size_t end);
+
+// {name, title, columns: [{name, title, type, unit, help}], rows: [{column: value, …}]}; an unknown
+// value is null. `flush`, if given, is called now and then with the writer, to move text out.
+void append_table_json(JsonWriter& json, const Table& table, const std::function<void(JsonWriter&)>& flush = {});
+
+// "integer", "real", "text", "duration", "time", "share", "ratio".
+std::string_view column_type_name(ColumnType type);
+// Unit of the raw value: "ns" or "".
+std::string_view raw_unit(ColumnType type);
+
+}  // namespace stageline
