@@ -133,9 +133,7 @@ void add_steps(const Cells& cells, TrackLayout& layout) {
 
 TrackLayout lay_out_tracks(const Trace& trace) {
   TrackLayout layout;
-  const Extent extent = extent_of(trace);
-  layout.start_ns = extent.start_ns;
-  layout.end_ns = extent.end_ns;
+  layout.extent = extent_of(trace);
   add_steps(trace.cells, layout);
 
   // Machines in order, ranks in order within; ranks without a machine last.
@@ -162,7 +160,8 @@ TrackLayout lay_out_tracks(const Trace& trace) {
       if (first == last) continue;
       if (layout.processes.empty() || layout.processes.back().pid != pid)
         layout.processes.push_back({process_name(part, machines_known), pid, layout.tracks.size(), 0});
-      add_lane_tracks(trace, first, last, {track_name(part, lane, extent.dp_count > 1), pid, 0, p, 0, 0}, layout);
+      add_lane_tracks(trace, first, last, {track_name(part, lane, layout.extent.dp_count > 1), pid, 0, p, 0, 0},
+                      layout);
       layout.processes.back().end = layout.tracks.size();
     }
   }
