@@ -15,8 +15,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <functional>
 #include <queue>
+#include <string>
 #include <tuple>
+#include <vector>
 
 #include "base/json_writer.h"
 #include "exporters/export_sink.h"

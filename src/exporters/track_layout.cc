@@ -115,8 +115,9 @@ void add_steps(const Cells& cells, TrackLayout& layout) {
     at->end_ns = std::max(at->end_ns, shown_end_ns(cells, i));
   }
   for (const auto& [number, step] : steps) layout.steps.push_back(step);
-  std::stable_sort(layout.steps.begin(), layout.steps.end(),
-                   [](const StepSlice& a, const StepSlice& b) { return a.start_ns < b.start_ns; });
+  std::sort(layout.steps.begin(), layout.steps.end(), [](const StepSlice& a, const StepSlice& b) {
+    return std::tie(a.start_ns, a.step) < std::tie(b.start_ns, b.step);
+  });
   std::vector<int64_t> start_ns, end_ns;
   for (const StepSlice& step : layout.steps) {
     start_ns.push_back(step.start_ns);

@@ -121,7 +121,8 @@ TEST_CASE("Chrome JSON of the smallest pipeline, byte for byte") {
   trace.cells.add({3, 0, CellKind::kForward, 0, 0, 1'760'000'000'123'456'789, 1'760'000'000'123'457'790, kNoSlice});
   trace.cells.add({3, 1, CellKind::kForward, 0, 0, 1'760'000'000'123'458'000, 1'760'000'000'123'459'000, kNoSlice});
   link_cells(trace);
-  const std::string expected = R"json({"traceEvents":[
+  const std::string expected =
+      R"json({"traceEvents":[
 {"ph":"M","name":"process_name","pid":2,"args":{"name":"steps"}},
 {"ph":"M","name":"process_sort_index","pid":2,"args":{"sort_index":0}},
 {"ph":"M","name":"process_name","pid":1,"args":{"name":"ranks"}},
@@ -137,7 +138,8 @@ TEST_CASE("Chrome JSON of the smallest pipeline, byte for byte") {
 {"ph":"s","name":"forward","cat":"pipeline","id":1,"pid":1,"tid":4,"ts":1.000},
 {"ph":"X","name":"F0 (1.00 us)","cat":"forward","pid":1,"tid":5,"ts":1.211,"dur":1.000,"cname":"thread_state_running","args":{"kind":"F","step":3,"stage":1,"chunk":0,"micro_batch":0,"rank":1,"dp":0}},
 {"ph":"f","bp":"e","name":"forward","cat":"pipeline","id":1,"pid":1,"tid":5,"ts":1.212}
-],"displayTimeUnit":"ms","otherData":{"stageline":")json" STAGELINE_VERSION R"json(","format":"test","description":"made by make_trace.h","clock":"shared","start_ns":"1760000000123456789","flows_left_out":0,"cells_left_out":0}}
+],"displayTimeUnit":"ms","otherData":{"stageline":")json" STAGELINE_VERSION
+      R"json(","format":"test","description":"made by make_trace.h","clock":"shared","start_ns":"1760000000123456789","flows_left_out":0,"cells_left_out":0}}
 )json";
   CHECK(export_to_text(trace, "chrome", ".json") == expected);
 }
