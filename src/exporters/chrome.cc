@@ -15,8 +15,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <functional>
 #include <queue>
+#include <string>
 #include <tuple>
+#include <vector>
 
 #include "base/json_writer.h"
 #include "exporters/export_sink.h"
@@ -96,7 +99,7 @@ class ChromeWriter {
         title_(input.options.title),
         sink_(sink),
         layout_(lay_out_tracks(input.trace)),
-        names_(input.trace),
+        names_(input.trace, layout_.extent.chunk_count > 1),
         links_(input.trace, layout_),
         flows_left_out_(links_.left_out()) {}
 
@@ -151,7 +154,9 @@ class ChromeWriter {
     for (const Track& track : layout_.tracks) name_and_order("thread", track.pid, track.tid, track.name, order++);
   }
 
-  uint64_t rebased(int64_t ns) const { return static_cast<uint64_t>(ns) - static_cast<uint64_t>(layout_.start_ns); }
+  uint64_t rebased(int64_t ns) const {
+    return static_cast<uint64_t>(ns) - static_cast<uint64_t>(layout_.extent.start_ns);
+  }
 
   void ids(uint32_t pid, uint32_t tid) {
     line_ += ",\"pid\":";
@@ -301,7 +306,7 @@ class ChromeWriter {
     if (!title_.empty()) other.field("title", title_);
     other.field("format", trace_.format).field("description", trace_.description);
     other.field("clock", clock_name(trace_.clock));
-    other.field("start_ns", std::to_string(layout_.start_ns));  // text: JSON's numbers stop at 2^53
+    other.field("start_ns", std::to_string(layout_.extent.start_ns));  // text: JSON's numbers stop at 2^53
     other.field("flows_left_out", static_cast<int64_t>(flows_left_out_));
     other.field("cells_left_out", static_cast<int64_t>(layout_.cells_left_out)).end_object();
     line_ += "\n],\"displayTimeUnit\":\"ms\",\"otherData\":";

@@ -8,6 +8,7 @@
 
 #include <cassert>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -16,54 +17,73 @@ namespace stageline {
 class ProtoWriter {
  public:
   void varint(uint64_t value) {
-    while (value >= 0x80) {
-      bytes_.push_back(static_cast<char>(value | 0x80));
-      value >>= 7;
-    }
-    bytes_.push_back(static_cast<char>(value));
+    char* at = room(kMaxVarint);
+    size_ += put_varint(at, value);
   }
   // An unsigned integer, an enum or a bool.
   void number(uint32_t field, uint64_t value) {
-    varint(uint64_t{field} << 3);
-    varint(value);
+    char* at = room(2 * kMaxVarint);
+    const size_t key = put_varint(at, uint64_t{field} << 3);
+    size_ += key + put_varint(at + key, value);
   }
   // An int32 or int64: negative values take ten bytes, as protobuf wants them.
   void signed_number(uint32_t field, int64_t value) { number(field, static_cast<uint64_t>(value)); }
   void fixed64(uint32_t field, uint64_t value) {
-    varint(uint64_t{field} << 3 | 1);
-    for (int shift = 0; shift < 64; shift += 8) bytes_.push_back(static_cast<char>(value >> shift));
+    char* at = room(kMaxVarint + 8);
+    const size_t key = put_varint(at, uint64_t{field} << 3 | 1);
+    for (size_t i = 0; i < 8; ++i) at[key + i] = static_cast<char>(value >> (8 * i));
+    size_ += key + 8;
   }
   void text(uint32_t field, std::string_view value) {
-    varint(uint64_t{field} << 3 | 2);
-    varint(value.size());
-    bytes_.append(value);
+    char* at = room(2 * kMaxVarint + value.size());
+    size_t used = put_varint(at, uint64_t{field} << 3 | 2);
+    used += put_varint(at + used, value.size());
+    std::memcpy(at + used, value.data(), value.size());
+    size_ += used + value.size();
   }
 
   // A message inside: everything written between begin() and end(its result). One byte is kept for
   // the length, enough for nearly all of ours; a longer message is moved up by the missing bytes.
   [[nodiscard]] size_t begin(uint32_t field) {
-    varint(uint64_t{field} << 3 | 2);
-    bytes_.push_back('\0');
-    return bytes_.size();
+    char* at = room(kMaxVarint + 1);
+    size_ += put_varint(at, uint64_t{field} << 3 | 2) + 1;
+    return size_;
   }
   void end(size_t start) {
-    assert(start <= bytes_.size());
-    uint64_t length = bytes_.size() - start;
-    if (length >= 0x80) {
-      size_t extra = 0;
-      for (uint64_t rest = length >> 7; rest != 0; rest >>= 7) ++extra;
-      bytes_.insert(start, extra, '\0');
+    assert(start <= size_);
+    const size_t length = size_ - start;
+    if (length < 0x80) {
+      buffer_[start - 1] = static_cast<char>(length);
+      return;
     }
-    size_t at = start - 1;
-    for (; length >= 0x80; length >>= 7) bytes_[at++] = static_cast<char>(length | 0x80);
-    bytes_[at] = static_cast<char>(length);
+    char digits[kMaxVarint];
+    const size_t digit_count = put_varint(digits, length);
+    room(digit_count);
+    std::memmove(&buffer_[start - 1 + digit_count], &buffer_[start], length);
+    std::memcpy(&buffer_[start - 1], digits, digit_count);
+    size_ += digit_count - 1;
   }
 
-  const std::string& bytes() const { return bytes_; }
-  void clear() { bytes_.clear(); }
+  std::string_view bytes() const { return {buffer_.data(), size_}; }
+  void clear() { size_ = 0; }
 
  private:
-  std::string bytes_;
+  static constexpr size_t kMaxVarint = 10;
+
+  static size_t put_varint(char* at, uint64_t value) {
+    size_t i = 0;
+    for (; value >= 0x80; value >>= 7) at[i++] = static_cast<char>(value | 0x80);
+    at[i] = static_cast<char>(value);
+    return i + 1;
+  }
+  // Where the next byte goes, with space for `bytes` of them. One check a field, not one a byte.
+  char* room(size_t bytes) {
+    if (buffer_.size() - size_ < bytes) buffer_.resize(2 * buffer_.size() + bytes);
+    return buffer_.data() + size_;
+  }
+
+  std::string buffer_ = std::string(size_t{1} << 17, '\0');  // size_ bytes of it are in use
+  size_t size_ = 0;
 };
 
 }  // namespace stageline

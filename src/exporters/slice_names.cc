@@ -54,7 +54,7 @@ void append_shown(std::string& out, Shown s) {
 
 }  // namespace
 
-SliceNames::SliceNames(const Trace& trace) : trace_(trace), with_chunk_(extent_of(trace).chunk_count > 1) {
+SliceNames::SliceNames(const Trace& trace, bool with_chunk) : trace_(trace), with_chunk_(with_chunk) {
   // The unit in which the median lies needs only a count per unit.
   std::array<std::array<size_t, 3>, kCellKindCount> count{};
   const Cells& cells = trace.cells;

@@ -21,7 +21,7 @@ enum class NameUnit : uint8_t { kMicro, kMilli, kSecond };
 
 class SliceNames {
  public:
-  explicit SliceNames(const Trace& trace);
+  SliceNames(const Trace& trace, bool with_chunk);
 
   // True when the cell goes by the name of its source slice ("params-all-gather") rather than by
   // its label ("F3"): everything that is neither compute nor a message of a known micro-batch.
@@ -37,7 +37,6 @@ class SliceNames {
 
   // Equal exactly for cells of equal name within one kind of stem: the number shown, in its unit.
   uint64_t duration_code(size_t cell) const;
-  bool with_chunk() const { return with_chunk_; }
 
  private:
   const Trace& trace_;

@@ -115,8 +115,9 @@ void add_steps(const Cells& cells, TrackLayout& layout) {
     at->end_ns = std::max(at->end_ns, shown_end_ns(cells, i));
   }
   for (const auto& [number, step] : steps) layout.steps.push_back(step);
-  std::stable_sort(layout.steps.begin(), layout.steps.end(),
-                   [](const StepSlice& a, const StepSlice& b) { return a.start_ns < b.start_ns; });
+  std::sort(layout.steps.begin(), layout.steps.end(), [](const StepSlice& a, const StepSlice& b) {
+    return std::tie(a.start_ns, a.step) < std::tie(b.start_ns, b.step);
+  });
   std::vector<int64_t> start_ns, end_ns;
   for (const StepSlice& step : layout.steps) {
     start_ns.push_back(step.start_ns);
@@ -133,9 +134,7 @@ void add_steps(const Cells& cells, TrackLayout& layout) {
 
 TrackLayout lay_out_tracks(const Trace& trace) {
   TrackLayout layout;
-  const Extent extent = extent_of(trace);
-  layout.start_ns = extent.start_ns;
-  layout.end_ns = extent.end_ns;
+  layout.extent = extent_of(trace);
   add_steps(trace.cells, layout);
 
   // Machines in order, ranks in order within; ranks without a machine last.
@@ -162,7 +161,8 @@ TrackLayout lay_out_tracks(const Trace& trace) {
       if (first == last) continue;
       if (layout.processes.empty() || layout.processes.back().pid != pid)
         layout.processes.push_back({process_name(part, machines_known), pid, layout.tracks.size(), 0});
-      add_lane_tracks(trace, first, last, {track_name(part, lane, extent.dp_count > 1), pid, 0, p, 0, 0}, layout);
+      add_lane_tracks(trace, first, last, {track_name(part, lane, layout.extent.dp_count > 1), pid, 0, p, 0, 0},
+                      layout);
       layout.processes.back().end = layout.tracks.size();
     }
   }

@@ -55,7 +55,7 @@ struct TrackLayout {
   uint32_t step_pid = 0;
   // Cells beyond kMaxRowsPerLane cells deep. Exporters leave them out and say so in the file.
   size_t cells_left_out = 0;
-  int64_t start_ns = 0, end_ns = 0;  // of all cells
+  Extent extent;  // of the trace: finding it is a pass over all cells
 };
 
 inline constexpr int kMaxRowsPerLane = 64;

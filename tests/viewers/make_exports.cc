@@ -8,7 +8,6 @@
 
 #include <chrono>
 #include <cstdio>
-#include <functional>
 
 #include "base/json_writer.h"
 #include "base/number.h"

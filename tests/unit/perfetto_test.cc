@@ -1,0 +1,201 @@
+#include <doctest/doctest.h>
+
+#include <map>
+#include <optional>
+
+#include "exporters/proto_writer.h"
+#include "pipeline/link_cells.h"
+#include "unit/export_to_text.h"
+#include "unit/make_trace.h"
+
+using namespace stageline;
+using namespace stageline::testing;
+
+namespace {
+
+// The other direction, for checking: fields of one message in order.
+struct Field {
+  uint64_t number = 0, value = 0;  // value: also of fixed64
+  std::string_view bytes;
+};
+std::vector<Field> fields_of(std::string_view message) {
+  std::vector<Field> fields;
+  size_t at = 0;
+  const auto varint = [&] {
+    uint64_t value = 0;
+    for (int shift = 0;; shift += 7) {
+      REQUIRE(at < message.size());
+      const auto byte = static_cast<unsigned char>(message[at++]);
+      value |= uint64_t{byte & 127u} << shift;
+      if (byte < 128) return value;
+    }
+  };
+  while (at < message.size()) {
+    const uint64_t key = varint();
+    Field field{key >> 3, 0, {}};
+    switch (key & 7) {
+      case 0: field.value = varint(); break;
+      case 1:
+        for (int i = 0; i < 8; ++i) field.value |= uint64_t{static_cast<unsigned char>(message[at++])} << (8 * i);
+        break;
+      case 2: {
+        const uint64_t length = varint();
+        REQUIRE(length <= message.size() - at);
+        field.bytes = message.substr(at, length);
+        at += length;
+        break;
+      }
+      default: FAIL("wire type");
+    }
+    fields.push_back(field);
+  }
+  return fields;
+}
+std::optional<Field> find(const std::vector<Field>& fields, uint64_t number) {
+  for (const Field& field : fields)
+    if (field.number == number) return field;
+  return std::nullopt;
+}
+uint64_t number_in(std::string_view message, uint64_t number) {
+  const auto field = find(fields_of(message), number);
+  return field ? field->value : 0;
+}
+
+}  // namespace
+
+TEST_CASE("protobuf's wire format, as its documentation writes it") {
+  ProtoWriter out;
+  out.number(1, 150);  // the encoding guide's own example
+  CHECK(out.bytes() == std::string("\x08\x96\x01"));
+  out.clear();
+  out.text(2, "testing");
+  CHECK(out.bytes() == "\x12\x07testing");
+  out.clear();
+  out.signed_number(1, -2);
+  CHECK(out.bytes() == "\x08\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01");
+  out.clear();
+  out.fixed64(47, 0x0102030405060708);
+  CHECK(out.bytes() == "\xf9\x02\x08\x07\x06\x05\x04\x03\x02\x01");
+  out.clear();
+  out.number(1, UINT64_MAX);
+  CHECK(fields_of(out.bytes())[0].value == UINT64_MAX);
+}
+
+TEST_CASE("nested messages of any length get the shortest length") {
+  for (const size_t size :
+       {size_t{0}, size_t{100}, size_t{125}, size_t{126}, size_t{16'000}, size_t{16'380}, size_t{3'000'000}}) {
+    ProtoWriter out;
+    out.number(1, 5);
+    const size_t outer = out.begin(2);
+    const size_t inner = out.begin(3);
+    if (size > 0) out.text(4, std::string(size, 'x'));
+    out.end(inner);
+    out.end(outer);
+    out.number(6, 7);
+    const auto fields = fields_of(out.bytes());
+    REQUIRE(fields.size() == 3);
+    const auto deep = fields_of(fields_of(fields[1].bytes)[0].bytes);
+    CHECK((size == 0 ? deep.empty() : deep[0].bytes == std::string(size, 'x')));
+    CHECK(fields[2].value == 7);
+  }
+}
+
+TEST_CASE("tracks carry the order in which to show them") {
+  Trace trace = make_1f1b_trace({.stages = 2, .micro_batches = 2, .dp = 2, .machines = 2});
+  const std::string file = export_to_text(trace, "perfetto", ".pftrace");
+  struct Descriptor {
+    uint64_t uuid, parent, rank;
+    std::string name;
+  };
+  std::vector<Descriptor> tracks;
+  bool root = false;
+  for (const Field& packet : fields_of(file)) {
+    CHECK(packet.number == 1);
+    const auto descriptor = find(fields_of(packet.bytes), 60);
+    if (!descriptor) continue;
+    const auto fields = fields_of(descriptor->bytes);
+    const auto value = [&](uint64_t n) { return find(fields, n) ? find(fields, n)->value : 0; };
+    if (value(1) == 0) {
+      root = true;
+      CHECK(value(11) == 3);  // children, processes and threads: by explicit rank
+      CHECK(value(19) == 1);
+      CHECK(value(20) == 1);
+      continue;
+    }
+    std::string name;
+    if (find(fields, 2)) name = find(fields, 2)->bytes;
+    if (find(fields, 3)) name = find(fields_of(find(fields, 3)->bytes), 6)->bytes;
+    if (find(fields, 4)) name = find(fields_of(find(fields, 4)->bytes), 5)->bytes;
+    tracks.push_back({value(1), value(5), value(12), name});
+  }
+  CHECK(root);
+  REQUIRE(tracks.size() == 7);
+  const char* names[] = {"steps",
+                         "machine 0",
+                         "rank 0 · stage 0 · dp 0",
+                         "rank 1 · stage 1 · dp 0",
+                         "machine 1",
+                         "rank 2 · stage 0 · dp 1",
+                         "rank 3 · stage 1 · dp 1"};
+  const uint64_t ranks[] = {0, 1, 0, 1, 2, 2, 3};
+  for (size_t i = 0; i < 7; ++i) {
+    CHECK(tracks[i].name == names[i]);
+    CHECK(tracks[i].rank == ranks[i]);
+  }
+  CHECK(tracks[3].parent == tracks[1].uuid);
+  CHECK(tracks[6].parent == tracks[4].uuid);
+}
+
+TEST_CASE("events: one sequence a track, exact times, flows on both ends") {
+  Trace trace = make_1f1b_trace({.stages = 2, .micro_batches = 3, .start_ns = 1'760'000'000'123'456'789});
+  link_cells(trace);
+  const std::string file = export_to_text(trace, "perfetto", ".pftrace");
+  std::map<uint64_t, uint64_t> now, open_since, tracks, begins;  // by sequence
+  std::map<uint64_t, int> flow_ends;
+  std::vector<std::pair<int64_t, int64_t>> slices;
+  std::map<uint64_t, std::vector<uint64_t>> correlation;  // id → begins
+  for (const Field& packet : fields_of(file)) {
+    const auto fields = fields_of(packet.bytes);
+    if (find(fields, 60)) continue;
+    const uint64_t sequence = find(fields, 10)->value;
+    CHECK(sequence > 1);
+    CHECK(find(fields, 13)->value == (now.contains(sequence) ? 2 : 3));  // the first one clears the state
+    now.try_emplace(sequence, 0);
+    if (const auto defaults = find(fields, 59)) {
+      CHECK(number_in(defaults->bytes, 58) == 64);
+      tracks[sequence] = number_in(find(fields_of(defaults->bytes), 11)->bytes, 11);
+    }
+    if (const auto snapshot = find(fields, 6))
+      for (const Field& clock : fields_of(snapshot->bytes))
+        if (clock.number == 1 && number_in(clock.bytes, 1) == 64) now[sequence] = number_in(clock.bytes, 2);
+    const auto event = find(fields, 11);
+    if (!event) continue;
+    now[sequence] += find(fields, 8)->value;
+    if (number_in(event->bytes, 9) == 1) {
+      CHECK(open_since[sequence] == 0);  // the slice before has ended
+      open_since[sequence] = now[sequence];
+      ++begins[sequence];
+      for (const Field& field : fields_of(event->bytes))
+        if (field.number == 47) ++flow_ends[field.value];
+      if (const uint64_t id = number_in(event->bytes, 52)) correlation[id].push_back(now[sequence]);
+    } else {
+      slices.emplace_back(open_since[sequence], now[sequence]);
+      open_since[sequence] = 0;
+    }
+  }
+  CHECK(tracks.size() == 3);
+  std::vector<std::pair<int64_t, int64_t>> expected = {{extent_of(trace).start_ns, extent_of(trace).end_ns}};
+  for (size_t i = 0; i < trace.cells.size(); ++i) expected.emplace_back(trace.cells.start_ns[i], trace.cells.end_ns[i]);
+  std::sort(slices.begin(), slices.end());
+  std::sort(expected.begin(), expected.end());
+  CHECK(slices == expected);
+  CHECK(flow_ends.size() == trace.links.size());
+  for (const auto& [id, ends] : flow_ends) CHECK(ends == 2);
+  CHECK(correlation.size() == 3);
+  for (const auto& [id, times] : correlation) CHECK(times.size() == 4);
+}
+
+TEST_CASE("gzip and plain protobuf hold the same") {
+  Trace trace = make_1f1b_trace({.steps = 20});
+  CHECK(export_to_text(trace, "perfetto", ".pftrace.gz") == export_to_text(trace, "perfetto", ".pftrace"));
+}
