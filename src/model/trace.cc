@@ -59,7 +59,9 @@ Extent extent_of(const Trace& trace) {
   extent.end_ns = *std::max_element(cells.end_ns.begin(), cells.end_ns.end());
   extent.chunk_count = *std::max_element(cells.chunk.begin(), cells.chunk.end()) + 1;
   extent.micro_batch_count = *std::max_element(cells.micro_batch.begin(), cells.micro_batch.end()) + 1;
-  std::set<int32_t> steps(cells.step.begin(), cells.step.end());
+  std::set<int32_t> steps;
+  for (size_t i = 0; i < cells.size(); ++i)
+    if (i == 0 || cells.step[i] != cells.step[i - 1]) steps.insert(cells.step[i]);  // cells come sorted by step
   steps.erase(kUnknown);
   extent.step_count = static_cast<int32_t>(steps.size());
   return extent;
