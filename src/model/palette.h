@@ -21,4 +21,14 @@ struct Theme {
 const Theme& light_theme();
 const Theme& dark_theme();
 
+// WCAG 2 contrast of two colours, 1 … 21.
+double contrast_ratio(Rgb a, Rgb b);
+// `a` with `share_of_b` (0 … 1) of `b` in it, per sRGB channel.
+Rgb mix(Rgb a, Rgb b, double share_of_b);
+// The group's colour, a lightness step further for every model chunk. The steps leave out the
+// lightness at which neither dark nor white text has contrast enough.
+Rgb chunk_fill(const Theme& theme, KindGroup group, int32_t chunk, int32_t chunk_count);
+// White or near-black, whichever reads better on `fill`.
+Rgb text_on(Rgb fill);
+
 }  // namespace stageline

@@ -1,0 +1,189 @@
+// Cells of one row as rectangles. A row has three zones, one over the other:
+//
+//   ┌──────────────┐ full: compute and optimizer
+//   │              │
+//   │▄▄▄▄▄▄▄▄▄▄▄▄▄▄│ low: collectives and other work, so that overlap with compute shows
+//   └▂▂▂▂▂▂▂▂▂▂▂▂▂▂┘ thin: messages
+//
+// Within a zone cells should not overlap; where they do (two streams), the stretch is cut into
+// as many lines as are needed. Cells narrower than 1.5 strips are not drawn but summed into strips.
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "exporters/chart/chart_layout.h"
+
+namespace stageline {
+namespace {
+
+constexpr int kZones = 3;
+constexpr double kZoneShare[kZones] = {1.0, 0.36, 0.16};
+constexpr double kZoneLine[kZones] = {6, 4, 3};  // least height of one line when a zone is cut
+
+int zone_of(CellKind kind) {
+  if (is_message(kind)) return 2;
+  return kind == CellKind::kCollective || kind == CellKind::kOther ? 1 : 0;
+}
+
+using Shares = std::array<double, 7>;
+
+// Sums of one zone, kept only where something is: a row of a million pixels may hold ten cells.
+struct Strips {
+  std::vector<Shares> share;  // by strip
+  std::vector<bool> used;
+  double strip_px = 1;
+
+  void add(double x, double w, CellKind kind, size_t count) {
+    if (share.empty()) {
+      share.resize(count);
+      used.resize(count);
+    }
+    while (w > 0) {
+      const auto s = static_cast<size_t>(std::clamp(std::floor(x / strip_px), 0.0, static_cast<double>(count - 1)));
+      const double room = s + 1 == count ? w : (static_cast<double>(s) + 1) * strip_px - x;
+      const double part = std::min(w, std::max(room, 1e-9));
+      used[s] = true;
+      if (kind == CellKind::kForwardBackward) {
+        share[s][static_cast<size_t>(KindGroup::kForward)] += part / strip_px / 2;
+        share[s][static_cast<size_t>(KindGroup::kBackward)] += part / strip_px / 2;
+      } else {
+        share[s][static_cast<size_t>(kind_group(kind))] += part / strip_px;
+      }
+      x += part;
+      w -= part;
+    }
+  }
+};
+
+void emit_strips(const Strips& strips, const RowPlace& place, int zone, double y, double h, ChartLayout& layout) {
+  ChartBlend run;
+  run.zone = zone;
+  Shares sum = {};
+  size_t length = 0;
+  const auto finish = [&](size_t end) {
+    if (length == 0) return;
+    const double x = static_cast<double>(end - length) * strips.strip_px;
+    run.box = {place.box.x + x, y, std::min(static_cast<double>(length) * strips.strip_px, place.box.w - x), h};
+    run.row = place.row;
+    for (size_t g = 0; g < 7; ++g) run.share[g] = static_cast<float>(sum[g] / static_cast<double>(length));
+    layout.blends.push_back(run);
+    sum = {};
+    length = 0;
+  };
+  for (size_t s = 0; s < strips.share.size(); ++s) {
+    if (!strips.used[s]) {
+      finish(s);
+      continue;
+    }
+    Shares share = strips.share[s];
+    double total = 0;
+    for (const double part : share) total += part;
+    if (total > 1)  // overlapping cells: the strip is full, not more
+      for (double& part : share) part /= total;
+    // Neighbours that look alike become one rectangle with their exact mean.
+    bool alike = true;
+    for (size_t g = 0; g < 7; ++g)
+      alike = alike && (length == 0 || std::fabs(share[g] - sum[g] / static_cast<double>(length)) < 1.0 / 24);
+    if (!alike) finish(s);
+    for (size_t g = 0; g < 7; ++g) sum[g] += share[g];
+    ++length;
+  }
+  finish(strips.share.size());
+}
+
+}  // namespace
+
+void place_cells(const Cells& cells, const std::vector<uint32_t>& order, const RowPlace& place, ChartLayout& layout) {
+  const auto strip_count = static_cast<size_t>(std::max(1.0, std::ceil(place.box.w / place.strip_px)));
+  const auto touch_ns = static_cast<int64_t>(0.5 / place.px_per_ns);  // overlap that nobody could see
+  for (int zone = 0; zone < kZones; ++zone) {
+    const double h = std::min(place.box.h, std::max(place.box.h * kZoneShare[zone], 2.0));
+    const double y = place.box.y + place.box.h - h;
+    const int most_lines = std::clamp(static_cast<int>(h / kZoneLine[zone]), 1, 4);
+    Strips strips;
+    strips.strip_px = place.strip_px;
+    std::vector<uint32_t> cluster;  // cells that overlap in a chain
+    std::vector<int64_t> starts, ends;
+    std::vector<int> line;
+    const auto finish_cluster = [&] {
+      starts.clear();
+      ends.clear();
+      for (const uint32_t i : cluster) {
+        starts.push_back(cells.start_ns[i]);
+        ends.push_back(std::max(cells.start_ns[i], cells.end_ns[i] - touch_ns));
+      }
+      const int lines = cluster.size() > 1 ? assign_rows(starts, ends, line, most_lines) : 1;
+      for (size_t k = 0; k < cluster.size(); ++k) {
+        const uint32_t i = cluster[k];
+        ChartCell cell;
+        cell.kind = cells.kind[i];
+        cell.chunk = cells.chunk[i];
+        cell.row = place.row;
+        cell.zone = zone;
+        cell.label = static_cast<int32_t>(cells.micro_batch[i]);  // replaced by label_cells
+        const double line_h = h / lines;
+        cell.box = {place.box.x + static_cast<double>(cells.start_ns[i] - place.zero_ns) * place.px_per_ns,
+                    y + line_h * (lines > 1 ? line[k] : 0), static_cast<double>(cells.dur_ns(i)) * place.px_per_ns,
+                    line_h};
+        layout.cells.push_back(cell);
+      }
+      cluster.clear();
+    };
+    int64_t cluster_end = 0;
+    const size_t first_cell = layout.cells.size();
+    for (const uint32_t i : order) {
+      if (zone_of(cells.kind[i]) != zone || cells.end_ns[i] <= cells.start_ns[i]) continue;
+      const double w = static_cast<double>(cells.dur_ns(i)) * place.px_per_ns;
+      if (w < 1.5 * place.strip_px) {
+        strips.add(static_cast<double>(cells.start_ns[i] - place.zero_ns) * place.px_per_ns, w, cells.kind[i],
+                   strip_count);
+        continue;
+      }
+      if (!cluster.empty() && cells.start_ns[i] >= cluster_end - touch_ns) finish_cluster();
+      cluster_end = cluster.empty() ? cells.end_ns[i] : std::max(cluster_end, cells.end_ns[i]);
+      cluster.push_back(i);
+    }
+    finish_cluster();
+    // Other work lies beneath collectives.
+    std::stable_partition(layout.cells.begin() + static_cast<std::ptrdiff_t>(first_cell), layout.cells.end(),
+                          [](const ChartCell& cell) { return cell.kind == CellKind::kOther; });
+    emit_strips(strips, place, zone, y, h, layout);
+  }
+}
+
+void label_cells(const MeasureText& measure, bool with_chunk, ChartLayout& layout) {
+  std::unordered_map<int64_t, std::string> text_of;
+  std::unordered_map<int64_t, double> width_of;  // at size 100
+  const auto key_of = [](int32_t micro_batch, int32_t chunk) { return (int64_t{chunk} << 32) | micro_batch; };
+  const auto measured = [&](int32_t micro_batch, int32_t chunk) {
+    const int64_t key = key_of(micro_batch, chunk);
+    std::string& text = text_of[key];
+    if (text.empty()) {
+      text = std::to_string(micro_batch);
+      if (chunk > 0) text += "·" + std::to_string(chunk - 1);
+      width_of[key] = measure(text, 100, true);
+    }
+    return key;
+  };
+  for (ChartCell& cell : layout.cells) {
+    const int32_t micro_batch = cell.label;
+    cell.label = -1;
+    if (micro_batch < 0 || !is_compute(cell.kind)) continue;
+    // An overlapped pair is two-coloured; its number stands in the upper half.
+    const double room_h = cell.kind == CellKind::kForwardBackward ? cell.box.h / 2 : cell.box.h;
+    const double size = std::min(13.0, std::floor(room_h * 2 * 0.58) / 2);
+    if (size < 8) continue;
+    const double margin = size < 10 ? 1.5 : 3;
+    for (const int32_t chunk : {with_chunk && cell.chunk >= 0 ? cell.chunk + 1 : 0, 0}) {
+      const int64_t key = measured(micro_batch, chunk);
+      const double width = width_of[key] * size / 100;
+      if (width + 2 * margin > cell.box.w) continue;
+      cell.label = static_cast<int32_t>(layout.cell_labels.size());
+      layout.cell_labels.push_back({cell.box.x + (cell.box.w - width) / 2, cell.box.y + room_h / 2 + size * 0.36, width,
+                                    size, true, true, text_of[key]});
+      break;
+    }
+  }
+}
+
+}  // namespace stageline

@@ -1,0 +1,221 @@
+#include "exporters/chart/chart_draw.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace stageline {
+namespace {
+
+constexpr Rgb kWhite = {255, 255, 255};
+
+struct Painter {
+  cairo_t* cr;
+  const ChartLayout& layout;
+  const Theme& theme;
+  const ChartFonts& fonts;
+
+  void source(Rgb c, double alpha = 1) const {
+    if (alpha >= 1)
+      cairo_set_source_rgb(cr, c.r / 255.0, c.g / 255.0, c.b / 255.0);
+    else
+      cairo_set_source_rgba(cr, c.r / 255.0, c.g / 255.0, c.b / 255.0, alpha);
+  }
+  void fill(const ChartRect& r, Rgb colour, double alpha = 1) const {
+    source(colour, alpha);
+    cairo_rectangle(cr, r.x, r.y, r.w, r.h);
+    cairo_fill(cr);
+  }
+  void write(const ChartText& t, Rgb colour) const {
+    source(colour);
+    fonts.show(cr, t.x, t.y, t.text, t.size, t.bold);
+  }
+  void line(double x0, double y0, double x1, double y1) const {
+    cairo_move_to(cr, x0, y0);
+    cairo_line_to(cr, x1, y1);
+  }
+
+  void rounded(const ChartRect& r, double radius) const {
+    if (radius <= 0) {
+      cairo_rectangle(cr, r.x, r.y, r.w, r.h);
+      return;
+    }
+    const double pi = 3.14159265358979323846;
+    cairo_new_sub_path(cr);
+    cairo_arc(cr, r.x + r.w - radius, r.y + radius, radius, -pi / 2, 0);
+    cairo_arc(cr, r.x + r.w - radius, r.y + r.h - radius, radius, 0, pi / 2);
+    cairo_arc(cr, r.x + radius, r.y + r.h - radius, radius, pi / 2, pi);
+    cairo_arc(cr, r.x + radius, r.y + radius, radius, pi, 1.5 * pi);
+    cairo_close_path(cr);
+  }
+
+  // Lines at 45° inside a box, cut to it by arithmetic: a clip per cell would be far slower and
+  // far longer in SVG. `falling` is "\", else "/".
+  void hatch_path(const ChartRect& r, double spacing, bool falling) const {
+    for (double offset = spacing / 2; offset < r.w + r.h; offset += spacing) {
+      // From the top edge (or right of it) going down and to the left.
+      const double x0 = std::min(offset, r.w), y0 = offset - x0;
+      const double y1 = std::min(offset, r.h), x1 = offset - y1;
+      if (falling)
+        line(r.x + r.w - x0, r.y + y0, r.x + r.w - x1, r.y + y1);
+      else
+        line(r.x + x0, r.y + y0, r.x + x1, r.y + y1);
+    }
+  }
+
+  // The waiting texture runs through all rows as one set of lines behind one clip, so that it is
+  // continuous and costs the same for 4 rows and for 400.
+  void idle() const {
+    if (layout.idle.empty()) return;
+    source(theme.idle);
+    for (const ChartRect& r : layout.idle) cairo_rectangle(cr, r.x, r.y, r.w, r.h);
+    cairo_fill(cr);
+    cairo_save(cr);
+    for (const ChartRect& r : layout.idle) cairo_rectangle(cr, r.x, r.y, r.w, r.h);
+    cairo_clip(cr);
+    hatch_path(layout.plot, 8.5, false);
+    source(theme.idle_hatch);
+    cairo_set_line_width(cr, 1.2);
+    cairo_stroke(cr);
+    cairo_restore(cr);
+  }
+
+  Rgb fill_of(CellKind kind, int32_t chunk) const {
+    const KindGroup group = kind_group(kind);
+    return is_compute(kind) ? chunk_fill(theme, group, chunk, layout.chunk_count)
+                            : theme.group[static_cast<size_t>(group)];
+  }
+
+  void pattern(const ChartRect& r, CellKind kind, Rgb colour) const {
+    const bool diagonal = kind == CellKind::kWeightGrad;
+    if (!diagonal && !(kind == CellKind::kInputGrad && layout.mark_input_grad)) return;
+    if (r.w < 4 || r.h < 6) return;
+    // Towards what the text is not, so that the text only gains contrast.
+    source(mix(colour, text_on(colour).r > 128 ? Rgb{0, 0, 0} : kWhite, 0.24));
+    cairo_set_line_width(cr, 1.1);
+    if (diagonal)
+      hatch_path(r, 7, true);
+    else
+      for (double y = 4; y < r.h - 1; y += 5) line(r.x, r.y + y, r.x + r.w, r.y + y);
+    cairo_stroke(cr);
+  }
+
+  void cell(const ChartCell& c) const {
+    ChartRect r = c.box;
+    // A hair of background between neighbours, once cells are wide enough to spare it.
+    const double seam = r.w >= 5 ? std::min(1.0, r.w * 0.06) : 0;
+    r.x += seam / 2;
+    r.w -= seam;
+    const double radius = r.w >= 8 && r.h >= 10 ? 2 : 0;
+    const Rgb colour = fill_of(c.kind, c.chunk);
+    if (c.zone > 0) {  // low cells lie over compute: a rim keeps them apart
+      const double rim = std::min(1.0, r.h * 0.2);
+      fill({r.x, r.y - rim, r.w, rim}, theme.background);
+    }
+    source(colour);
+    rounded(r, radius);
+    cairo_fill(cr);
+    if (c.kind == CellKind::kForwardBackward)
+      fill({r.x, r.y + r.h / 2, r.w, r.h / 2}, chunk_fill(theme, KindGroup::kBackward, c.chunk, layout.chunk_count));
+    pattern(r, c.kind, colour);
+    if (c.label >= 0) write(layout.cell_labels[static_cast<size_t>(c.label)], text_on(colour));
+  }
+
+  // The mean colour of what happens in the strip, as opaque as the strip is busy.
+  void blend(const ChartBlend& b) const {
+    double total = 0, rgb[3] = {};
+    for (size_t g = 0; g < b.share.size(); ++g) {
+      const Rgb colour = theme.group[g];
+      const auto share = static_cast<double>(b.share[g]);
+      total += share;
+      rgb[0] += share * colour.r;
+      rgb[1] += share * colour.g;
+      rgb[2] += share * colour.b;
+    }
+    if (total <= 0) return;
+    const auto channel = [&](double sum) { return static_cast<uint8_t>(std::lround(std::min(255.0, sum / total))); };
+    fill(b.box, {channel(rgb[0]), channel(rgb[1]), channel(rgb[2])}, std::min(1.0, total));
+  }
+
+  void legend() const {
+    for (const ChartLegendItem& item : layout.legend) {
+      ChartRect r = item.swatch;
+      switch (item.mark) {
+        case ChartLegendItem::Mark::kWaiting:
+          fill(r, theme.idle);
+          hatch_path(r, 4.2, false);
+          source(theme.idle_hatch);
+          cairo_set_line_width(cr, 1.2);
+          cairo_stroke(cr);
+          break;
+        case ChartLegendItem::Mark::kNote: break;
+        case ChartLegendItem::Mark::kKind:
+        case ChartLegendItem::Mark::kChunk: {
+          // As it lies in a row: collectives low, messages thin.
+          const double share = item.kind == CellKind::kCollective || item.kind == CellKind::kOther ? 0.6
+                               : is_message(item.kind)                                             ? 0.3
+                                                                                                   : 1;
+          r.y += r.h * (1 - share);
+          r.h *= share;
+          const Rgb colour = fill_of(item.kind, item.chunk);
+          source(colour);
+          rounded(r, std::min(2.0, r.h / 3));
+          cairo_fill(cr);
+          if (item.kind == CellKind::kForwardBackward)
+            fill({r.x, r.y + r.h / 2, r.w, r.h / 2}, fill_of(CellKind::kBackward, 0));
+          pattern(r, item.kind, colour);
+          break;
+        }
+      }
+      write(item.text, theme.muted);
+    }
+  }
+
+  void steps() const {
+    for (const ChartRect& bar : layout.step_bars) {
+      const double seam = bar.w >= 4 ? 1 : 0;
+      source(theme.soft);
+      rounded({bar.x + seam / 2, bar.y, bar.w - seam, bar.h}, bar.w >= 8 ? 2 : 0);
+      cairo_fill_preserve(cr);
+      source(theme.line);
+      cairo_set_line_width(cr, 1);
+      bar.w >= 4 ? cairo_stroke(cr) : cairo_new_path(cr);
+    }
+    for (const ChartText& label : layout.step_labels) write(label, theme.muted);
+  }
+
+  void step_lines() const {
+    if (layout.step_line_x.empty()) return;
+    for (const double x : layout.step_line_x) line(x, layout.plot.y - 4, x, layout.plot.y + layout.plot.h + 4);
+    source(theme.muted);
+    cairo_set_line_width(cr, 0.8);
+    cairo_stroke(cr);
+  }
+
+  void paint() const {
+    fill({0, 0, layout.width, layout.height}, theme.background);
+    for (const double x : layout.tick_x)
+      line(std::floor(x) + 0.5, layout.tick_top, std::floor(x) + 0.5, layout.tick_bottom);
+    source(theme.line);
+    cairo_set_line_width(cr, 1);
+    cairo_stroke(cr);
+    steps();
+    idle();
+    for (int zone = 0; zone < 3; ++zone) {
+      for (const ChartBlend& b : layout.blends)
+        if (b.zone == zone) blend(b);
+      for (const ChartCell& c : layout.cells)
+        if (c.zone == zone) cell(c);
+    }
+    step_lines();
+    legend();
+    for (const ChartText& t : layout.texts) write(t, t.strong ? theme.ink : theme.muted);
+  }
+};
+
+}  // namespace
+
+void draw_chart(cairo_t* cr, const ChartLayout& layout, const Theme& theme, const ChartFonts& fonts) {
+  Painter{cr, layout, theme, fonts}.paint();
+}
+
+}  // namespace stageline

@@ -1,0 +1,42 @@
+#include "exporters/chart/chart_file.h"
+
+namespace stageline {
+
+Result<Chart> make_chart(const ExportInput& input, ChartOptions options) {
+  Result<ChartFonts> fonts = ChartFonts::load();
+  if (!fonts) return std::move(fonts).error();
+  options.width_px = input.options.width_px;
+  options.title = input.options.title;
+  // Without a Chinese font every word would be a box: English is better than that.
+  options.lang = fonts->has_chinese() ? chart_lang(input.options.lang) : ChartLang::kEnglish;
+  const MeasureText measure = [&](std::string_view text, double size, bool bold) {
+    return fonts->measure(text, size, bold);
+  };
+  Result<ChartLayout> layout = layout_chart(input.trace, options, measure);
+  if (!layout) return std::move(layout).error();
+  return Chart{std::move(*layout), std::move(*fonts), input.options.dark ? dark_theme() : light_theme()};
+}
+
+cairo_status_t write_to_output(void* closure, const unsigned char* data, unsigned int length) {
+  static_cast<OutputFile*>(closure)->write({reinterpret_cast<const char*>(data), length});
+  return CAIRO_STATUS_SUCCESS;
+}
+
+Status paint_chart(const Chart& chart, cairo_surface_t* surface, double scale,
+                   const std::function<cairo_status_t(cairo_surface_t*)>& before_finish) {
+  cairo_t* cr = cairo_create(surface);
+  cairo_scale(cr, scale, scale);
+  draw_chart(cr, chart.layout, chart.theme, chart.fonts);
+  cairo_status_t status = cairo_status(cr);
+  cairo_destroy(cr);
+  if (status == CAIRO_STATUS_SUCCESS && before_finish) status = before_finish(surface);
+  cairo_surface_finish(surface);
+  if (status == CAIRO_STATUS_SUCCESS) status = cairo_surface_status(surface);
+  cairo_surface_destroy(surface);
+  if (status != CAIRO_STATUS_SUCCESS)
+    return Error{
+        ErrorCode::kIo, std::string("Cairo cannot draw this chart: ") + cairo_status_to_string(status), {}, ""};
+  return {};
+}
+
+}  // namespace stageline

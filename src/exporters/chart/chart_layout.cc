@@ -1,0 +1,381 @@
+#include "exporters/chart/chart_layout.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/number.h"
+#include "base/text.h"
+
+namespace stageline {
+namespace {
+
+constexpr double kMargin = 32;
+constexpr double kLabelGap = 22;  // between row labels and the plot
+constexpr double kHeaderH = 22;   // "Replica 1" above its rows
+constexpr double kTitleSize = 20, kLeadSize = 13.5, kSmallSize = 12, kAxisSize = 11;
+constexpr double kLeastPlotW = 120;
+
+struct RowSizes {
+  double h, gap;
+};
+
+// Fewer rows are taller; from 128 on they keep 14 px until the picture would be too high.
+Result<RowSizes> row_sizes(size_t count, double room) {
+  constexpr struct {
+    size_t up_to;
+    RowSizes sizes;
+  } kSteps[] = {{8, {46, 12}}, {16, {34, 9}}, {32, {25, 6}}, {64, {19, 3}}};
+  for (const auto& step : kSteps)
+    if (count <= step.up_to) return step.sizes;
+  const double pitch = std::min(16.0, room / static_cast<double>(count));
+  if (pitch < 1)
+    return Error{ErrorCode::kLimit,
+                 grouped(static_cast<int64_t>(count)) + " ranks do not fit on one picture",
+                 {},
+                 "choose some with --ranks"};
+  return pitch >= 6 ? RowSizes{std::floor(pitch) - 2, 2} : RowSizes{pitch, 0};
+}
+
+// Rows in reading order: replica, stage, rank.
+std::vector<int32_t> row_order(const Trace& trace) {
+  std::vector<int32_t> order(trace.parts.size());
+  for (size_t p = 0; p < order.size(); ++p) order[p] = static_cast<int32_t>(p);
+  const auto key = [&](int32_t p) {
+    const Part& part = trace.parts[static_cast<size_t>(p)];
+    return std::tuple(part.dp, part.stage, part.rank, p);
+  };
+  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return key(a) < key(b); });
+  return order;
+}
+
+// Width at which three cells of compute in four have room for a number of two digits.
+double width_from_content(const Trace& trace, const ChartTime& time, double number_px, double most) {
+  std::vector<int64_t> durations;
+  for (size_t i = 0; i < trace.cells.size(); ++i)
+    if (is_compute(trace.cells.kind[i]) && trace.cells.dur_ns(i) > 0) durations.push_back(trace.cells.dur_ns(i));
+  if (durations.empty()) return 1320;
+  const auto quarter = durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 4);
+  std::nth_element(durations.begin(), quarter, durations.end());
+  const double cells_across = static_cast<double>(time.end_ns - time.start_ns) / static_cast<double>(*quarter);
+  return std::clamp(std::ceil(cells_across * number_px / 20) * 20 + 220, 1320.0, most);
+}
+
+// Writes things that flow in lines from left to right.
+struct Flow {
+  double left, right, x, y, line_h;
+  // Moves to the next line when `width` does not fit any more.
+  void make_room(double width) {
+    if (x > left && x + width > right) {
+      x = left;
+      y += line_h;
+    }
+  }
+};
+
+std::vector<std::string> subtitle_items(const Trace& trace, const ChartTime& time, ChartLang lang) {
+  const Extent extent = extent_of(trace);
+  std::vector<std::string> items;
+  if (extent.stage_count > 0) {
+    items.push_back(count_stages(lang, extent.stage_count));
+    if (extent.dp_count > 1) items.back() += " × " + count_replicas(lang, extent.dp_count);
+  }
+  items.push_back(count_ranks(lang, static_cast<int64_t>(trace.parts.size())));
+  if (extent.micro_batch_count > 0) items.push_back(count_micro_batches(lang, extent.micro_batch_count));
+  if (extent.chunk_count > 1) items.push_back(count_chunks(lang, extent.chunk_count));
+  if (extent.step_count > 1) items.push_back(count_steps(lang, extent.step_count));
+  items.push_back(human_duration(static_cast<double>(time.end_ns - time.start_ns)));
+  return items;
+}
+
+// The builder holds what the passes below share; each pass fills one part of the layout.
+struct Builder {
+  const Trace& trace;
+  const ChartOptions& options;
+  const MeasureText& measure;
+  ChartTime time;
+  std::vector<int32_t> order;
+  RowSizes sizes = {};
+  bool headers = false, two_lines = false;
+  ChartLayout out;
+
+  ChartText text(double x, double y, std::string what, double size, bool bold, bool strong) const {
+    const double width = measure(what, size, bold);
+    return {x, y, width, size, bold, strong, std::move(what)};
+  }
+
+  std::string row_label(const Part& part, bool second) const {
+    const std::string rank = word_rank(options.lang, part.rank);
+    if (part.stage == kUnknown) return second ? "" : rank;
+    if (two_lines) return second ? rank : word_stage(options.lang, part.stage);
+    return second ? "" : word_stage(options.lang, part.stage) + " · " + rank;
+  }
+  double label_size() const { return two_lines ? 13.5 : std::min(12.0, std::max(9.0, sizes.h * 0.72)); }
+
+  Status choose_sizes() {
+    order = row_order(trace);
+    std::set<int32_t> replicas;
+    for (const Part& part : trace.parts) replicas.insert(part.dp);
+    headers = replicas.size() > 1 && replicas.size() <= 256;
+    const double room = options.max_height_px - 300 - (headers ? kHeaderH * static_cast<double>(replicas.size()) : 0);
+    Result<RowSizes> chosen = row_sizes(order.size(), room);
+    if (!chosen) return std::move(chosen).error();
+    sizes = *chosen;
+    two_lines = sizes.h >= 34;
+    double label_w = 0;
+    for (const Part& part : trace.parts) {
+      label_w = std::max(label_w, measure(row_label(part, false), label_size(), two_lines));
+      label_w = std::max(label_w, measure(row_label(part, true), kSmallSize, false));
+      if (headers) label_w = std::max(label_w, measure(word_replica(options.lang, part.dp), kSmallSize, true));
+    }
+    const double rows_h = static_cast<double>(order.size()) * (sizes.h + sizes.gap);
+    const double most = std::min(options.max_width_px, std::max(1320.0, options.max_area_px / (rows_h + 300)));
+    // A chart of one step stops at 4000: wider ones do not fit a screen, however they are zoomed.
+    const double number_px = sizes.h >= 25 ? 26 : 19;
+    out.width = options.width_px > 0
+                    ? options.width_px
+                    : width_from_content(trace, time, number_px, time.steps.size() > 1 ? most : std::min(most, 4000.0));
+    out.plot.x = std::round(kMargin + label_w + kLabelGap);
+    out.plot.w = out.width - kMargin - out.plot.x;
+    if (out.plot.w < kLeastPlotW)
+      return Error{ErrorCode::kUsage,
+                   "a chart " + fixed(out.width, 0) + " px wide has no room for its rows",
+                   {},
+                   "give at least " + fixed(out.plot.x + kMargin + kLeastPlotW, 0)};
+    return {};
+  }
+
+  double write_head() {
+    int32_t first_step = kUnknown, last_step = kUnknown;
+    for (const ChartTime::Step& step : time.steps) {
+      if (step.step == kUnknown) continue;
+      first_step = first_step == kUnknown ? step.step : std::min(first_step, step.step);
+      last_step = std::max(last_step, step.step);
+    }
+    out.title = options.title.empty() ? word_title(options.lang, first_step, last_step) : valid_utf8(options.title);
+    double y = 50;
+    out.texts.push_back(text(kMargin, y, out.title, kTitleSize, true, true));
+    Flow flow{kMargin, out.width - kMargin, kMargin, y + 25, 20};
+    const std::vector<std::string> items = subtitle_items(trace, time, options.lang);
+    for (size_t i = 0; i < items.size(); ++i) {
+      ChartText item = text(0, 0, items[i] + (i + 1 < items.size() ? " · " : ""), kLeadSize, false, false);
+      flow.make_room(item.width);
+      item.x = flow.x;
+      item.y = flow.y;
+      flow.x += item.width;
+      out.texts.push_back(std::move(item));
+    }
+    const auto note = [&](const std::string& words) {
+      flow.x = kMargin;
+      flow.y += flow.line_h;
+      // Word by word: a note must not be cut by a narrow picture. Chinese has no spaces; its notes are short.
+      for (size_t begin = 0; begin < words.size();) {
+        size_t end = words.find(' ', begin);
+        end = end == std::string::npos ? words.size() : end + 1;
+        ChartText word = text(0, 0, words.substr(begin, end - begin), kLeadSize, false, true);
+        flow.make_room(word.width);
+        if (flow.x == kMargin || out.texts.back().y != flow.y) {
+          word.x = flow.x;
+          word.y = flow.y;
+          out.texts.push_back(word);
+        } else {
+          out.texts.back() =
+              text(out.texts.back().x, flow.y, out.texts.back().text + word.text, kLeadSize, false, true);
+        }
+        flow.x = out.texts.back().x + out.texts.back().width;
+        begin = end;
+      }
+    };
+    if (trace.clock == ClockState::kPerRank && trace.parts.size() > 1) note(note_clocks_per_rank(options.lang));
+    if (trace.clock == ClockState::kUnaligned && trace.parts.size() > 1) note(note_clocks_unaligned(options.lang));
+    if (trace.steps_laid_end_to_end) note(note_steps_laid(options.lang));
+    return flow.y;
+  }
+
+  double write_legend(double y) {
+    std::array<bool, kCellKindCount> present = {};
+    for (const CellKind kind : trace.cells.kind) present[static_cast<size_t>(kind)] = true;
+    out.mark_input_grad =
+        present[static_cast<size_t>(CellKind::kBackward)] && present[static_cast<size_t>(CellKind::kInputGrad)];
+    Flow flow{kMargin, out.width - kMargin, kMargin, y + 32, 21};
+    const auto item = [&](ChartLegendItem::Mark mark, CellKind kind, int32_t chunk, std::string words) {
+      const double swatch_w = mark == ChartLegendItem::Mark::kNote ? 0 : 12;
+      ChartText label = text(0, 0, std::move(words), kSmallSize, false, false);
+      flow.make_room(swatch_w + 7 + label.width);
+      const ChartRect swatch{flow.x, flow.y - 10.5, swatch_w, 12};
+      label.x = flow.x + (swatch_w > 0 ? swatch_w + 7 : 0);
+      label.y = flow.y;
+      flow.x = label.x + label.width + 20;
+      out.legend.push_back({mark, kind, chunk, swatch, std::move(label)});
+    };
+    bool message_done = false;
+    for (int k = 0; k < kCellKindCount; ++k) {
+      const auto kind = static_cast<CellKind>(k);
+      if (!present[static_cast<size_t>(k)] || (is_message(kind) && message_done)) continue;
+      message_done |= is_message(kind);
+      item(ChartLegendItem::Mark::kKind, kind, 0, word_kind(options.lang, kind));
+    }
+    item(ChartLegendItem::Mark::kWaiting, CellKind::kOther, 0, word_waiting(options.lang));
+    if (out.chunk_count > 1 && out.chunk_count <= 4)
+      for (int32_t c = 0; c < out.chunk_count; ++c)
+        item(ChartLegendItem::Mark::kChunk, CellKind::kForward, c, word_chunk(options.lang, c));
+    if (out.chunk_count > 4) item(ChartLegendItem::Mark::kNote, CellKind::kOther, 0, word_chunk_hint(options.lang));
+    return flow.y;
+  }
+
+  double to_x(int64_t ns) const {
+    return out.plot.x + static_cast<double>(ns - time.start_ns) * out.plot.w /
+                            static_cast<double>(std::max<int64_t>(1, time.end_ns - time.start_ns));
+  }
+
+  double write_axis(double y, double baseline) {
+    // The widest label of a first try says how far apart ticks have to be.
+    const int64_t span = std::max<int64_t>(1, time.end_ns - time.start_ns);
+    double widest = 40;
+    for (const ChartTick& tick : chart_ticks(span, out.plot.w, 80))
+      widest = std::max(widest, measure(tick.label, kAxisSize, false));
+    for (const ChartTick& tick : chart_ticks(span, out.plot.w, std::max(84.0, widest + 28))) {
+      ChartText label = text(0, baseline, tick.label, kAxisSize, false, false);
+      label.x = out.plot.x + tick.x - label.width / 2;
+      if (label.x + label.width <= out.width - 4) out.texts.push_back(std::move(label));
+      if (y == 0) out.tick_x.push_back(out.plot.x + tick.x);
+    }
+    return baseline;
+  }
+
+  // Bars that touch and are too narrow to see become one; numbers appear where there is room.
+  void write_steps(double y, double h) {
+    double label_end = 0, line_end = -100, bar_end = out.plot.x;
+    for (const ChartTime::Step& step : time.steps) {
+      const double x0 = std::max(to_x(step.start_ns), bar_end), x1 = std::max(x0, to_x(step.end_ns));
+      if (x0 > out.plot.x + 0.5 && x0 - line_end >= 5) {
+        out.step_line_x.push_back(x0);
+        line_end = x0;
+      }
+      bar_end = x1;
+      if (step.step == kUnknown) continue;
+      ChartRect* last = out.step_bars.empty() ? nullptr : &out.step_bars.back();
+      if (last && x1 - x0 < 3 && x0 - (last->x + last->w) < 1)
+        last->w = x1 - last->x;
+      else if (x1 > x0)
+        out.step_bars.push_back({x0, y, x1 - x0, h});
+      for (const bool full : {true, false}) {
+        ChartText label = text(0, y + h / 2 + 4, full ? word_step(options.lang, step.step) : std::to_string(step.step),
+                               kAxisSize, false, false);
+        label.x = (x0 + x1 - label.width) / 2;
+        const bool inside = label.width + 8 <= x1 - x0;
+        // Between narrow bars a bare number may stand over its neighbours, at a distance.
+        if (!inside && (full || time.steps.size() < 8 || label.x < std::max(label_end + 24, out.plot.x))) continue;
+        if (label.x + label.width > out.plot.x + out.plot.w) continue;
+        label_end = label.x + label.width;
+        out.step_labels.push_back(std::move(label));
+        break;
+      }
+    }
+  }
+
+  double write_rows(double y) {
+    // Without a gap labels of neighbouring rows would touch: write every second, third, … one.
+    const double pitch = sizes.h + sizes.gap;
+    const int every = std::max(1, static_cast<int>(std::ceil((label_size() + 2) / pitch)));
+    int32_t replica = -2;
+    int in_group = 0;
+    for (const int32_t p : order) {
+      const Part& part = trace.parts[static_cast<size_t>(p)];
+      if (headers && part.dp != replica) {
+        if (!out.rows.empty()) y += 6;
+        if (part.dp != kUnknown)
+          out.texts.push_back(text(kMargin, y + 13, word_replica(options.lang, part.dp), kSmallSize, true, false));
+        y += kHeaderH - 2;
+        in_group = 0;
+      }
+      replica = part.dp;
+      out.rows.push_back({p, y, sizes.h});
+      if (two_lines && part.stage != kUnknown) {
+        out.texts.push_back(text(kMargin, y + sizes.h / 2 - 3, row_label(part, false), label_size(), true, true));
+        out.texts.push_back(text(kMargin, y + sizes.h / 2 + 14, row_label(part, true), kSmallSize, false, false));
+      } else if (in_group % every == 0) {
+        out.texts.push_back(text(kMargin, y + sizes.h / 2 + label_size() * 0.36, row_label(part, false), label_size(),
+                                 two_lines, true));
+      }
+      ++in_group;
+      y += pitch;
+    }
+    return y - sizes.gap;
+  }
+
+  void write_idle() {
+    // Steps that touch or overlap make one stretch, so that the texture has no seams.
+    std::vector<ChartRect> spans;
+    for (const ChartTime::Step& step : time.steps) {
+      const double x0 = to_x(step.start_ns), x1 = to_x(step.end_ns);
+      if (!spans.empty() && x0 <= spans.back().x + spans.back().w + 0.5)
+        spans.back().w = std::max(spans.back().w, x1 - spans.back().x);
+      else
+        spans.push_back({x0, 0, x1 - x0, 0});
+    }
+    for (const ChartRow& row : out.rows)
+      for (const ChartRect& span : spans) out.idle.push_back({span.x, row.y, span.w, row.h});
+  }
+
+  void write_cells() {
+    std::vector<std::vector<uint32_t>> by_part(trace.parts.size());
+    const Cells& cells = trace.cells;
+    for (size_t i = 0; i < cells.size(); ++i)
+      by_part[static_cast<size_t>(cells.part[i])].push_back(static_cast<uint32_t>(i));
+    double strip_px = options.strip_px;
+    if (cells.size() > options.max_objects) {
+      const double area = static_cast<double>(out.rows.size()) * out.plot.w;
+      strip_px = std::max(strip_px, area / static_cast<double>(options.max_objects));
+    }
+    const double px_per_ns = out.plot.w / static_cast<double>(std::max<int64_t>(1, time.end_ns - time.start_ns));
+    for (size_t r = 0; r < out.rows.size(); ++r) {
+      const auto p = static_cast<size_t>(out.rows[r].part);
+      std::stable_sort(by_part[p].begin(), by_part[p].end(),
+                       [&](uint32_t a, uint32_t b) { return cells.start_ns[a] < cells.start_ns[b]; });
+      const ChartRect box{out.plot.x, out.rows[r].y, out.plot.w, out.rows[r].h};
+      place_cells(cells, by_part[p],
+                  {static_cast<int32_t>(r), box, px_per_ns, time.start_ns + time.shift_ns[p], strip_px}, out);
+    }
+    label_cells(measure, out.chunk_count > 4, out);
+  }
+};
+
+}  // namespace
+
+Result<ChartLayout> layout_chart(const Trace& trace, const ChartOptions& options, const MeasureText& measure) {
+  if (trace.cells.size() == 0)
+    return Error{ErrorCode::kBadInput,
+                 "there is nothing to draw: the trace has no pipeline cells",
+                 {},
+                 "stageline info says what was read, and what --ranks and --steps left of it"};
+  if (options.width_px < 0 || !std::isfinite(options.width_px))
+    return Error{ErrorCode::kUsage, "a chart cannot be that wide", {}, "leave the width out to have it chosen"};
+  Builder b{trace, options, measure, chart_time(trace), {}, {}, false, false, {}};
+  if (Status sized = b.choose_sizes(); !sized) return std::move(sized).error();
+  b.out.chunk_count = std::max(1, extent_of(trace).chunk_count);
+  double y = b.write_legend(b.write_head());
+  b.out.tick_top = y + 42;
+  b.write_axis(0, y + 36);
+  y = b.out.tick_top + 2;
+  if (std::any_of(b.time.steps.begin(), b.time.steps.end(), [](const auto& s) { return s.step != kUnknown; })) {
+    b.write_steps(y, 17);
+    y += 17 + 7;
+  } else {
+    y += 6;
+  }
+  b.out.plot.y = y;
+  y = b.write_rows(y);
+  b.out.plot.h = y - b.out.plot.y;
+  b.out.tick_bottom = y + 6;
+  if (b.out.plot.h > 900) {  // far from the axis above: repeat it below
+    b.write_axis(y, y + 22);
+    y += 22;
+  }
+  b.out.height = std::ceil(y + kMargin);
+  b.write_idle();
+  b.write_cells();
+  return std::move(b.out);
+}
+
+}  // namespace stageline

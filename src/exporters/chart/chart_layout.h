@@ -1,0 +1,140 @@
+// The pipeline chart as geometry: what lies where, before anything is painted. Units are CSS
+// pixels, y grows downwards. The same layout is painted to SVG, PNG and PDF.
+//
+//   title
+//   subtitle · sizes · span
+//   ▪ forward ▪ backward …            legend: exactly the kinds present
+//            0 s      0.5 s    1 s    axis, from the first cell
+//            ├ Step 0 ──────┤├ Step 1 steps
+//   Stage 0  ▒▒█0█1█▒▒▒▒█0█▒▒▒        one row per rank; ▒ is idle within a step
+//   rank 0      ▂▂                    collectives and messages lie low
+#pragma once
+
+#include <array>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "exporters/chart/chart_words.h"
+#include "model/trace.h"
+
+namespace stageline {
+
+using MeasureText = std::function<double(std::string_view text, double size, bool bold)>;
+
+struct ChartRect {
+  double x = 0, y = 0, w = 0, h = 0;
+};
+
+// One line of text; (x, y) is the left end of its baseline, width as measured.
+struct ChartText {
+  double x = 0, y = 0, width = 0, size = 0;
+  bool bold = false, strong = false;  // strong: ink, else muted
+  std::string text;
+};
+
+struct ChartCell {
+  ChartRect box;
+  CellKind kind = CellKind::kOther;
+  int32_t chunk = 0;
+  int32_t row = 0;
+  int32_t zone = 0;    // 0 full height, 1 low, 2 thin; painted in this order
+  int32_t label = -1;  // index into ChartLayout::cell_labels
+};
+
+// Cells too narrow to be drawn one by one, summed per strip: share[g] of the strip's area is busy
+// with group g, the rest is idle. Sums are kept, so a busy row never looks idle or the other way.
+struct ChartBlend {
+  ChartRect box;
+  std::array<float, 7> share = {};  // by KindGroup
+  int32_t row = 0;
+  int32_t zone = 0;
+};
+
+struct ChartRow {
+  int32_t part = 0;
+  double y = 0, h = 0;
+};
+
+struct ChartLegendItem {
+  enum class Mark : uint8_t { kKind, kChunk, kWaiting, kNote } mark = Mark::kKind;
+  CellKind kind = CellKind::kOther;
+  int32_t chunk = 0;
+  ChartRect swatch;  // of no width for kNote
+  ChartText text;
+};
+
+struct ChartLayout {
+  double width = 0, height = 0;
+  ChartRect plot;  // rows only
+  std::string title;
+  std::vector<ChartText> texts;  // everything written outside cells, legend and step row
+  std::vector<ChartLegendItem> legend;
+  std::vector<double> tick_x;
+  double tick_top = 0, tick_bottom = 0;
+  std::vector<ChartRect> step_bars;
+  std::vector<ChartText> step_labels;
+  std::vector<double> step_line_x;
+  std::vector<ChartRow> rows;
+  std::vector<ChartRect> idle;  // each row across each step's span
+  std::vector<ChartCell> cells;
+  std::vector<ChartText> cell_labels;
+  std::vector<ChartBlend> blends;
+  int32_t chunk_count = 1;
+  bool mark_input_grad = false;  // full backwards are there too: I needs a pattern of its own
+};
+
+struct ChartOptions {
+  double width_px = 0;         // 0: from the content
+  double max_width_px = 6000;  // when chosen from the content
+  double max_height_px = 30000;
+  double max_area_px = 80e6;
+  double strip_px = 1;         // cells narrower than this are summed per strip of this width
+  size_t max_objects = 60000;  // above that many cells strips get wider
+  ChartLang lang = ChartLang::kEnglish;
+  std::string title;  // "" says which steps
+};
+
+// Errors: kBadInput when the trace has no cells, kUsage for an impossible width, kLimit when there
+// are more ranks than a picture has lines. O(cells log cells) time, O(cells) memory.
+Result<ChartLayout> layout_chart(const Trace& trace, const ChartOptions& options, const MeasureText& measure);
+
+// ------------------------------------------------------------------------------ its parts
+
+// One time axis for all rows: x = plot.x + (t − shift of the row − start) · px_per_ns.
+struct ChartTime {
+  int64_t start_ns = 0, end_ns = 0;
+  std::vector<int64_t> shift_ns;  // per part; not 0 only where ranks have clocks of their own
+  struct Step {
+    int32_t step;
+    int64_t start_ns, end_ns;  // over all ranks
+  };
+  std::vector<Step> steps;  // by start
+};
+ChartTime chart_time(const Trace& trace);
+
+// Ticks from 0 to span at 1, 2 or 5 times a power of ten (minutes and hours: what clocks divide
+// by), at least `min_gap_px` apart; all with one unit and the same decimals.
+struct ChartTick {
+  double x = 0;  // from the left end of the axis
+  std::string label;
+};
+std::vector<ChartTick> chart_ticks(int64_t span_ns, double width_px, double min_gap_px);
+
+// Puts the cells of one row (indices by start) into `layout`.
+struct RowPlace {
+  int32_t row = 0;
+  ChartRect box;  // the row across the plot
+  double px_per_ns = 0;
+  int64_t zero_ns = 0;  // time at box.x on the row's own clock
+  double strip_px = 1;
+};
+void place_cells(const Cells& cells, const std::vector<uint32_t>& order, const RowPlace& place, ChartLayout& layout);
+
+// Writes micro-batch numbers into the cells that have room for them; `with_chunk` adds the chunk
+// ("3·1") where that fits too. place_cells() left the micro-batch in ChartCell::label.
+void label_cells(const MeasureText& measure, bool with_chunk, ChartLayout& layout);
+
+}  // namespace stageline

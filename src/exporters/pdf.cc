@@ -1,0 +1,37 @@
+// PDF: the pipeline chart on one page of its own size, text as text.
+#include <cairo-pdf.h>
+
+#include <algorithm>
+
+#include "exporters/chart/chart_file.h"
+
+namespace stageline {
+namespace {
+
+constexpr double kPointsPerPixel = 0.75;  // 72 points and 96 CSS pixels are one inch
+constexpr double kMostPoints = 14400;     // ISO 32000, annex C: viewers need not show larger pages
+
+Status write_pdf(const ExportInput& input, const std::string& path) {
+  Result<OutputFile> out = OutputFile::create(path);
+  if (!out) return std::move(out).error();
+  Result<Chart> chart = make_chart(input, {});
+  if (!chart) return std::move(chart).error();
+  const double longest = std::max(chart->layout.width, chart->layout.height);
+  const double scale = std::min(kPointsPerPixel, kMostPoints / longest);
+  cairo_surface_t* pdf = cairo_pdf_surface_create_for_stream(write_to_output, &*out, chart->layout.width * scale,
+                                                             chart->layout.height * scale);
+  cairo_pdf_surface_set_metadata(pdf, CAIRO_PDF_METADATA_TITLE, chart->layout.title.c_str());
+  cairo_pdf_surface_set_metadata(pdf, CAIRO_PDF_METADATA_CREATOR, "Stageline " STAGELINE_VERSION);
+  // Cairo would write the time of day: the same input must give the same bytes.
+  cairo_pdf_surface_set_metadata(pdf, CAIRO_PDF_METADATA_CREATE_DATE, "");
+  const Status painted = paint_chart(*chart, pdf, scale);
+  if (!painted) return painted.error();
+  return out->commit();
+}
+
+}  // namespace
+
+extern const Exporter pdf_exporter;
+const Exporter pdf_exporter = {"pdf", "the pipeline chart as a PDF page", {"pdf"}, false, write_pdf};
+
+}  // namespace stageline
