@@ -3,6 +3,8 @@ import {makeApp, select, type App, type Theme} from './app';
 import {cellBox, countDrawn, makeChart} from './chart/chart';
 import {listenToKeys} from './chart/keys';
 import {listenToPointer} from './chart/pointer';
+import {coverage} from './chart/raster';
+import type {Viewport} from './chart/viewport';
 import {readCells} from './data/cells';
 import {readReport, type Report} from './data/report';
 import {makeModel} from './data/rows';
@@ -78,6 +80,7 @@ function buildPage(app: App): void {
     const [x, y, inner] = [scrollX, scrollY, chart.element.scrollTop];
     const open = [...document.querySelectorAll<HTMLDetailsElement>('details[open]')].map(element => element.id);
     build();
+    live.textContent = '';
     for (const id of open) (document.getElementById(id) as HTMLDetailsElement | null)!.open = true;
     chart.element.scrollTop = inner;
     scrollTo(x, y);
@@ -133,6 +136,7 @@ function expose(app: App, chart: ReturnType<typeof makeChart>): void {
       const box = cellBox(chart.scene(), i), corner = chart.canvas.getBoundingClientRect();
       return box && {x: box.x + corner.left, y: box.y + corner.top, w: box.w, h: box.h};
     },
+    coverage: (row: number, lane: number, view: Viewport, width: number) => coverage(app.model.rows[row]!.lanes[lane]!, app.cells, view, width),
     select: (i: number) => select(app, i),
     missingKeys,
   }});

@@ -7,6 +7,8 @@ import {t, type Key} from './i18n/i18n';
 
 export const kindName = (kind: number): string => t(`kind.${KIND_CODES[kind]!}` as Key);
 
+export const countOf = (what: 'ranks' | 'steps', n: number): string => (n === 1 ? t(`${what}.one`) : t(what, n));
+
 // "F3", "F3.c1": short, the same in both languages.
 export function cellCode(app: App, cell: number): string {
   const {cells, model} = app, mb = cells.microBatch[cell]!;

@@ -27,6 +27,7 @@ export function makeChart(app: App): Chart {
   const element = h('div', {class: 'chart'}, sizer);
   const painter = makePainter(canvas);
   let colours: ChartColours | undefined;
+  const labelLength = String(app.cells.microBatch.reduce((a, b) => Math.max(a, b), 0)).length;
   let layout: Layout = makeLayout(app.model, app.report.parts, app.state.dp, 1000);
   let width = 0, height = 0, ratio = 1, scheduled = false;
 
@@ -36,7 +37,7 @@ export function makeChart(app: App): Chart {
     return {
       cells: app.cells, model: app.model, parts: app.report.parts, layout: of, view, step,
       zero: spanOf(app.model, step).t0, colours, selected: app.state.selected, hovered: app.state.hovered,
-      scroll: element.scrollTop, width, height, ratio, rowTitle: part => rowTitle(part, low, replicas),
+      scroll: element.scrollTop, width, height, ratio, labelLength, rowTitle: part => rowTitle(part, low, replicas),
     };
   }
 

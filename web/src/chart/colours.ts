@@ -58,7 +58,7 @@ export function makeColours(context: CanvasRenderingContext2D, palette: Palette,
   const tints = groups.map(colour => Array.from({length: CHUNK_TINTS}, (_, i) => mix(colour, ground, i * 0.17)));
   const group = new Uint32Array(GROUP_COUNT);
   groups.forEach(([r, g, b], i) => { group[i] = r | g << 8 | b << 16; });
-  const weightLine = css(mix(groups[Group.Weight]!, ground, 0.35));
+  const weightLine = css(mix(groups[Group.Weight]!, ground, 0.25));
   return {
     palette, group,
     fill: tints.map(list => list.map(css)),

@@ -17,6 +17,7 @@ export interface Scene {
   selected: number; hovered: number;
   scroll: number;               // CSS pixels
   width: number; height: number; ratio: number;
+  labelLength: number;          // digits of the largest micro-batch: all numbers show, or none
   rowTitle: (part: Part) => [strong: string, weak: string];
 }
 
@@ -87,7 +88,7 @@ function paintLabels(context: CanvasRenderingContext2D, scene: Scene, frame: Fra
   const size = two ? 13.5 : layout.rowHeight >= 20 ? 12 : 11;
   context.fillStyle = palette.ink;
   context.font = `600 ${size * ratio}px ${FONT}`;
-  context.fillText(strong, 0, top + frame.rowHeight * (two ? 0.3 : 0.54), limit);
+  context.fillText(strong, 0, top + frame.rowHeight * (two && weak ? 0.3 : 0.54), limit);
   const used = context.measureText(strong).width;
   context.fillStyle = palette.mut;
   context.font = `${11.5 * ratio}px ${FONT}`;
@@ -119,7 +120,8 @@ function paintBig(context: CanvasRenderingContext2D, scene: Scene, frame: Frame,
   if (cells.microBatch[cell]! < 0 && kind !== FORWARD_BACKWARD || KIND_LANE[kind] !== 0 || height < 13 * ratio) return;
   const text = cells.microBatch[cell]! >= 0 ? String(cells.microBatch[cell]) : KIND_CODES[kind]!;
   const size = (height >= 30 * ratio ? 13 : 11) * ratio;
-  if (width < text.length * size * 0.62 + 4 * ratio) return;
+  const exact = cells.dur[cell]! * frame.width / (scene.view.t1 - scene.view.t0);
+  if (exact < Math.max(text.length, scene.labelLength) * size * 0.62 + 4 * ratio) return;
   context.font = `600 ${size}px ${FONT}`;
   context.textAlign = 'center';
   context.textBaseline = 'middle';

@@ -55,6 +55,19 @@ export function rasterLane(raster: Raster, lane: Lane, cells: Cells, step: numbe
   }
 }
 
+// Pixels of `widthPx` that a lane covers at `view`, bins and rectangles together: tests compare it
+// with busy time. All steps.
+export function coverage(lane: Lane, cells: Cells, view: Viewport, widthPx: number): number {
+  const raster = makeRaster(widthPx), scale = widthPx / (view.t1 - view.t0);
+  rasterLane(raster, lane, cells, null, view, widthPx, 3);
+  let sum = raster.used ? raster.bins.reduce((a, b) => a + b, 0) : 0;
+  for (const cell of raster.big) {
+    const x0 = (cells.start[cell]! - view.t0) * scale;
+    sum += Math.max(0, Math.min(x0 + cells.dur[cell]! * scale, widthPx) - Math.max(x0, 0));
+  }
+  return sum;
+}
+
 // Bins to pixels, 0xAABBGGRR. `colours` are 0xBBGGRR by group. O(groups · width).
 export function shadeBins(raster: Raster, widthPx: number, colours: Uint32Array, out: Uint32Array, at: number): void {
   const {bins} = raster;

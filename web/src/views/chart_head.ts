@@ -46,7 +46,7 @@ export function chartHeadView(app: App): HTMLElement {
   const show = (): void => {
     const step = app.state.step === null ? t('chart.all') : t('chart.step', app.state.step);
     const replica = app.state.dp === null ? t('chart.replicas') : t('chart.replica', app.state.dp);
-    title.textContent = app.model.dps.length > 1 ? `${step}, ${replica}` : step;
+    title.textContent = app.model.dps.length > 1 ? t('chart.title', step, replica) : step;
   };
   title.addEventListener('statechange', show);
   show();

@@ -3,6 +3,7 @@ import type {App} from '../app';
 import {h, styled} from '../dom';
 import {grouped, percent} from '../format';
 import {both, t} from '../i18n/i18n';
+import {countOf} from '../words';
 import type {SpanPart} from '../data/report';
 
 // Parts are named by whoever computed them; the family decides the colour.
@@ -26,7 +27,7 @@ function spanBar(parts: SpanPart[]): HTMLElement {
 
 export function headlineView(app: App): HTMLElement {
   const {headline, parts, cells} = app.report;
-  const title = both(headline.title) || t('headline.none', parts.length, app.model.steps.length, grouped(cells.total));
+  const title = both(headline.title) || t('headline.none', countOf('ranks', parts.length), countOf('steps', app.model.steps.length), grouped(cells.total));
   return h('section', {class: 'headline'},
     h('h1', {}, title),
     !!both(headline.lead) && h('p', {class: 'lead'}, both(headline.lead)),

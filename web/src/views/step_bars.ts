@@ -30,16 +30,16 @@ export function stepBarsView(app: App): HTMLElement | null {
   const times = stepTimes(app);
   if (times.length === 0) return null;
   const low = times.reduce((a, b) => Math.min(a, b.span), Infinity), high = times.reduce((a, b) => Math.max(a, b.span), 0);
-  const pitch = WIDTH / times.length, gap = pitch > 4 ? 2 : 0;
+  const pitch = Math.min(WIDTH / times.length, 18), gap = pitch > 4 ? 2 : 0;
   const bars = times.map((time, i) => {
     const height = barHeight(time.span, low, high);
-    return svg('rect', {x: (i * pitch).toFixed(2), y: (HEIGHT - height).toFixed(1), width: Math.min(pitch - gap, 24).toFixed(2),
+    return svg('rect', {x: (i * pitch).toFixed(2), y: (HEIGHT - height).toFixed(1), width: (pitch - gap).toFixed(2),
                         height: height.toFixed(1), 'data-step': time.step},
       svg('title', {}, `${t('chart.step', time.step)}: ${duration(time.span)}`));
   });
   const title = times.length === 1 || duration(low) === duration(high) ? t('stepTime.one', duration(high))
                                                                        : t('stepTime', duration(low), duration(high));
-  const chart = svg('svg', {class: 'spark', viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: 'none', role: 'img',
+  const chart = svg('svg', {class: 'spark', viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: 'none', 'shape-rendering': gap ? 'auto' : 'crispEdges', role: 'img',
                             'aria-label': `${title}; ${t('stepTime.hint')}`}, ...bars);
   chart.addEventListener('click', event => {
     const box = chart.getBoundingClientRect();
