@@ -129,24 +129,38 @@ function paintBig(context: CanvasRenderingContext2D, scene: Scene, frame: Frame,
   context.fillText(text, left + width / 2, top + height * (kind === FORWARD_BACKWARD ? 0.76 : 0.53));
 }
 
-function paintRow(painter: Painter, scene: Scene, frame: Frame, index: number): void {
-  const {context, atlas, raster} = painter;
-  const row = scene.model.rows[scene.layout.rows[index]!]!, top = frame.rowTop(index);
+// What one lane of one row comes to: rectangles, and whether its line of the atlas has anything.
+interface Strip { used: boolean; big: number[] }
+
+// All visible lanes into one atlas, a pixel row each, and one upload: drawing from a canvas
+// between two writes to it would copy it every time.
+function rasterRows(painter: Painter, scene: Scene, frame: Frame, first: number, last: number): Strip[] {
+  const {atlas, raster} = painter, height = Math.max(1, (last - first) * LANE_COUNT);
+  if (atlas.width !== frame.width || atlas.height !== height) {
+    atlas.width = frame.width;
+    atlas.height = height;
+  }
+  const pen = atlas.getContext('2d')!, image = pen.createImageData(frame.width, height);
+  const pixels = new Uint32Array(image.data.buffer), strips: Strip[] = [];
+  for (let index = first; index < last; ++index)
+    for (const lane of scene.model.rows[scene.layout.rows[index]!]!.lanes) {
+      rasterLane(raster, lane, scene.cells, scene.step, scene.view, frame.width, 3 * scene.ratio);
+      if (raster.used) shadeBins(raster, frame.width, scene.colours.group, pixels, strips.length * frame.width);
+      strips.push({used: raster.used, big: raster.big.slice()});
+    }
+  pen.putImageData(image, 0, 0);
+  return strips;
+}
+
+function paintRow(painter: Painter, scene: Scene, frame: Frame, index: number, strips: Strip[], atlasRow: number): void {
+  const {context, atlas} = painter, top = frame.rowTop(index);
   context.fillStyle = scene.colours.idle;
   context.fillRect(frame.x, top, frame.width, frame.rowHeight);
   for (const lane of [0, 2, 1, 3]) {
-    if (row.lanes[lane]!.cells.length === 0) continue;
-    const [share, part] = LANE_BOX[lane]!;
+    const strip = strips[atlasRow + lane]!, [share, part] = LANE_BOX[lane]!;
     const y = Math.round(top + share * frame.rowHeight), height = top + frame.rowHeight - y - (share + part < 0.999 ? 1 : 0);
-    rasterLane(raster, row.lanes[lane]!, scene.cells, scene.step, scene.view, frame.width, 3 * scene.ratio);
-    if (raster.used) {
-      const pen = atlas.getContext('2d')!;
-      const image = pen.createImageData(frame.width, 1);
-      shadeBins(raster, frame.width, scene.colours.group, new Uint32Array(image.data.buffer), 0);
-      pen.putImageData(image, 0, index * LANE_COUNT + lane);
-      context.drawImage(atlas, 0, index * LANE_COUNT + lane, frame.width, 1, frame.x, y, frame.width, height);
-    }
-    for (const cell of raster.big) paintBig(context, scene, frame, cell, y, height);
+    if (strip.used) context.drawImage(atlas, 0, atlasRow + lane, frame.width, 1, frame.x, y, frame.width, height);
+    for (const cell of strip.big) paintBig(context, scene, frame, cell, y, height);
   }
 }
 
@@ -184,16 +198,11 @@ function arrow(context: CanvasRenderingContext2D, scene: Scene, from: number, to
 }
 
 export function paint(painter: Painter, scene: Scene): void {
-  const {context, atlas} = painter, {ratio, layout} = scene;
+  const {context} = painter, {ratio, layout} = scene;
   const frame = makeFrame(scene);
   if (painter.rasterWidth !== frame.width) {
     painter.raster = makeRaster(frame.width);
     painter.rasterWidth = frame.width;
-  }
-  const atlasRows = layout.rows.length * LANE_COUNT;
-  if (atlas.width !== frame.width || atlas.height !== atlasRows) {
-    atlas.width = frame.width;
-    atlas.height = Math.max(atlasRows, 1);
   }
   context.setTransform(1, 0, 0, 1, 0, 0);
   context.imageSmoothingEnabled = false;
@@ -211,7 +220,8 @@ export function paint(painter: Painter, scene: Scene): void {
   context.beginPath();
   context.rect(frame.x, frame.top, frame.width, scene.height * ratio);
   context.clip();
-  for (let i = first; i < last; ++i) paintRow(painter, scene, frame, i);
+  const strips = rasterRows(painter, scene, frame, first, last);
+  for (let i = first; i < last; ++i) paintRow(painter, scene, frame, i, strips, (i - first) * LANE_COUNT);
   if (scene.hovered >= 0 && scene.hovered !== scene.selected) outline(context, scene, scene.hovered, 1);
   if (scene.selected >= 0) {
     for (const from of linksTo(scene.cells, scene.selected)) arrow(context, scene, from, scene.selected);
