@@ -1,0 +1,180 @@
+#include "exporters/html/report_json.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/json_writer.h"
+#include "model/palette.h"
+
+namespace stageline {
+namespace {
+
+const char* clock_name(ClockState clock) {
+  switch (clock) {
+    case ClockState::kShared: return "shared";
+    case ClockState::kUnaligned: return "unaligned";
+    case ClockState::kPerRank: return "per-rank";
+  }
+  return "unaligned";
+}
+
+const char* type_name(ColumnType type) {
+  switch (type) {
+    case ColumnType::kInteger: return "integer";
+    case ColumnType::kReal: return "real";
+    case ColumnType::kText: return "text";
+    case ColumnType::kDuration: return "duration";
+    case ColumnType::kTime: return "time";
+    case ColumnType::kShare: return "share";
+    case ColumnType::kRatio: return "ratio";
+  }
+  return "text";
+}
+
+void write_both(JsonWriter& json, std::string_view name, const std::string& en, const std::string& zh) {
+  json.key(name).begin_array().value(en).value(zh).end_array();
+}
+
+std::string hex(Rgb colour) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string out = "#";
+  for (const uint8_t byte : {colour.r, colour.g, colour.b}) {
+    out += kDigits[byte >> 4];
+    out += kDigits[byte & 15];
+  }
+  return out;
+}
+
+void write_theme(JsonWriter& json, std::string_view name, const Theme& theme) {
+  json.key(name).begin_object();
+  json.field("bg", hex(theme.background)).field("ink", hex(theme.ink)).field("mut", hex(theme.muted));
+  json.field("line", hex(theme.line)).field("soft", hex(theme.soft)).field("idle", hex(theme.idle));
+  json.field("idle2", hex(theme.idle_hatch)).field("acc", hex(theme.accent));
+  json.key("group").begin_array();
+  for (const Rgb colour : theme.group) json.value(hex(colour));
+  json.end_array().end_object();
+}
+
+void write_parts(JsonWriter& json, const Trace& trace, const CellPayload& payload) {
+  json.key("parts").begin_array();
+  for (size_t i = 0; i < trace.parts.size(); ++i) {
+    const Part& part = trace.parts[i];
+    json.begin_object().field("rank", part.rank).field("stage", part.stage).field("dp", part.dp);
+    json.field("machine", part.machine).field("device", part.device);
+    json.field("machineName", part.machine_name).field("source", part.source);
+    json.field("zero", std::to_string(payload.part_zero_ns[i])).end_object();
+  }
+  json.end_array();
+}
+
+void write_value(JsonWriter& json, const Table& table, size_t row, size_t column) {
+  if (table.is_null(row, column)) {
+    json.null();
+    return;
+  }
+  switch (table.columns()[column].type) {
+    case ColumnType::kInteger:
+    case ColumnType::kDuration:
+    case ColumnType::kTime: json.value(table.integer(row, column)); break;
+    case ColumnType::kText: json.value(table.text(row, column)); break;
+    default:
+      if (std::isfinite(table.real(row, column))) json.value(table.real(row, column));
+      else json.null();
+  }
+}
+
+void write_table(JsonWriter& json, const Table& table, size_t max_rows) {
+  const size_t shown = std::min(table.row_count(), max_rows);
+  json.begin_object().field("name", table.name()).field("title", table.title());
+  json.field("rowCount", static_cast<int64_t>(table.row_count()));
+  json.key("columns").begin_array();
+  for (const ColumnSpec& spec : table.columns()) {
+    json.begin_object().field("name", spec.name).field("title", spec.title).field("type", type_name(spec.type));
+    json.field("unit", shown_unit(spec.type)).field("help", spec.help).end_object();
+  }
+  json.end_array().key("values").begin_array();
+  for (size_t c = 0; c < table.columns().size(); ++c) {
+    json.begin_array();
+    for (size_t r = 0; r < shown; ++r) write_value(json, table, r, c);
+    json.end_array();
+  }
+  json.end_array().end_object();
+}
+
+void write_headline(JsonWriter& json, const Headline& headline) {
+  json.key("headline").begin_object();
+  write_both(json, "title", headline.title_en, headline.title_zh);
+  write_both(json, "lead", headline.lead_en, headline.lead_zh);
+  json.key("parts").begin_array();
+  for (const SpanPart& part : headline.parts) {
+    json.begin_object().field("id", part.id).field("share", part.share);
+    write_both(json, "label", part.label_en, part.label_zh);
+    json.end_object();
+  }
+  json.end_array().end_object();
+}
+
+void write_findings(JsonWriter& json, const std::vector<Finding>& findings) {
+  json.key("findings").begin_array();
+  for (const Finding& finding : findings) {
+    json.begin_object().field("id", finding.id).field("weight", finding.weight).field("value", finding.value);
+    write_both(json, "note", finding.value_note_en, finding.value_note_zh);
+    write_both(json, "title", finding.title_en, finding.title_zh);
+    write_both(json, "detail", finding.detail_en, finding.detail_zh);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_flaws(JsonWriter& json, const Diagnostics& diagnostics) {
+  json.key("flaws").begin_array();
+  for (const Diagnostic& item : diagnostics.items()) {
+    json.begin_object().field("name", item.name).field("severity", severity_name(item.severity));
+    json.field("message", item.message).field("count", item.count).field("where", item.first.text()).end_object();
+  }
+  json.end_array();
+}
+
+void write_cells(JsonWriter& json, const Trace& trace, const CellPayload& payload) {
+  json.key("cells").begin_object();
+  json.field("count", static_cast<int64_t>(payload.cell_count));
+  json.field("total", static_cast<int64_t>(trace.cells.size()));
+  json.field("steps", static_cast<int64_t>(step_ranges(trace.cells).size()));
+  json.key("columns").begin_array();
+  for (const PayloadColumn& column : payload.columns) {
+    json.begin_object().field("name", column.name).field("type", column.type);
+    json.field("offset", static_cast<int64_t>(column.offset_bytes));
+    json.field("count", static_cast<int64_t>(column.count)).end_object();
+  }
+  json.end_array().key("names").begin_array();
+  for (const std::string_view name : payload.names) json.value(name);
+  json.end_array().end_object();
+}
+
+}  // namespace
+
+std::string report_json(const ExportInput& input, const CellPayload& payload, size_t max_table_rows) {
+  const Trace& trace = input.trace;
+  JsonWriter json;
+  json.begin_object();
+  json.field("version", STAGELINE_VERSION).field("title", input.options.title);
+  json.field("lang", input.options.lang).field("dark", input.options.dark);
+  json.field("format", trace.format).field("description", trace.description);
+  json.field("clock", clock_name(trace.clock)).field("laidEndToEnd", trace.steps_laid_end_to_end);
+  json.key("palette").begin_object();
+  write_theme(json, "light", light_theme());
+  write_theme(json, "dark", dark_theme());
+  json.end_object();
+  write_headline(json, input.headline);
+  write_findings(json, input.findings);
+  write_parts(json, trace, payload);
+  write_cells(json, trace, payload);
+  json.key("tables").begin_array();
+  for (const Table& table : input.tables) write_table(json, table, max_table_rows);
+  json.end_array();
+  write_flaws(json, trace.diagnostics);
+  json.end_object();
+  return json.take();
+}
+
+}  // namespace stageline

@@ -1,0 +1,69 @@
+// node run.mjs MAKE_REPORT FOLDER: writes reports and drives them in a headless Chromium.
+// Exit 0 good, 1 a failure, 77 nothing to drive them with.
+import {execFileSync, spawnSync} from 'node:child_process';
+import {existsSync, mkdirSync, readFileSync, writeFileSync} from 'node:fs';
+import {dirname, join} from 'node:path';
+import {fileURLToPath} from 'node:url';
+import {createHash} from 'node:crypto';
+
+const here = dirname(fileURLToPath(import.meta.url));
+const [makeReport, folder] = process.argv.slice(2);
+
+function skip(why) {
+  console.log(`skipped: ${why}`);
+  process.exit(77);
+}
+
+const places = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome',
+                '/usr/bin/google-chrome-stable', '/snap/bin/chromium', '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome'];
+const chromium = places.find(path => path && existsSync(path));
+if (!chromium) skip('no Chromium found; set CHROMIUM to its path');
+
+// Installed once per state of the lock file.
+const stamp = join(here, 'node_modules/.stageline-lock-hash');
+const wanted = createHash('sha256').update(readFileSync(join(here, 'package-lock.json'))).digest('hex');
+if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== wanted) {
+  const done = spawnSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {cwd: here, encoding: 'utf8'});
+  if (done.status !== 0) skip(`playwright-core could not be installed: ${(done.stderr ?? '').split('\n')[0]}`);
+  writeFileSync(stamp, wanted);
+}
+const playwright = await import('playwright-core').catch(error => skip(`playwright-core does not load: ${error.message}`));
+
+mkdirSync(folder, {recursive: true});
+execFileSync(makeReport, [folder], {stdio: 'inherit'});
+
+const browser = await playwright.chromium.launch({
+  executablePath: chromium,
+  args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking', '--no-first-run'],
+});
+const {cases} = await import('./report_test.mjs');
+let failed = 0;
+for (const [name, run] of cases) {
+  const context = await browser.newContext({viewport: {width: 1320, height: 1030}});
+  const problems = [];
+  // Opens a report; anything the page complains about or asks the network for fails the case.
+  async function open(file, query = '?lang=en', options = {}) {
+    const page = await context.newPage();
+    if (options.dark) await page.emulateMedia({colorScheme: 'dark'});
+    page.on('console', message => { if (['error', 'warning'].includes(message.type()) && !/willReadFrequently/.test(message.text())) problems.push(`console: ${message.text()}`); });
+    page.on('pageerror', error => problems.push(`page error: ${error.stack}`));
+    page.on('request', request => { if (request.url() !== page.url() && !request.isNavigationRequest()) problems.push(`request: ${request.url()}`); });
+    page.on('dialog', dialog => { problems.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
+    await page.goto(`file://${join(folder, file)}${query}`);
+    await page.waitForFunction(() => window.stageline);
+    await page.evaluate('new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))');
+    return page;
+  }
+  try {
+    await run(open);
+    if (problems.length > 0) throw new Error(problems.join('\n'));
+    console.log(`ok    ${name}`);
+  } catch (error) {
+    ++failed;
+    console.log(`FAIL  ${name}\n${String(error.stack).replace(/^/gm, '      ')}`);
+  }
+  await context.close();
+}
+await browser.close();
+console.log(`${cases.length - failed} of ${cases.length} passed`);
+process.exit(failed > 0 ? 1 : 0);

@@ -1,0 +1,65 @@
+// The page as one value: the run, what is shown of it, and who wants to know when that changes.
+import {clamp, reveal, type Viewport} from './chart/viewport';
+import type {Cells} from './data/cells';
+import type {Report} from './data/report';
+import type {RunModel} from './data/rows';
+import {homeOf, initialState, type State} from './state';
+
+export type Theme = 'light' | 'dark';
+
+export interface App {
+  report: Report; cells: Cells; model: RunModel;
+  state: State;
+  theme: Theme;
+  change(patch: Partial<State>): void;
+  onChange(listener: (before: State) => void): void;
+}
+
+export function makeApp(report: Report, cells: Cells, model: RunModel, theme: Theme): App {
+  const listeners: ((before: State) => void)[] = [];
+  return {
+    report, cells, model, theme,
+    state: initialState(model),
+    change(patch) {
+      const before = this.state;
+      this.state = {...before, ...patch};
+      for (const listener of listeners) listener(before);
+    },
+    onChange(listener) { listeners.push(listener); },
+  };
+}
+
+export const setView = (app: App, view: Viewport): void =>
+  app.change({view: clamp(view, homeOf(app.model, app.state.step))});
+
+export function setStep(app: App, step: number | null): void {
+  const keep = app.state.selected >= 0 && (step === null || app.cells.step[app.state.selected] === step);
+  app.change({step, view: homeOf(app.model, step), hovered: -1, selected: keep ? app.state.selected : -1});
+}
+
+// The step `by` places on; from "all steps" the first or the last one.
+export function moveStep(app: App, by: number): void {
+  const {steps} = app.model;
+  if (steps.length === 0) return;
+  const at = steps.findIndex(s => s.step === app.state.step);
+  const next = at < 0 ? (by > 0 ? 0 : steps.length - 1) : Math.min(Math.max(at + by, 0), steps.length - 1);
+  if (next !== at) setStep(app, steps[next]!.step);
+}
+
+// Selects a cell and brings it into the window, changing step or replica when it must.
+export function select(app: App, cell: number): void {
+  if (cell < 0) return app.change({selected: -1});
+  const {cells, model, report} = app;
+  const patch: Partial<State> = {selected: cell};
+  let {view} = app.state;
+  if (app.state.step !== null && cells.step[cell] !== app.state.step) {
+    patch.step = cells.step[cell]! >= 0 ? cells.step[cell]! : null;
+    view = homeOf(model, patch.step);
+  }
+  const dp = report.parts[cells.part[cell]!]!.dp;
+  if (app.state.dp !== null && dp >= 0 && dp !== app.state.dp) patch.dp = dp;
+  const t0 = cells.start[cell]!;
+  const step = patch.step === undefined ? app.state.step : patch.step;
+  patch.view = clamp(reveal(view, t0, t0 + cells.dur[cell]!), homeOf(model, step));
+  app.change(patch);
+}

@@ -1,0 +1,107 @@
+// The canvas in the page: size, scrolling, and frames only when something changed.
+import type {App} from '../app';
+import {h, styled} from '../dom';
+import {t} from '../i18n/i18n';
+import {homeOf, spanOf} from '../state';
+import {rowTitle} from '../words';
+import {makeColours, type ChartColours} from './colours';
+import {AXIS_HEIGHT, makeLayout, type Layout} from './layout';
+import {cellBox, countDrawn, makePainter, paint, RIGHT_MARGIN, type Scene} from './paint';
+
+export interface Chart {
+  element: HTMLElement;     // scrolls when the rows do not fit
+  canvas: HTMLCanvasElement;
+  scene(): Scene;
+  invalidate(): void;       // a frame will be painted
+  restyle(): void;          // the theme or the language changed
+  showRow(index: number): void;
+  timeAt(x: number): number;  // CSS pixels from the canvas' left edge
+  allScene(): Scene;        // all steps, all replicas, every row
+}
+
+const MAX_HEIGHT = 640;
+
+export function makeChart(app: App): Chart {
+  const canvas = h('canvas', {tabindex: 0, role: 'application', 'aria-roledescription': 'chart'});
+  const sizer = h('div', {class: 'chart-sizer'}, canvas);
+  const element = h('div', {class: 'chart'}, sizer);
+  const painter = makePainter(canvas);
+  let colours: ChartColours | undefined;
+  const labelLength = String(app.cells.microBatch.reduce((a, b) => Math.max(a, b), 0)).length;
+  let layout: Layout = makeLayout(app.model, app.report.parts, app.state.dp, 1000);
+  let width = 0, height = 0, ratio = 1, scheduled = false;
+
+  function makeScene(step: number | null, of: Layout, view = app.state.view): Scene {
+    colours ??= makeColours(painter.context, app.report.palette[app.theme], ratio);
+    const low = of.rowHeight < 34, replicas = app.model.dps.length > 1 && app.state.dp === null;
+    return {
+      cells: app.cells, model: app.model, parts: app.report.parts, layout: of, view, step,
+      zero: spanOf(app.model, step).t0, colours, selected: app.state.selected, hovered: app.state.hovered,
+      scroll: element.scrollTop, width, height, ratio, labelLength, rowTitle: part => rowTitle(part, low, replicas),
+    };
+  }
+
+  function measure(): void {
+    const nextWidth = Math.max(element.clientWidth, 200), nextRatio = Math.min(window.devicePixelRatio || 1, 4);
+    layout = makeLayout(app.model, app.report.parts, app.state.dp, nextWidth);
+    const content = AXIS_HEIGHT + layout.height;
+    const nextHeight = Math.min(content, MAX_HEIGHT);
+    styled(element, {'max-height': `${MAX_HEIGHT}px`});
+    styled(sizer, {height: `${content}px`});
+    if (nextWidth === width && nextHeight === height && nextRatio === ratio) return;
+    if (nextRatio !== ratio) colours = undefined;
+    [width, height, ratio] = [nextWidth, nextHeight, nextRatio];
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(height * ratio);
+    styled(canvas, {width: `${width}px`, height: `${height}px`});
+  }
+
+  function frame(): void {
+    scheduled = false;
+    measure();
+    paint(painter, makeScene(app.state.step, layout));
+    canvas.dispatchEvent(new Event('painted'));
+  }
+  const invalidate = (): void => {
+    if (scheduled) return;
+    scheduled = true;
+    requestAnimationFrame(frame);
+  };
+
+  element.addEventListener('scroll', invalidate, {passive: true});
+  new ResizeObserver(invalidate).observe(element);
+  window.addEventListener('resize', invalidate);
+  app.onChange(before => {
+    if (before.dp !== app.state.dp) element.scrollTop = 0;
+    invalidate();
+  });
+
+  return {
+    element, canvas, invalidate,
+    scene: () => {
+      measure();
+      return makeScene(app.state.step, layout);
+    },
+    restyle() {
+      colours = undefined;
+      const what = app.state.step === null ? t('chart.all') : t('chart.step', app.state.step);
+      canvas.setAttribute('aria-label', t('chart.aria', what));
+      invalidate();
+    },
+    showRow(index) {
+      const top = index * layout.pitch, room = height - AXIS_HEIGHT;
+      if (top < element.scrollTop) element.scrollTop = top;
+      else if (top + layout.pitch > element.scrollTop + room) element.scrollTop = top + layout.pitch - room;
+    },
+    timeAt(x) {
+      const {view} = app.state;
+      return view.t0 + (x - layout.labelWidth) / (width - RIGHT_MARGIN - layout.labelWidth) * (view.t1 - view.t0);
+    },
+    allScene() {
+      measure();
+      return makeScene(null, makeLayout(app.model, app.report.parts, null, width), homeOf(app.model, null));
+    },
+  };
+}
+
+export {cellBox, countDrawn};

@@ -1,0 +1,71 @@
+// Colours of the chart, from the palette the report carries (src/model/palette.cc).
+import type {Palette} from '../data/report';
+import {GROUP_COUNT, Group} from '../data/kind';
+
+export interface ChartColours {
+  palette: Palette;
+  group: Uint32Array;         // 0xBBGGRR, for pixels
+  fill: string[][];           // [group][tint]: later chunks are lighter
+  text: string[][];
+  idle: CanvasPattern;
+  weight: CanvasPattern;      // hatch over weight gradients, the second channel beside hue
+}
+
+type Rgb = [number, number, number];
+const parse = (hex: string): Rgb => [1, 3, 5].map(i => parseInt(hex.slice(i, i + 2), 16)) as Rgb;
+const css = (c: Rgb): string => `rgb(${c.map(Math.round).join(' ')})`;
+const mix = (a: Rgb, b: Rgb, share: number): Rgb => a.map((v, i) => v + (b[i]! - v) * share) as Rgb;
+
+export function luminance(c: Rgb): number {
+  const [r, g, b] = c.map(v => (v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4)) as Rgb;
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+export function contrast(a: Rgb, b: Rgb): number {
+  const [high, low] = [luminance(a), luminance(b)].sort((x, y) => y - x) as [number, number];
+  return (high + 0.05) / (low + 0.05);
+}
+
+const WHITE: Rgb = [255, 255, 255], INK: Rgb = [13, 16, 19];
+// White where it is readable, for it is calmer on saturated fills; ink elsewhere.
+const textOn = (fill: Rgb): string => css(contrast(fill, WHITE) >= 4.5 ? WHITE : INK);
+
+const CHUNK_TINTS = 4;
+
+// One diagonal line per tile; the corners carry the neighbours' ends so that the hatch is seamless.
+function hatch(context: CanvasRenderingContext2D, ground: string | null, line: string, size: number, width: number): CanvasPattern {
+  const tile = document.createElement('canvas');
+  tile.width = tile.height = size;
+  const pen = tile.getContext('2d')!;
+  if (ground) {
+    pen.fillStyle = ground;
+    pen.fillRect(0, 0, size, size);
+  }
+  pen.strokeStyle = line;
+  pen.lineWidth = width;
+  pen.beginPath();
+  for (const shift of [-size, 0, size]) {
+    pen.moveTo(shift - 1, size + 1);
+    pen.lineTo(shift + size + 1, -1);
+  }
+  pen.stroke();
+  return context.createPattern(tile, 'repeat')!;
+}
+
+export function makeColours(context: CanvasRenderingContext2D, palette: Palette, ratio: number): ChartColours {
+  const groups = palette.group.map(parse);
+  const ground = parse(palette.bg);
+  const tints = groups.map(colour => Array.from({length: CHUNK_TINTS}, (_, i) => mix(colour, ground, i * 0.17)));
+  const group = new Uint32Array(GROUP_COUNT);
+  groups.forEach(([r, g, b], i) => { group[i] = r | g << 8 | b << 16; });
+  const weightLine = css(mix(groups[Group.Weight]!, ground, 0.25));
+  return {
+    palette, group,
+    fill: tints.map(list => list.map(css)),
+    text: tints.map(list => list.map(textOn)),
+    idle: hatch(context, palette.idle, palette.idle2, Math.round(8 * ratio), 1.1 * ratio),
+    weight: hatch(context, null, weightLine, Math.round(5 * ratio), 1 * ratio),
+  };
+}
+
+export const tintOf = (chunk: number): number => Math.min(Math.max(chunk, 0), CHUNK_TINTS - 1);

@@ -1,0 +1,26 @@
+// Where rows stand. Heights in CSS pixels, from the top of the scrolled content.
+import type {RunModel} from '../data/rows';
+import type {Part} from '../data/report';
+
+export interface Layout {
+  rows: number[];     // indexes into model.rows, those of the chosen replica, top to bottom
+  rowHeight: number;  // of the bar; the pitch adds the gap
+  pitch: number;
+  labelWidth: number;
+  height: number;     // of all rows
+}
+
+export const AXIS_HEIGHT = 30;
+
+export function makeLayout(model: RunModel, parts: Part[], dp: number | null, width: number): Layout {
+  const rows = model.rows.map((_, i) => i)
+    .filter(i => dp === null || parts[model.rows[i]!.part]!.dp === dp || parts[model.rows[i]!.part]!.dp < 0);
+  const rowHeight = rows.length <= 8 ? 46 : rows.length <= 16 ? 30 : rows.length <= 32 ? 22 : 17;
+  const gap = rows.length <= 8 ? 12 : rows.length <= 16 ? 6 : 4;
+  const pitch = rowHeight + gap;
+  return {rows, rowHeight, pitch, labelWidth: width < 640 ? 92 : 118, height: rows.length * pitch};
+}
+
+// Vertical part of its row that a lane takes: compute fills it, the others lie low, so that
+// overlap with compute shows. [from the top, height], as shares of the row.
+export const LANE_BOX: ReadonlyArray<readonly [number, number]> = [[0, 1], [0.78, 0.22], [0.64, 0.36], [0.86, 0.14]];

@@ -1,0 +1,246 @@
+// Draws the chart. A pure function of the scene; everything here is in device pixels.
+import {linksFrom, linksTo, type Cells} from '../data/cells';
+import {FORWARD_BACKWARD, Group, KIND_CODES, KIND_GROUP, KIND_LANE, LANE_COUNT} from '../data/kind';
+import type {Part} from '../data/report';
+import type {RunModel} from '../data/rows';
+import {tintOf, type ChartColours} from './colours';
+import {AXIS_HEIGHT, LANE_BOX, type Layout} from './layout';
+import {makeRaster, rasterLane, shadeBins, type Raster} from './raster';
+import {timeTicks} from './ticks';
+import type {Viewport} from './viewport';
+
+export interface Scene {
+  cells: Cells; model: RunModel; parts: Part[];
+  layout: Layout; view: Viewport; step: number | null;
+  zero: number;                 // time that the axis calls 0
+  colours: ChartColours;
+  selected: number; hovered: number;
+  scroll: number;               // CSS pixels
+  width: number; height: number; ratio: number;
+  labelLength: number;          // digits of the largest micro-batch: all numbers show, or none
+  rowTitle: (part: Part) => [strong: string, weak: string];
+}
+
+export const RIGHT_MARGIN = 8;
+const FONT = 'system-ui, "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", sans-serif';
+
+// Kept between frames so that painting allocates nothing of size.
+export interface Painter { context: CanvasRenderingContext2D; atlas: HTMLCanvasElement; raster: Raster; rasterWidth: number }
+
+export function makePainter(canvas: HTMLCanvasElement): Painter {
+  return {context: canvas.getContext('2d')!, atlas: document.createElement('canvas'), raster: makeRaster(1), rasterWidth: 1};
+}
+
+interface Frame {
+  x: number; width: number;     // the plot
+  top: number;                  // below the axis
+  px: (t: number) => number;
+  rowTop: (index: number) => number;
+  rowHeight: number;
+}
+
+function makeFrame(scene: Scene): Frame {
+  const {layout, ratio, view} = scene;
+  const x = Math.round(layout.labelWidth * ratio);
+  const width = Math.max(1, Math.round((scene.width - RIGHT_MARGIN) * ratio) - x);
+  const scale = width / (view.t1 - view.t0);
+  return {
+    x, width, top: Math.round(AXIS_HEIGHT * ratio),
+    px: t => x + (t - view.t0) * scale,
+    rowTop: i => Math.round((AXIS_HEIGHT + i * layout.pitch - scene.scroll) * ratio),
+    rowHeight: Math.round(layout.rowHeight * ratio),
+  };
+}
+
+// Where a cell stands, CSS pixels from the canvas' corner; null when its row is not shown.
+export function cellBox(scene: Scene, cell: number): { x: number; y: number; w: number; h: number } | null {
+  const index = scene.layout.rows.indexOf(scene.model.rowOfPart[scene.cells.part[cell]!]!);
+  if (index < 0) return null;
+  const frame = makeFrame(scene);
+  const [top, height] = LANE_BOX[KIND_LANE[scene.cells.kind[cell]!]!]!;
+  const x0 = frame.px(scene.cells.start[cell]!), x1 = frame.px(scene.cells.start[cell]! + scene.cells.dur[cell]!);
+  return {x: x0 / scene.ratio, w: (x1 - x0) / scene.ratio,
+          y: (frame.rowTop(index) + top * frame.rowHeight) / scene.ratio, h: height * frame.rowHeight / scene.ratio};
+}
+
+function paintAxis(context: CanvasRenderingContext2D, scene: Scene, frame: Frame): void {
+  const {ratio, colours: {palette}, view} = scene;
+  const ticks = timeTicks(view.t0, view.t1, scene.zero, frame.width / ratio / 92);
+  context.font = `${11 * ratio}px ${FONT}`;
+  context.textAlign = 'center';
+  context.textBaseline = 'alphabetic';
+  for (const value of ticks.values) {
+    const x = Math.round(frame.px(value));
+    context.fillStyle = palette.line;
+    context.fillRect(x, frame.top - 7 * ratio, Math.max(1, Math.round(ratio)), scene.height * ratio);
+    context.fillStyle = palette.mut;
+    const label = ticks.label(value), half = context.measureText(label).width / 2;
+    if (x + half <= scene.width * ratio) context.fillText(label, x, 15 * ratio);
+  }
+}
+
+function paintLabels(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, index: number): void {
+  const {ratio, colours: {palette}, layout} = scene;
+  const [strong, weak] = scene.rowTitle(scene.parts[scene.model.rows[layout.rows[index]!]!.part]!);
+  const top = frame.rowTop(index), two = layout.rowHeight >= 34, limit = frame.x - 8 * ratio;
+  context.textAlign = 'left';
+  context.textBaseline = 'middle';
+  const size = two ? 13.5 : layout.rowHeight >= 20 ? 12 : 11;
+  context.fillStyle = palette.ink;
+  context.font = `600 ${size * ratio}px ${FONT}`;
+  context.fillText(strong, 0, top + frame.rowHeight * (two && weak ? 0.3 : 0.54), limit);
+  const used = context.measureText(strong).width;
+  context.fillStyle = palette.mut;
+  context.font = `${11.5 * ratio}px ${FONT}`;
+  if (two) context.fillText(weak, 0, top + frame.rowHeight * 0.7, limit);
+  else context.fillText(weak, used + 7 * ratio, top + frame.rowHeight * 0.54, Math.max(1, limit - used - 7 * ratio));
+}
+
+function paintBig(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, cell: number, top: number, height: number): void {
+  const {cells, colours, ratio} = scene;
+  const kind = cells.kind[cell]!, group = KIND_GROUP[kind]!, tint = tintOf(cells.chunk[cell]!);
+  const left = Math.max(Math.round(frame.px(cells.start[cell]!)), frame.x - 4);
+  let right = Math.min(Math.round(frame.px(cells.start[cell]! + cells.dur[cell]!)), frame.x + frame.width + 4);
+  if (right - left > 5 * ratio) right -= Math.round(ratio);  // a seam between neighbours
+  const width = Math.max(right - left, 1);
+  const round = width > 6 * ratio && height > 12 * ratio ? 2 * ratio : 0;
+  context.fillStyle = colours.fill[group]![tint]!;
+  context.beginPath();
+  if (round) context.roundRect(left, top, width, height, round);
+  else context.rect(left, top, width, height);
+  context.fill();
+  if (group === Group.Weight && width > 6 * ratio) {
+    context.fillStyle = colours.weight;
+    context.fill();
+  }
+  if (kind === FORWARD_BACKWARD) {
+    context.fillStyle = colours.fill[Group.Backward]![tint]!;
+    context.fillRect(left, top + height / 2, width, height / 2);
+  }
+  if (cells.microBatch[cell]! < 0 && kind !== FORWARD_BACKWARD || KIND_LANE[kind] !== 0 || height < 13 * ratio) return;
+  const text = cells.microBatch[cell]! >= 0 ? String(cells.microBatch[cell]) : KIND_CODES[kind]!;
+  const size = (height >= 30 * ratio ? 13 : 11) * ratio;
+  const exact = cells.dur[cell]! * frame.width / (scene.view.t1 - scene.view.t0);
+  if (exact < Math.max(text.length, scene.labelLength) * size * 0.62 + 4 * ratio) return;
+  context.font = `600 ${size}px ${FONT}`;
+  context.textAlign = 'center';
+  context.textBaseline = 'middle';
+  context.fillStyle = kind === FORWARD_BACKWARD ? colours.text[Group.Backward]![tint]! : colours.text[group]![tint]!;
+  context.fillText(text, left + width / 2, top + height * (kind === FORWARD_BACKWARD ? 0.76 : 0.53));
+}
+
+// What one lane of one row comes to: rectangles, and whether its line of the atlas has anything.
+interface Strip { used: boolean; big: number[] }
+
+// All visible lanes into one atlas, a pixel row each, and one upload: drawing from a canvas
+// between two writes to it would copy it every time.
+function rasterRows(painter: Painter, scene: Scene, frame: Frame, first: number, last: number): Strip[] {
+  const {atlas, raster} = painter, height = Math.max(1, (last - first) * LANE_COUNT);
+  if (atlas.width !== frame.width || atlas.height !== height) {
+    atlas.width = frame.width;
+    atlas.height = height;
+  }
+  const pen = atlas.getContext('2d')!, image = pen.createImageData(frame.width, height);
+  const pixels = new Uint32Array(image.data.buffer), strips: Strip[] = [];
+  for (let index = first; index < last; ++index)
+    for (const lane of scene.model.rows[scene.layout.rows[index]!]!.lanes) {
+      rasterLane(raster, lane, scene.cells, scene.step, scene.view, frame.width, 3 * scene.ratio);
+      if (raster.used) shadeBins(raster, frame.width, scene.colours.group, pixels, strips.length * frame.width);
+      strips.push({used: raster.used, big: raster.big.slice()});
+    }
+  pen.putImageData(image, 0, 0);
+  return strips;
+}
+
+function paintRow(painter: Painter, scene: Scene, frame: Frame, index: number, strips: Strip[], atlasRow: number): void {
+  const {context, atlas} = painter, top = frame.rowTop(index);
+  context.fillStyle = scene.colours.idle;
+  context.fillRect(frame.x, top, frame.width, frame.rowHeight);
+  for (const lane of [0, 2, 1, 3]) {
+    const strip = strips[atlasRow + lane]!, [share, part] = LANE_BOX[lane]!;
+    const y = Math.round(top + share * frame.rowHeight), height = top + frame.rowHeight - y - (share + part < 0.999 ? 1 : 0);
+    if (strip.used) context.drawImage(atlas, 0, atlasRow + lane, frame.width, 1, frame.x, y, frame.width, height);
+    for (const cell of strip.big) paintBig(context, scene, frame, cell, y, height);
+  }
+}
+
+function outline(context: CanvasRenderingContext2D, scene: Scene, cell: number, width: number): void {
+  const box = cellBox(scene, cell);
+  if (!box) return;
+  const {ratio, colours: {palette}} = scene;
+  for (const [colour, line] of [[palette.bg, width + 2], [palette.ink, width]] as const) {
+    context.strokeStyle = colour;
+    context.lineWidth = line * ratio;
+    context.strokeRect(Math.round(box.x * ratio), Math.round(box.y * ratio), Math.max(Math.round(box.w * ratio) - 1, 1),
+                       Math.round(box.h * ratio));
+  }
+}
+
+function arrow(context: CanvasRenderingContext2D, scene: Scene, from: number, to: number): void {
+  const a = cellBox(scene, from), b = cellBox(scene, to);
+  if (!a || !b) return;
+  const r = scene.ratio;
+  const x0 = (a.x + a.w) * r, y0 = (a.y + a.h / 2) * r, x1 = b.x * r, y1 = (b.y + b.h / 2) * r;
+  const bend = Math.max(Math.abs(x1 - x0) / 2, 14 * r);
+  for (const [colour, line] of [[scene.colours.palette.bg, 4], [scene.colours.palette.ink, 1.6]] as const) {
+    context.strokeStyle = context.fillStyle = colour;
+    context.lineWidth = line * r;
+    context.beginPath();
+    context.moveTo(x0, y0);
+    context.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1 - 5 * r, y1);
+    context.stroke();
+  }
+  context.beginPath();
+  context.moveTo(x1, y1);
+  context.lineTo(x1 - 7 * r, y1 - 4 * r);
+  context.lineTo(x1 - 7 * r, y1 + 4 * r);
+  context.fill();
+}
+
+export function paint(painter: Painter, scene: Scene): void {
+  const {context} = painter, {ratio, layout} = scene;
+  const frame = makeFrame(scene);
+  if (painter.rasterWidth !== frame.width) {
+    painter.raster = makeRaster(frame.width);
+    painter.rasterWidth = frame.width;
+  }
+  context.setTransform(1, 0, 0, 1, 0, 0);
+  context.imageSmoothingEnabled = false;
+  context.fillStyle = scene.colours.palette.bg;
+  context.fillRect(0, 0, scene.width * ratio, scene.height * ratio);
+  paintAxis(context, scene, frame);
+
+  const first = Math.max(0, Math.floor(scene.scroll / layout.pitch));
+  const last = Math.min(layout.rows.length, Math.ceil((scene.scroll + scene.height - AXIS_HEIGHT) / layout.pitch));
+  context.save();
+  context.beginPath();
+  context.rect(0, frame.top, scene.width * ratio, scene.height * ratio);
+  context.clip();
+  for (let i = first; i < last; ++i) paintLabels(context, scene, frame, i);
+  context.beginPath();
+  context.rect(frame.x, frame.top, frame.width, scene.height * ratio);
+  context.clip();
+  const strips = rasterRows(painter, scene, frame, first, last);
+  for (let i = first; i < last; ++i) paintRow(painter, scene, frame, i, strips, (i - first) * LANE_COUNT);
+  if (scene.hovered >= 0 && scene.hovered !== scene.selected) outline(context, scene, scene.hovered, 1);
+  if (scene.selected >= 0) {
+    for (const from of linksTo(scene.cells, scene.selected)) arrow(context, scene, from, scene.selected);
+    for (const to of linksFrom(scene.cells, scene.selected)) arrow(context, scene, scene.selected, to);
+    outline(context, scene, scene.selected, 2);
+  }
+  context.restore();
+}
+
+// Distinct cells that a draw of every row at `view` represents: the same code that paints decides.
+export function countDrawn(scene: Scene): number {
+  const drawn = new Uint8Array(scene.cells.count);
+  let count = 0;
+  const frame = makeFrame(scene), raster = makeRaster(frame.width);
+  for (const index of scene.layout.rows)
+    for (const lane of scene.model.rows[index]!.lanes)
+      rasterLane(raster, lane, scene.cells, scene.step, scene.view, frame.width, 3 * scene.ratio, cell => {
+        if (!drawn[cell]) ++count;
+        drawn[cell] = 1;
+      });
+  return count;
+}

@@ -1,0 +1,76 @@
+// The cells of a report: base64 → gunzip → typed arrays over one buffer.
+import type {PayloadColumn} from './report';
+
+export interface Cells {
+  count: number;
+  start: Float64Array; dur: Float64Array;  // nanoseconds, exact; starts count from the part's zero
+  step: Int32Array; part: Int32Array; chunk: Int32Array; microBatch: Int32Array;
+  name: Uint32Array; kind: Uint8Array;
+  linkFrom: Uint32Array; linkTo: Uint32Array;  // ordered by linkFrom
+}
+
+async function gunzip(bytes: Uint8Array<ArrayBuffer>): Promise<ArrayBuffer> {
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
+  return new Response(stream).arrayBuffer();
+}
+
+function fromBase64(text: string): Uint8Array<ArrayBuffer> {
+  const binary = atob(text);
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < binary.length; ++i) bytes[i] = binary.charCodeAt(i);
+  return bytes;
+}
+
+export async function readCells(columns: PayloadColumn[], count: number): Promise<Cells> {
+  const element = document.getElementById('cells')!;
+  const buffer = await gunzip(fromBase64(element.textContent!.trim()));
+  element.textContent = '';  // the text is as large again as the cells
+  return decodeCells(buffer, columns, count);
+}
+
+export function decodeCells(buffer: ArrayBuffer, columns: PayloadColumn[], count: number): Cells {
+  const types = {f64: Float64Array, i32: Int32Array, u32: Uint32Array, u8: Uint8Array};
+  const column = (name: string): unknown => {
+    const found = columns.find(c => c.name === name);
+    if (!found) throw new Error(`the report has no column "${name}"`);
+    return new types[found.type](buffer, found.offset, found.count);
+  };
+  const fromStep = column('link_from_step') as Uint32Array;
+  const distance = column('link_distance') as Int32Array;
+  const linkFrom = new Uint32Array(fromStep.length);
+  const linkTo = new Uint32Array(fromStep.length);
+  let from = 0;
+  for (let i = 0; i < fromStep.length; ++i) {
+    from += fromStep[i]!;
+    linkFrom[i] = from;
+    linkTo[i] = from + distance[i]!;
+  }
+  return {
+    count,
+    start: column('start_ns') as Float64Array, dur: column('dur_ns') as Float64Array,
+    step: column('step') as Int32Array, part: column('part') as Int32Array,
+    chunk: column('chunk') as Int32Array, microBatch: column('micro_batch') as Int32Array,
+    name: column('name') as Uint32Array, kind: column('kind') as Uint8Array,
+    linkFrom, linkTo,
+  };
+}
+
+// Indexes [begin, end) of the links that leave `cell`.
+export function linksFrom(cells: Cells, cell: number): number[] {
+  let low = 0, high = cells.linkFrom.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (cells.linkFrom[middle]! < cell) low = middle + 1;
+    else high = middle;
+  }
+  const to: number[] = [];
+  for (; low < cells.linkFrom.length && cells.linkFrom[low] === cell; ++low) to.push(cells.linkTo[low]!);
+  return to;
+}
+
+// Cells that link to `cell`. A scan: it runs once per selection, 1 ms per million links.
+export function linksTo(cells: Cells, cell: number): number[] {
+  const from: number[] = [];
+  for (let i = 0; i < cells.linkTo.length; ++i) if (cells.linkTo[i] === cell) from.push(cells.linkFrom[i]!);
+  return from;
+}

@@ -1,0 +1,53 @@
+// The shape of the JSON block of a report: src/exporters/html/report_json.cc writes it.
+
+export type Both = [en: string, zh: string];
+export type ColumnType = 'integer' | 'real' | 'text' | 'duration' | 'time' | 'share' | 'ratio';
+export type Value = number | string | null;
+
+export interface Column { name: string; title: string; type: ColumnType; unit: string; help: string }
+export interface Table {
+  name: string; title: string; rowCount: number;
+  columns: Column[];
+  values: Value[][];  // by column
+}
+export interface Part {
+  rank: number; stage: number; dp: number; machine: number; device: number;
+  machineName: string; source: string;
+  zero: string;  // nanoseconds that the part's starts count from; may pass 2^53
+}
+export interface Finding { id: string; weight: number; value: string; note: Both; title: Both; detail: Both }
+export interface SpanPart { id: string; share: number; label: Both }
+export interface Flaw { name: string; severity: 'info' | 'warning' | 'loss'; message: string; count: number; where: string }
+export interface Palette {
+  bg: string; ink: string; mut: string; line: string; soft: string; idle: string; idle2: string; acc: string;
+  group: string[];  // by KindGroup
+}
+export interface PayloadColumn { name: string; type: 'f64' | 'i32' | 'u32' | 'u8'; offset: number; count: number }
+
+export interface Report {
+  version: string; title: string; lang: string; dark: boolean;
+  format: string; description: string;
+  clock: 'shared' | 'unaligned' | 'per-rank';
+  laidEndToEnd: boolean;
+  palette: { light: Palette; dark: Palette };
+  headline: { title: Both; lead: Both; parts: SpanPart[] };
+  findings: Finding[];
+  parts: Part[];
+  cells: { count: number; total: number; steps: number; columns: PayloadColumn[]; names: string[] };
+  tables: Table[];
+  flaws: Flaw[];
+}
+
+export function readReport(): Report {
+  return JSON.parse(document.getElementById('report')!.textContent!) as Report;
+}
+
+export function findTable(report: Report, name: string): Table | undefined {
+  return report.tables.find(table => table.name === name);
+}
+
+// One column of a table by machine name; undefined when there is none.
+export function tableColumn(table: Table, name: string): Value[] | undefined {
+  const index = table.columns.findIndex(column => column.name === name);
+  return index < 0 ? undefined : table.values[index];
+}

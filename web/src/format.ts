@@ -1,0 +1,41 @@
+// Numbers for people: three figures, thin spaces, units beside them.
+import type {ColumnType, Value} from './data/report';
+
+const THIN = '\u2009';
+const UNITS: ReadonlyArray<readonly [number, string]> = [[1e9, 's'], [1e6, 'ms'], [1e3, 'µs']];
+
+export function duration(ns: number): string {
+  for (const [size, unit] of UNITS) {
+    const value = ns / size;
+    if (Math.abs(value) < 0.9995) continue;
+    return `${value.toFixed(Math.abs(value) >= 99.95 ? 0 : Math.abs(value) >= 9.995 ? 1 : 2)}${THIN}${unit}`;
+  }
+  return `${Math.round(ns)}${THIN}ns`;
+}
+
+// "66.843120 ms": every nanosecond, for the details panel.
+export function exactMs(ns: number): string {
+  const whole = Math.trunc(ns / 1e6), rest = Math.abs(ns % 1e6);
+  const fraction = String(rest).padStart(6, '0').replace(/0+$/, '');
+  return `${ns < 0 && whole === 0 ? '-' : ''}${grouped(whole)}${fraction ? '.' + fraction : ''}${THIN}ms`;
+}
+
+export function grouped(value: number): string {
+  const text = String(Math.trunc(value));
+  return Math.abs(value) < 10000 ? text : text.replace(/\B(?=(\d{3})+$)/g, THIN);
+}
+
+export const percent = (share: number): string => `${(share * 100).toFixed(1)}${THIN}%`;
+
+// As Table::shown_text: without unit.
+export function shown(value: Value, type: ColumnType): string {
+  if (value === null) return '–';
+  if (typeof value === 'string') return value;
+  switch (type) {
+    case 'duration': case 'time': return (value / 1e6).toFixed(3);
+    case 'real': return value.toFixed(3);
+    case 'share': return (value * 100).toFixed(1);
+    case 'ratio': return value.toFixed(2);
+    default: return String(value);
+  }
+}

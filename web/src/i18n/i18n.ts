@@ -1,0 +1,40 @@
+// Words. English and Chinese from one key table; the compiler and a test refuse a missing key.
+import en from './en.json';
+import zh from './zh.json';
+import names from './columns_zh.json';
+import type {Both, Column, Table} from '../data/report';
+
+export type Lang = 'en' | 'zh';
+export type Key = keyof typeof en;
+
+const words: Record<Lang, Record<Key, string>> = {en, zh};
+let lang: Lang = 'en';
+
+export const setLang = (next: Lang): void => { lang = next; };
+export const currentLang = (): Lang => lang;
+
+export function t(key: Key, ...values: (string | number)[]): string {
+  return words[lang][key].replace(/\{(\d)\}/g, (_, i: string) => String(values[Number(i)]));
+}
+
+// A sentence that came with its translation; the other one when it has none.
+export const both = (text: Both): string => (lang === 'zh' ? text[1] || text[0] : text[0] || text[1]);
+
+// Titles of tables and columns are declared in English; the well-known ones have Chinese names.
+const named = (key: string, title: string): string =>
+  (lang === 'zh' ? (names as Record<string, string>)[key] : undefined) ?? title;
+export const tableTitle = (table: Table): string => named('table.' + table.name, table.title || table.name);
+export const columnTitle = (column: Column): string => named(column.name, column.title || column.name);
+
+// Keys that only one language has; the tests expect none.
+export function missingKeys(): string[] {
+  return [...Object.keys(en).filter(key => !(key in zh)), ...Object.keys(zh).filter(key => !(key in en))];
+}
+
+export function firstLang(asked: string, remembered: string | null): Lang {
+  const query = new URLSearchParams(location.search).get('lang');
+  for (const choice of [query, remembered]) if (choice === 'en' || choice === 'zh') return choice;
+  if (asked === 'zh') return 'zh';
+  return navigator.languages.some(tag => tag.startsWith('en') || tag.startsWith('zh')) &&
+    navigator.languages.find(tag => tag.startsWith('en') || tag.startsWith('zh'))!.startsWith('zh') ? 'zh' : 'en';
+}

@@ -1,0 +1,160 @@
+// Reads the two data blocks of the page and puts the views together.
+import {makeApp, select, type App, type Theme} from './app';
+import {cellBox, countDrawn, makeChart} from './chart/chart';
+import {listenToKeys} from './chart/keys';
+import {listenToPointer} from './chart/pointer';
+import {coverage} from './chart/raster';
+import type {Viewport} from './chart/viewport';
+import {readCells} from './data/cells';
+import {readReport, type Report} from './data/report';
+import {makeModel} from './data/rows';
+import {h, styled} from './dom';
+import {currentLang, firstLang, missingKeys, setLang, t} from './i18n/i18n';
+import {fromHash, toHash} from './state';
+import {chartHeadView, keyHintsView, truncatedView} from './views/chart_head';
+import {detailsView} from './views/details';
+import {factsView} from './views/facts';
+import {findingsView} from './views/findings';
+import {flawsView} from './views/flaws';
+import {headerView} from './views/header';
+import {headlineView} from './views/headline';
+import {makeHelp} from './views/help';
+import {footerView, methodView} from './views/method';
+import {stagesView} from './views/stages';
+import {stepBarsView} from './views/step_bars';
+import {tablesView} from './views/tables';
+import {makeTip} from './views/tip';
+import {cellSentence} from './words';
+
+function remember(key: string, value?: string): string | null {
+  try {
+    if (value !== undefined) localStorage.setItem('stageline.' + key, value);
+    return localStorage.getItem('stageline.' + key);
+  } catch {
+    return null;  // storage may be forbidden; the page works without
+  }
+}
+
+function applyTheme(report: Report, theme: Theme): void {
+  const palette = report.palette[theme], root = document.documentElement;
+  root.dataset['theme'] = theme;
+  const {group, ...plain} = palette;
+  styled(root, Object.fromEntries(Object.entries(plain).map(([name, value]) => ['--' + name, value])));
+  group.forEach((colour, i) => root.style.setProperty(`--group-${i}`, colour));
+}
+
+function buildPage(app: App): void {
+  const tip = makeTip(app), help = makeHelp(), chart = makeChart(app);
+  const live = h('p', {class: 'live', 'aria-live': 'polite', id: 'live'});
+  const page = document.getElementById('app')!;
+  let pointerTime: number | null = null;
+  let details = detailsView(app);
+
+  function build(): void {
+    document.documentElement.lang = currentLang() === 'zh' ? 'zh-CN' : 'en';
+    const header = headerView(app, {
+      toggleLang() {
+        setLang(currentLang() === 'zh' ? 'en' : 'zh');
+        remember('lang', currentLang());
+        rebuild('lang');
+      },
+      toggleTheme() {
+        app.theme = app.theme === 'dark' ? 'light' : 'dark';
+        remember('theme', app.theme);
+        applyTheme(app.report, app.theme);
+        rebuild('theme');
+      },
+    });
+    details = detailsView(app);
+    const chartBlock = app.cells.count > 0
+      ? [chartHeadView(app), truncatedView(app), chart.element, keyHintsView(help.open), details]
+      : [h('p', {class: 'quiet'}, t('chart.none'))];
+    page.replaceChildren(header, h('main', {},
+      headlineView(app),
+      h('div', {class: 'cols'}, findingsView(app), h('aside', {}, stagesView(app), stepBarsView(app), factsView(app))),
+      h('section', {class: 'pipeline', 'aria-label': t('chart')}, ...chartBlock),
+      tablesView(app, tip), flawsView(app), methodView(app), footerView(app)), live, tip.element, help.element);
+    chart.restyle();
+  }
+  function rebuild(focus: string): void {  // everything but the chart is remade; it keeps its place
+    const [x, y, inner] = [scrollX, scrollY, chart.element.scrollTop];
+    const open = [...document.querySelectorAll<HTMLDetailsElement>('details[open]')].map(element => element.id);
+    build();
+    live.textContent = '';
+    for (const id of open) (document.getElementById(id) as HTMLDetailsElement | null)!.open = true;
+    chart.element.scrollTop = inner;
+    scrollTo(x, y);
+    document.getElementById(focus)?.focus();
+  }
+
+  let saving = 0;
+  app.onChange(before => {
+    for (const element of page.querySelectorAll('section, h2, .controls, select')) element.dispatchEvent(new Event('statechange'));
+    if (before.selected !== app.state.selected) {
+      const next = detailsView(app);
+      details.replaceWith(next);
+      details = next;
+      live.textContent = app.state.selected >= 0 ? cellSentence(app, app.state.selected) : '';
+    }
+    if (before.step !== app.state.step) {
+      chart.restyle();
+      live.textContent = app.state.step === null ? t('chart.all') : t('chart.step', app.state.step);
+    }
+    clearTimeout(saving);
+    saving = window.setTimeout(() =>
+      history.replaceState(null, '', toHash(app.state, app.model, app.cells, app.report.parts)), 200);
+  });
+  window.addEventListener('hashchange', () => app.change(fromHash(location.hash, app.model, app.cells, app.report.parts)));
+
+  listenToPointer(app, chart, tip, time => { pointerTime = time; });
+  listenToKeys(app, chart, () => pointerTime, {help: help.open, helpOpen: () => help.element.open});
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', event => {
+    if (remember('theme')) return;
+    app.theme = event.matches ? 'dark' : 'light';
+    applyTheme(app.report, app.theme);
+    rebuild('theme');
+  });
+  build();
+  expose(app, chart);
+}
+
+// What tests ask. Coordinates are CSS pixels in the window.
+function expose(app: App, chart: ReturnType<typeof makeChart>): void {
+  let frames = 0;
+  chart.canvas.addEventListener('painted', () => {
+    if (++frames === 1) performance.mark('timeline-painted');
+  });
+  Object.assign(window, {stageline: {
+    cellsTotal: app.report.cells.total,
+    cellsEmbedded: app.cells.count,
+    cellsDrawn: () => (app.cells.count > 0 ? countDrawn(chart.allScene()) : 0),
+    view: () => ({...app.state.view, step: app.state.step, dp: app.state.dp, selected: app.state.selected}),
+    frames: () => frames,
+    cell: (i: number) => ({start: app.cells.start[i], dur: app.cells.dur[i], step: app.cells.step[i], part: app.cells.part[i],
+                           kind: app.cells.kind[i], microBatch: app.cells.microBatch[i]}),
+    cellBox: (i: number) => {
+      const box = cellBox(chart.scene(), i), corner = chart.canvas.getBoundingClientRect();
+      return box && {x: box.x + corner.left, y: box.y + corner.top, w: box.w, h: box.h};
+    },
+    coverage: (row: number, lane: number, view: Viewport, width: number) => coverage(app.model.rows[row]!.lanes[lane]!, app.cells, view, width),
+    select: (i: number) => select(app, i),
+    missingKeys,
+  }});
+}
+
+async function start(): Promise<void> {
+  const report = readReport();
+  setLang(firstLang(report.lang, remember('lang')));
+  const chosen = remember('theme');
+  const theme: Theme = chosen === 'dark' || chosen === 'light' ? chosen
+    : report.dark || matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
+  applyTheme(report, theme);
+  const cells = await readCells(report.cells.columns, report.cells.count);
+  const app = makeApp(report, cells, makeModel(cells, report.parts), theme);
+  if (location.hash) app.state = fromHash(location.hash, app.model, cells, report.parts);
+  buildPage(app);
+}
+
+start().catch((error: unknown) => {
+  document.getElementById('app')!.append(h('p', {class: 'notice'}, t('failed', String(error))));
+});

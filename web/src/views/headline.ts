@@ -1,0 +1,35 @@
+// The answer first: one sentence, its reason, and the span as a bar that adds up.
+import type {App} from '../app';
+import {h, styled} from '../dom';
+import {grouped, percent} from '../format';
+import {both, t} from '../i18n/i18n';
+import {countOf} from '../words';
+import type {SpanPart} from '../data/report';
+
+// Parts are named by whoever computed them; the family decides the colour.
+const FAMILIES: ReadonlyArray<readonly [RegExp, string]> = [
+  [/imbalance|straggl|slow/, 'imbalance'], [/bubble|schedule|warm|cool/, 'bubble'],
+  [/comm|message|collective|send|recv|link/, 'comm'], [/optim/, 'optim'], [/compute|busy|work/, 'compute']];
+const family = (id: string): string => FAMILIES.find(([pattern]) => pattern.test(id))?.[1] ?? 'rest';
+
+function spanBar(parts: SpanPart[]): HTMLElement {
+  const shown = parts.filter(part => part.share > 0);
+  const words = (part: SpanPart): string => `${percent(part.share)} ${both(part.label)}`;
+  const bar = h('div', {class: 'split', role: 'img', 'aria-label': t('span.aria', shown.map(words).join(', '))},
+    ...shown.map(part => styled(
+      h('div', {class: `part ${family(part.id)}${part.share < 0.09 ? ' thin' : ''}`, title: words(part)},
+        part.share >= 0.09 && h('b', {}, percent(part.share)), part.share >= 0.09 && h('span', {}, both(part.label))),
+      {'flex-grow': String(part.share)})));
+  const small = shown.filter(part => part.share < 0.09);
+  return h('div', {class: 'span'}, bar,
+    small.length > 0 && h('p', {class: 'small'}, t('span.rest', small.map(words).join(' · '))));
+}
+
+export function headlineView(app: App): HTMLElement {
+  const {headline, parts, cells} = app.report;
+  const title = both(headline.title) || t('headline.none', countOf('ranks', parts.length), countOf('steps', app.model.steps.length), grouped(cells.total));
+  return h('section', {class: 'headline'},
+    h('h1', {}, title),
+    !!both(headline.lead) && h('p', {class: 'lead'}, both(headline.lead)),
+    headline.parts.length > 0 && spanBar(headline.parts));
+}

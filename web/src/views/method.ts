@@ -1,0 +1,12 @@
+import type {App} from '../app';
+import {h} from '../dom';
+import {t, type Key} from '../i18n/i18n';
+
+export function methodView(app: App): HTMLElement {
+  const keys: Key[] = ['method.busy', 'method.span', 'method.inner', 'method.time', 'method.pixel'];
+  return h('section', {class: 'method'}, h('h2', {}, t('method')),
+    ...keys.map(key => h('p', {}, t(key))), h('p', {}, t(`clock.${app.report.clock}.help`)),
+    app.report.laidEndToEnd && h('p', {}, t('laidEndToEnd')));
+}
+
+export const footerView = (app: App): HTMLElement => h('footer', {}, t('made', app.report.version));

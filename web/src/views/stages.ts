@@ -1,0 +1,54 @@
+// Stage balance from the table "stages": stage, kind, mean_ns, ratio_to_median in long format.
+import type {App} from '../app';
+import {h, styled} from '../dom';
+import {findTable, tableColumn} from '../data/report';
+import {t} from '../i18n/i18n';
+
+interface StageLine { stage: number; means: Map<string, number>; ratio: number | null }
+
+function readStages(app: App): StageLine[] {
+  const table = findTable(app.report, 'stages');
+  if (!table) return [];
+  const [stage, kind, mean, ratio] = ['stage', 'kind', 'mean_ns', 'ratio_to_median'].map(name => tableColumn(table, name));
+  if (!stage || !kind || !mean) return [];
+  const lines = new Map<number, StageLine>();
+  stage.forEach((value, i) => {
+    if (typeof value !== 'number' || value < 0) return;
+    if (!lines.has(value)) lines.set(value, {stage: value, means: new Map(), ratio: null});
+    const line = lines.get(value)!;
+    const own = ratio?.[i];
+    if (kind[i] === 'all') line.ratio = typeof own === 'number' ? own : line.ratio;
+    else if (typeof mean[i] === 'number') line.means.set(String(kind[i]), mean[i] as number);
+  });
+  for (const line of lines.values())  // without an "all" row the worst kind speaks for the stage
+    if (line.ratio === null && ratio)
+      stage.forEach((value, i) => {
+        const own = ratio[i];
+        if (value === line.stage && typeof own === 'number') line.ratio = Math.max(line.ratio ?? 0, own);
+      });
+  return [...lines.values()].sort((a, b) => a.stage - b.stage);
+}
+
+export function stagesView(app: App): HTMLElement | null {
+  const lines = readStages(app);
+  const kinds = ['F', 'B', 'I', 'W', 'F&B'].filter(kind => lines.some(line => line.means.has(kind)));
+  if (kinds.length === 0) return null;
+  const total = (line: StageLine): number => kinds.reduce((sum, kind) => sum + (line.means.get(kind) ?? 0), 0);
+  const largest = Math.max(...lines.map(total));
+  const ms = (ns: number | undefined): string => {
+    if (ns === undefined) return '–';
+    return largest >= 1e7 ? (ns / 1e6).toFixed(1) : (ns / 1e6).toPrecision(3);
+  };
+  const bar = (line: StageLine): HTMLElement => h('div', {class: 'bars', 'aria-hidden': 'true'},
+    ...kinds.map(kind => styled(h('i', {class: `kind-${kind.replace('&', '')}`}),
+      {width: `${(line.means.get(kind) ?? 0) / largest * 100}%`})));
+  return h('section', {class: 'aside-block', id: 'stages'},
+    h('h2', {}, t('stages')),
+    h('div', {class: lines.length > 12 ? 'scroll' : ''}, h('table', {class: 'mini'},
+      h('thead', {}, h('tr', {}, h('th', {scope: 'col', 'aria-label': t('stages.stage')}), h('th', {'aria-label': t('stages.bars')}),
+        ...kinds.map(kind => h('th', {scope: 'col'}, kind)), h('th', {scope: 'col'}, t('stages.ratio')))),
+      h('tbody', {}, ...lines.map(line => h('tr', {},
+        h('th', {scope: 'row'}, String(line.stage)), h('td', {class: 'bar'}, bar(line)),
+        ...kinds.map(kind => h('td', {}, ms(line.means.get(kind)))),
+        h('td', {class: (line.ratio ?? 1) >= 1.1 ? 'hot' : ''}, line.ratio === null ? '–' : `${line.ratio.toFixed(2)}×`)))))));
+}

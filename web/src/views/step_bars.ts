@@ -1,0 +1,55 @@
+// Step times as bars; a click shows that step. From the table "steps", else from the cells.
+import {setStep, type App} from '../app';
+import {h, svg} from '../dom';
+import {findTable, tableColumn} from '../data/report';
+import {duration} from '../format';
+import {t} from '../i18n/i18n';
+
+export interface StepTime { step: number; span: number }
+
+export function stepTimes(app: App): StepTime[] {
+  const table = findTable(app.report, 'steps');
+  const step = table && tableColumn(table, 'step'), span = table && tableColumn(table, 'span_ns');
+  const known = new Map<number, number>();
+  step?.forEach((value, i) => {
+    const ns = span?.[i];
+    if (typeof value === 'number' && typeof ns === 'number') known.set(value, ns);
+  });
+  return app.model.steps.map(s => ({step: s.step, span: known.get(s.step) ?? s.t1 - s.t0}));
+}
+
+const WIDTH = 356, HEIGHT = 46;
+
+// Tall bars would say little about small differences: the foot of the scale lies below the minimum.
+export function barHeight(span: number, low: number, high: number): number {
+  const foot = Math.max(0, low - Math.max((high - low) * 0.8, low * 0.1));
+  return high > foot ? Math.max(2, (span - foot) / (high - foot) * HEIGHT) : HEIGHT;
+}
+
+export function stepBarsView(app: App): HTMLElement | null {
+  const times = stepTimes(app);
+  if (times.length === 0) return null;
+  const low = times.reduce((a, b) => Math.min(a, b.span), Infinity), high = times.reduce((a, b) => Math.max(a, b.span), 0);
+  const pitch = Math.min(WIDTH / times.length, 18), gap = pitch > 4 ? 2 : 0;
+  const bars = times.map((time, i) => {
+    const height = barHeight(time.span, low, high);
+    return svg('rect', {x: (i * pitch).toFixed(2), y: (HEIGHT - height).toFixed(1), width: (pitch - gap).toFixed(2),
+                        height: height.toFixed(1), 'data-step': time.step},
+      svg('title', {}, `${t('chart.step', time.step)}: ${duration(time.span)}`));
+  });
+  const title = times.length === 1 || duration(low) === duration(high) ? t('stepTime.one', duration(high))
+                                                                       : t('stepTime', duration(low), duration(high));
+  const chart = svg('svg', {class: 'spark', viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: 'none', 'shape-rendering': gap ? 'auto' : 'crispEdges', role: 'img',
+                            'aria-label': `${title}; ${t('stepTime.hint')}`}, ...bars);
+  chart.addEventListener('click', event => {
+    const box = chart.getBoundingClientRect();
+    const i = Math.floor((event.clientX - box.left) / box.width * WIDTH / pitch);
+    const time = times[Math.min(Math.max(i, 0), times.length - 1)]!;
+    setStep(app, time.step);
+  });
+  const mark = (): void => bars.forEach((bar, i) => bar.classList.toggle('now', times[i]!.step === app.state.step));
+  mark();
+  const view = h('section', {class: 'aside-block'}, h('h2', {}, title), chart);
+  view.addEventListener('statechange', mark);
+  return view;
+}

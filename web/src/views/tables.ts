@@ -1,0 +1,77 @@
+// Every table of the run, folded; rows are made when a table is opened.
+import type {App} from '../app';
+import type {Table, Value} from '../data/report';
+import {h} from '../dom';
+import {grouped, shown} from '../format';
+import {columnTitle, t, tableTitle} from '../i18n/i18n';
+import type {PageTip} from './tip';
+
+const FIRST_ROWS = 100;
+
+export function sortedRows(values: Value[] | undefined, count: number, direction: number): number[] {
+  const rows = Array.from({length: count}, (_, i) => i);
+  if (!values || direction === 0) return rows;
+  return rows.sort((a, b) => {
+    const x = values[a]!, y = values[b]!;
+    if (x === y) return a - b;
+    if (x === null || y === null) return x === null ? 1 : -1;  // unknown stays last
+    const order = typeof x === 'number' && typeof y === 'number' ? x - y
+      : String(x).localeCompare(String(y), undefined, {numeric: true});
+    return order * direction || a - b;
+  });
+}
+
+function tableBody(table: Table, tip: PageTip): HTMLElement {
+  const count = table.values[0]?.length ?? 0;
+  if (count === 0) return h('p', {class: 'quiet'}, t('tables.empty'));
+  let sorted = -1, direction = 0, limit = FIRST_ROWS;
+  const holder = h('div', {class: 'wide'});
+
+  function header(index: number): HTMLElement {
+    const column = table.columns[index]!, title = columnTitle(column);
+    const button = h('button', {class: 'plain', title: t('tables.sort', title), click: () => {
+      direction = sorted === index ? (direction === 1 ? -1 : 1) : 1;
+      sorted = index;
+      draw();
+      holder.querySelectorAll<HTMLElement>('th button')[index]?.focus();
+    }}, title, column.unit && h('small', {}, ` ${column.unit}`), h('span', {class: 'arrow', 'aria-hidden': 'true'}));
+    if (column.help) {
+      button.removeAttribute('title');
+      button.setAttribute('aria-description', column.help);
+      for (const event of ['pointerenter', 'focus']) button.addEventListener(event, () => tip.showText(column.help, button));
+      for (const event of ['pointerleave', 'blur']) button.addEventListener(event, () => tip.hide());
+    }
+    const order = sorted !== index ? 'none' : direction > 0 ? 'ascending' : 'descending';
+    return h('th', {scope: 'col', 'aria-sort': order, class: column.type === 'text' ? 'text' : ''}, button);
+  }
+  function draw(): void {
+    const rows = sortedRows(sorted < 0 ? undefined : table.values[sorted], count, direction).slice(0, limit);
+    holder.replaceChildren(
+      h('table', {}, h('thead', {}, h('tr', {}, ...table.columns.map((_, i) => header(i)))),
+        h('tbody', {}, ...rows.map(row => h('tr', {}, ...table.columns.map((column, i) =>
+          h('td', {class: column.type === 'text' ? 'text' : ''}, shown(table.values[i]![row]!, column.type))))))),
+      ...(limit < count ? [h('button', {class: 'plain link', click: () => { limit = count; draw(); }},
+        t('tables.showAll', grouped(count)))] : []));
+  }
+  draw();
+  return holder;
+}
+
+function tableView(table: Table, tip: PageTip): HTMLElement {
+  const count = table.values[0]?.length ?? 0;
+  const fold = h('details', {class: 'fold', id: `table-${table.name}`},
+    h('summary', {}, tableTitle(table), h('small', {}, t('tables.rows', grouped(table.rowCount)))));
+  fold.addEventListener('toggle', () => {
+    if (!fold.open || fold.children.length > 1) return;
+    fold.append(tableBody(table, tip));
+    if (count < table.rowCount)
+      fold.append(h('p', {class: 'quiet'}, t('tables.more', grouped(count), grouped(table.rowCount), ''),
+        h('code', {}, `stageline analyze ${table.name} … --format csv`)));
+  });
+  return fold;
+}
+
+export function tablesView(app: App, tip: PageTip): HTMLElement | null {
+  if (app.report.tables.length === 0) return null;
+  return h('section', {class: 'tables'}, h('h2', {}, t('tables')), ...app.report.tables.map(table => tableView(table, tip)));
+}

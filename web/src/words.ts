@@ -1,0 +1,36 @@
+// Names of things in the current language.
+import type {App} from './app';
+import {KIND_CODES} from './data/kind';
+import type {Part} from './data/report';
+import {duration} from './format';
+import {t, type Key} from './i18n/i18n';
+
+export const kindName = (kind: number): string => t(`kind.${KIND_CODES[kind]!}` as Key);
+
+export const countOf = (what: 'ranks' | 'steps', n: number): string => (n === 1 ? t(`${what}.one`) : t(what, n));
+
+// "F3", "F3.c1": short, the same in both languages.
+export function cellCode(app: App, cell: number): string {
+  const {cells, model} = app, mb = cells.microBatch[cell]!;
+  return KIND_CODES[cells.kind[cell]!]! + (mb >= 0 ? mb : '') + (model.chunked && cells.chunk[cell]! >= 0 ? `.c${cells.chunk[cell]}` : '');
+}
+
+export const placeOf = (part: Part): string =>
+  [part.stage >= 0 ? t('row.stage', part.stage) : '', t('row.rank', part.rank)].filter(Boolean).join(' · ');
+
+// Strong and weak part of a row's label; short where rows are low.
+export function rowTitle(part: Part, low: boolean, replicas: boolean): [string, string] {
+  const weak = [t('row.rank', part.rank), ...(replicas && !low && part.dp >= 0 ? [t('row.replica', part.dp)] : [])].join(' · ');
+  if (part.stage < 0) return [t('row.rank', part.rank), ''];
+  return [t(low ? 'row.stageShort' : 'row.stage', part.stage), weak];
+}
+
+// Times of a step are told from its first start.
+export const stepZero = (app: App, cell: number): number =>
+  app.model.steps.find(s => s.step === app.cells.step[cell])?.t0 ?? app.model.whole.t0;
+
+export function cellSentence(app: App, cell: number): string {
+  const {cells, report} = app, start = cells.start[cell]! - stepZero(app, cell);
+  return [cellCode(app, cell), kindName(cells.kind[cell]!), placeOf(report.parts[cells.part[cell]!]!),
+          `${duration(start)} – ${duration(start + cells.dur[cell]!)}`, duration(cells.dur[cell]!)].join(', ');
+}
