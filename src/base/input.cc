@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "base/progress.h"
@@ -23,6 +25,32 @@ Coding coding_of(const unsigned char* head, size_t size) {
   if (size >= 2 && head[0] == 0x1f && head[1] == 0x8b) return Coding::kGzip;
   if (size >= 4 && head[0] == 0x28 && head[1] == 0xb5 && head[2] == 0x2f && head[3] == 0xfd) return Coding::kZstd;
   return Coding::kPlain;
+}
+
+// Standard input can be read once, but sniffing, reading and naming a line each want it from the
+// start: the first open copies it to an unlinked temporary file, and every open reads that.
+// Returns a fresh descriptor, or -1 with errno.
+int open_standard_input() {
+  static const int spool = [] {
+    FILE* const file = tmpfile();
+    if (!file) return -1;
+    const int fd = dup(fileno(file));
+    fclose(file);
+    std::vector<char> buffer(kRawBufferBytes);
+    for (;;) {
+      const ssize_t n = ::read(0, buffer.data(), buffer.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return -1;
+      if (n == 0) return fd;
+      for (ssize_t done = 0; done < n;) {
+        const ssize_t w = ::write(fd, buffer.data() + done, static_cast<size_t>(n - done));
+        if (w < 0 && errno != EINTR) return -1;
+        done += std::max<ssize_t>(w, 0);
+      }
+    }
+  }();
+  if (spool < 0) return -1;
+  return ::open(("/proc/self/fd/" + std::to_string(spool)).c_str(), O_RDONLY | O_CLOEXEC);
 }
 
 }  // namespace
@@ -137,7 +165,7 @@ Result<Input> Input::open(const std::string& path, Progress* progress) {
   auto impl = std::make_unique<Impl>();
   impl->path = path;
   impl->progress = progress;
-  impl->fd = path == "-" ? 0 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  impl->fd = path == "-" ? open_standard_input() : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (impl->fd < 0) {
     const ErrorCode code = errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo;
     return Error{code, std::string("cannot open: ") + strerror(errno), {path}, ""};

@@ -148,12 +148,13 @@ void infer_layout(Trace& trace, int32_t stages) {
     part.dp = i / per_replica;
     part.stage = (i % per_replica) / layout.peers;
   }
+  const int32_t replicas = (count + per_replica - 1) / per_replica;
   if (count > 1)
     trace.diagnostics.add("layout.inferred", Severity::kInfo,
-                          "the input does not name stages; " + std::to_string(layout.stages) + " stages × " +
-                              std::to_string((count + per_replica - 1) / per_replica) + " replicas" +
+                          "the input does not name stages; " + std::to_string(layout.stages) + " stages" +
+                              (replicas > 1 ? " × " + std::to_string(replicas) + " replicas" : "") +
                               (layout.peers > 1 ? " × " + std::to_string(layout.peers) + " peers" : "") +
-                              " follow from " + layout.how + "; --stages overrides");
+                              (layout.stages == 1 && replicas == 1 ? " follows from " : " follow from ") + layout.how + "; --stages overrides");
 }
 
 }  // namespace stageline

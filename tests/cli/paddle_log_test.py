@@ -1,0 +1,213 @@
+"""The Paddle reader: job types, steps, faults. Each fault has its fixture, exit code and message."""
+import csv
+import gzip
+import io
+import subprocess
+import unittest
+
+from support import GLOG, SHARED, Case, flaws, info, job, needs_shared, one_step, run
+
+
+def cells(path, *flags):
+    return list(csv.DictReader(io.StringIO(run('export', path, '--to', 'csv', '-o', '-', *flags, check=0).out)))
+
+
+class Reading(Case):
+    def test_every_job_type(self):
+        types = ['forward', 'backward', 'backward_b', 'backward_w', 'forward1', 'backward_b1', 'backward_w0_reduce', 'backward1',
+                 'forward(chunk2)', 'backward(chunk0)', 'optimizer', 'lr', 'default', 'recv_forward', 'send_backward', 'novel_thing']
+        self.write('workerlog.0', ''.join(job(t, 1, 10 * i + 1, 10 * i + 9) for i, t in enumerate(types)))
+        got = [(c['name'], c['kind'], c['chunk'], c['micro_batch']) for c in cells(self.dir)]
+        self.assertEqual(sorted(got), sorted([
+            ('forward', 'F', '0', '1'), ('backward', 'B', '0', '1'), ('backward_b', 'I', '0', '1'), ('backward_w', 'W', '0', '1'),
+            ('forward1', 'F', '1', '1'), ('backward_b1', 'I', '1', '1'), ('backward_w0_reduce', 'W', '0', '1'),
+            ('backward1', 'B', '1', '1'), ('forward(chunk2)', 'F', '2', '1'), ('backward(chunk0)', 'B', '0', '1'),
+            ('optimizer', 'O', '0', ''), ('lr', 'other', '0', ''), ('default', 'other', '0', ''), ('recv_forward', 'RF', '0', '1'),
+            ('send_backward', 'SB', '0', '1'), ('novel_thing', 'other', '0', '1')]))
+
+    def test_times_are_exact(self):
+        self.write('workerlog.0', GLOG + 'Profiler Info: Job (0), type = forward, micro_batch_id = 0, '
+                   'job_start_time = 1697793307213.760986, job_end_time = 1697793307254.006104\n')
+        (cell,) = cells(self.dir)
+        self.assertEqual((cell['start_ns'], cell['dur_ns']), ('1697793307213760986', str(254006104 - 213760986)))
+
+    def test_steps_of_every_schedule(self):
+        for schedule in ['fthenb', '1f1b', 'eager-1f1b', 'vpp', 'zb-h1-paddle']:
+            run('simulate', schedule, '--stages', 4, '--micro-batches', 8, '--steps', 5, '--optimizer', 3, '--jitter', 0.05,
+                '-o', self.dir / schedule, check=0)
+            found = info(self.dir / schedule)
+            self.assertEqual((found['steps'], found['stages'], found['ranks'], found['micro_batches']), (5, 4, 4, 8), schedule)
+            per_step = {}
+            for cell in cells(self.dir / schedule):
+                per_step[cell['step']] = per_step.get(cell['step'], 0) + 1
+            self.assertEqual(len(set(per_step.values())), 1, (schedule, per_step))
+
+    def test_pir_jobs_without_times_are_counted(self):
+        self.write('workerlog.0', job('recv_forward', 0, None, None) + one_step() + job('recv_forward', 0, None, None) + one_step(at=200))
+        found = info(self.dir)
+        self.assertEqual((found['steps'], found['cells']), (2, 14))
+        self.assertEqual(flaws(found)['paddle.zero_job']['count'], 2)
+
+    def test_evaluation_runs_stand_outside_steps(self):
+        self.write('workerlog.0', one_step() + job('default', 0, 150, 160) + job('default', 0, 165, 170) + one_step(at=200))
+        found = info(self.dir)
+        self.assertEqual((found['steps'], found['cells']), (2, 16))
+
+    def test_start_step_numbers_the_steps(self):
+        self.write('workerlog.0', 'INFO:root:Schedule Profiler start at step -1 and end at step -1\n'
+                   'INFO:root:Schedule Profiler start at step 3 and end at step 6\n' + one_step() + one_step(at=200))
+        self.assertEqual({c['step'] for c in cells(self.dir)}, {'3', '4'})
+
+    def test_machines_in_natural_order(self):
+        for machine in (0, 2, 10, 1):
+            self.write(f'machine{machine}/workerlog.0', one_step(at=machine))
+            self.write(f'machine{machine}/workerlog.1', one_step(at=machine))
+        first = {}
+        for c in sorted(cells(self.dir), key=lambda c: int(c['start_ns'])):
+            first.setdefault((c['machine'], c['rank']), int(c['start_ns']) // 10**6 - 1697793307000)
+        self.assertEqual(first, {(str(i), str(2 * i + d)): m for i, m in enumerate((0, 1, 2, 10)) for d in (0, 1)})
+        self.assertEqual(info(self.dir)['machines'], 4)
+        # The same, each folder named on the command line.
+        self.assertEqual(info(*[self.dir / f'machine{m}' for m in (0, 1, 2, 10)])['machines'], 4)
+
+    def test_devices(self):
+        self.two_ranks()
+        self.assertEqual(info('--devices', '1', self.dir)['ranks'], 1)
+        self.assertEqual(info('--ranks', '0', self.dir)['ranks'], 1)
+
+    def test_compressed_logs(self):
+        self.write('workerlog.0.gz', gzip.compress(one_step().encode()) + gzip.compress(one_step(at=200).encode()))
+        packed = subprocess.run(['zstd', '-q', '-c'], input=one_step(1).encode(), capture_output=True)
+        if packed.returncode == 0:
+            self.write('workerlog.1.zst', packed.stdout)
+        found = info(self.dir)
+        self.assertEqual(found['steps'], 2)
+        self.assertEqual(found['cells'], 14 + (7 if packed.returncode == 0 else 0))
+
+    def test_stdin(self):
+        done = run('info', '--json', '-', stdin=one_step().encode(), check=0)
+        self.assertIn('"cells":7', done.out)
+
+    def test_stages_inferred_with_replicas_and_peers(self):
+        for dp in range(2):
+            for stage in range(4):
+                for peer in range(2):
+                    rank = dp * 8 + stage * 2 + peer
+                    lines, t, b, warm = '', stage * 10, 0, 4 - stage
+                    order = [('forward', i) for i in range(warm)]
+                    for i in range(8 - warm):
+                        order += [('backward', i), ('forward', warm + i)]
+                    order += [('backward', i) for i in range(8 - warm, 8)]
+                    for kind, mb in order:
+                        lines += job(kind, mb, t, t + 10)
+                        t += 10
+                    self.write(f'workerlog.{rank}', lines)
+        found = info(self.dir)
+        self.assertEqual((found['stages'], found['replicas'], found['ranks']), (4, 2, 16))
+
+
+class Faults(Case):
+    """Bad input: what could be saved is saved and counted (exit 0), or nothing could (exit 2)."""
+
+    def saved(self, name, cells_count, line=None, file='workerlog.0'):
+        found = info(self.dir)
+        self.assertIn(name, flaws(found))
+        flaw = flaws(found)[name]
+        self.assertTrue(flaw['file'].endswith(file), flaw)
+        if line:
+            self.assertEqual(flaw['line'], line, flaw)
+        self.assertEqual(found['cells'], cells_count)
+
+    def test_noise(self):
+        noise = ('LAUNCH INFO 2023-10-20 09:15:00,101 ---  Configuration  ---\n'
+                 '[2023-10-20 09:15:07,265] [    INFO] - loss: 10.3512, learning_rate: 1e-05, global_step: 3\n'
+                 "The VPP job list: ['forward0', 'forward0', 'forward1']\nnode01:22317:22510 [0] NCCL INFO Channel 00/0\n"
+                 'Profiler \nProfiler Info: none\nP\nSchedule Profiler start at step x\n')
+        self.write('workerlog.0', noise + noise.join(one_step().splitlines(True)) + noise)
+        self.assertEqual(info(self.dir)['cells'], 7)
+
+    def test_damaged_line(self):
+        self.write('workerlog.0', 'noise\nProfiler Info: Job (7), type = forward, micro_batch_id = 7, job_start_time = 169779[2023] loss\n' + one_step())
+        self.saved('paddle.damaged_line', 7, line=2)
+
+    def test_bad_utf8(self):
+        self.write('workerlog.0', b'\xff\xfe\xfa\n' + one_step().encode())
+        self.saved('paddle.bad_utf8', 7, line=1)
+
+    def test_long_lines(self):
+        self.write('workerlog.0', 'x' * 100_000 + '\n' + one_step() + 'Profiler ' * 20_000 + '\n')
+        self.assertEqual(info(self.dir)['cells'], 7)
+        self.write('workerlog.0', 'y' * 3_000_000 + job('forward', 0, 0, 1) + one_step(at=200))
+        self.assertEqual(info(self.dir)['cells'], 8)
+
+    def test_crlf(self):
+        self.write('workerlog.0', one_step().replace('\n', '\r\n'))
+        self.assertEqual(info(self.dir)['cells'], 7)
+
+    def test_truncated_last_line(self):
+        text = one_step()
+        self.write('workerlog.0', text[:-12])
+        self.saved('paddle.cut_line', 6, line=7)
+        self.write('workerlog.0', text[:-4])  # inside the decimals
+        self.saved('paddle.cut_line', 6, line=7)
+        self.write('workerlog.0', text[:-1])  # only the line end is missing: nothing is lost
+        self.assertEqual(info(self.dir)['cells'], 7)
+
+    def test_missing_rank(self):
+        for rank in (0, 1, 3):
+            self.write(f'workerlog.{rank}', one_step(rank))
+        self.saved('paddle.missing_rank', 21, file='workerlog.2')
+
+    def test_empty_file(self):
+        self.write('workerlog.0', one_step())
+        self.write('workerlog.1', '')
+        self.saved('paddle.no_jobs', 7, file='workerlog.1')
+
+    def test_negative_job(self):
+        self.write('workerlog.0', one_step() + job('forward', 7, 90, 80))
+        self.saved('paddle.negative_job', 7, line=8)
+
+    def test_appended_runs(self):
+        self.write('workerlog.0', one_step() + one_step(at=200) + one_step(at=6_600_000))
+        self.saved('paddle.appended_run', 21)
+        self.assertEqual(info(self.dir)['steps'], 3)
+
+    def test_appended_after_a_cut(self):
+        text = one_step()
+        self.write('workerlog.0', text[:-12] + text.replace(GLOG, GLOG))
+        found = info(self.dir)
+        self.assertEqual(found['steps'], 2)
+        self.assertGreaterEqual(found['cells'], 13)
+
+    def test_damaged_gzip(self):
+        packed = gzip.compress(b''.join(one_step(at=200 * s).encode() for s in range(400)), mtime=0)
+        self.write('workerlog.0.gz', packed[:len(packed) // 2])
+        found = info(self.dir)
+        self.assertGreater(found['cells'], 100)
+        self.assertIn('paddle.unreadable_rest', flaws(found))
+
+    def test_nothing_to_save(self):
+        for name, content, words in [('workerlog.0', 'hello\n', 'profiler line'), ('workerlog.0', '', 'profiler line'),
+                                     ('workerlog.0', job('forward', 0, None, None), 'nothing can be drawn'),
+                                     ('workerlog.0', job('forward', 0, 9, 1), 'nothing can be drawn')]:
+            self.write(name, content)
+            done = run('info', self.dir, check=2)
+            self.assertIn('workerlog.0', done.err)
+            self.assertIn(words, done.err)
+            self.assertEqual(done.out, '')
+
+    def test_unreadable_paths(self):
+        self.assertIn('no such file', run('info', self.dir / 'nowhere', check=2).err)
+        self.assertIn('no reader', run('info', self.dir, check=2).err)
+        self.write('a.txt', 'hello')
+        self.assertIn('no reader', run('info', self.dir / 'a.txt', check=2).err)
+
+    def test_huge_numbers(self):
+        line = job('forward', 0, 0, 10)
+        self.write('workerlog.0', one_step() + line.replace('micro_batch_id = 0', 'micro_batch_id = 99999999999999999999') +
+                   line.replace('169779330', '9' * 400) + line.replace('Job (0)', 'Job (4294967296000)'))
+        self.saved('paddle.damaged_line', 7, line=8)
+
+
+if __name__ == '__main__':
+    unittest.main()

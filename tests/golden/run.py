@@ -1,0 +1,199 @@
+"""Goldens: fixture in, expected text out. `run.py --update` rewrites the expected files; review reads the diff.
+
+  readers/CASE/input/…    a tiny input (CASE begins with the reader's name)
+  readers/CASE/cells.csv  what `export --to csv` makes of it
+  readers/CASE/info.txt   what `info` says
+  schedules/NAME.txt      the order on 4 stages with 8 micro-batches, one line a rank
+  analyses/NAME.txt       its tables on readers/paddle-log
+  exporters/NAME.txt      the bytes, or facts read back from them by an outside decoder, on readers/paddle-log
+"""
+import difflib
+import os
+import pathlib
+import re
+import sqlite3
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+
+HERE = pathlib.Path(__file__).resolve().parent
+BIN = os.environ.get('STAGELINE_BIN', str(HERE.parents[1] / 'build/dev/stageline'))
+UPDATE = '--update' in sys.argv
+SAMPLE = pathlib.Path('readers/paddle-log/input')  # relative: messages and titles hold paths
+counts = {'passed': 0, 'failed': 0}
+
+
+def stageline(*args):
+    done = subprocess.run([BIN, *map(str, args)], capture_output=True, cwd=HERE, env={**os.environ, 'LC_ALL': 'C.UTF-8', 'NO_COLOR': '1'})
+    if done.returncode != 0:
+        raise RuntimeError(f'stageline {" ".join(map(str, args))}: exit {done.returncode}\n{done.stderr.decode()}')
+    return done.stdout
+
+
+def compare(path, text):
+    if UPDATE:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    expected = path.read_text() if path.exists() else ''
+    if expected == text:
+        counts['passed'] += 1
+        return
+    counts['failed'] += 1
+    diff = difflib.unified_diff(expected.splitlines(), text.splitlines(), str(path.relative_to(HERE)), 'now', lineterm='')
+    print('\n'.join(list(diff)[:60]))
+
+
+# ---- decoders of our own, so that no exporter is checked by the code that wrote it ----------------------------------
+
+
+def protobuf_text(data, depth=0):
+    """A protobuf message as indented `field: value` lines, nested messages guessed by whether they parse."""
+    lines, i = [], 0
+
+    def varint():
+        nonlocal i
+        value, shift = 0, 0
+        while True:
+            byte = data[i]
+            i += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while i < len(data):
+        key = varint()
+        field, wire = key >> 3, key & 7
+        if field == 0 or field > 10000:
+            raise ValueError('not a message')
+        pad = '  ' * depth
+        if wire == 0:
+            lines.append(f'{pad}{field}: {varint()}')
+        elif wire == 1:
+            lines.append(f'{pad}{field}: fixed {struct.unpack_from("<Q", data, i)[0]}')
+            i += 8
+        elif wire == 2:
+            size = varint()
+            inner = data[i:i + size]
+            if len(inner) != size:
+                raise ValueError('cut')
+            i += size
+            if inner and all(32 <= b or b >= 128 for b in inner) and inner.decode('utf-8', 'ignore').isprintable():
+                lines.append(f'{pad}{field}: "{inner.decode("utf-8", "replace")}"')
+            else:
+                try:
+                    lines += [f'{pad}{field}:', *protobuf_text(inner, depth + 1)]
+                except (ValueError, IndexError, struct.error):
+                    lines.append(f'{pad}{field}: bytes {inner.hex()}')
+        else:
+            raise ValueError('wire type')
+    return lines
+
+
+def png_facts(data):
+    """Size, and which saturated colours cover how much, to a tenth of a percent (fonts and edges blur the rest)."""
+    width, height, depth, kind = struct.unpack_from('>IIBB', data, 16)
+    packed, i = b'', 8
+    while i < len(data):
+        size, name = struct.unpack_from('>I4s', data, i)
+        if name == b'IDAT':
+            packed += data[i + 8:i + 8 + size]
+        i += 12 + size
+    raw, bpp = zlib.decompress(packed), {2: 3, 6: 4}[kind]
+    stride, rows, above = width * bpp, [], bytes(width * bpp)
+    for y in range(height):
+        line = bytearray(raw[y * (stride + 1) + 1:(y + 1) * (stride + 1)])
+        filter_type = raw[y * (stride + 1)]
+        for x in range(stride):
+            a, b, c = (line[x - bpp] if x >= bpp else 0), above[x], (above[x - bpp] if x >= bpp else 0)
+            if filter_type == 1:
+                line[x] = (line[x] + a) & 255
+            elif filter_type == 2:
+                line[x] = (line[x] + b) & 255
+            elif filter_type == 3:
+                line[x] = (line[x] + (a + b) // 2) & 255
+            elif filter_type == 4:
+                p = a + b - c
+                best = min((abs(p - a), 0, a), (abs(p - b), 1, b), (abs(p - c), 2, c))[2]
+                line[x] = (line[x] + best) & 255
+        rows.append(line)
+        above = line
+    colours = {}
+    for line in rows:
+        for x in range(0, stride, bpp):
+            rgb = bytes(line[x:x + 3])
+            if max(rgb) - min(rgb) > 80:
+                colours[rgb.hex()] = colours.get(rgb.hex(), 0) + 1
+    common = {c: n / (width * height) for c, n in colours.items() if n / (width * height) > 0.004}
+    return f'{width} x {height}, {depth} bits\n' + ''.join(f'#{c} {100 * n:.0f} %\n' for c, n in sorted(common.items()))
+
+
+def facts(kind, data):
+    """What is checked of an exporter's bytes, as text."""
+    if kind in ('chrome', 'csv', 'json'):
+        return data.decode()
+    if kind == 'perfetto':
+        return '\n'.join(protobuf_text(data)) + '\n'
+    if kind == 'png':
+        return png_facts(data)
+    if kind == 'svg':
+        text = data.decode()
+        size = re.search(r'<svg[^>]*viewBox="([^"]*)"', text)[1]
+        return f'viewBox {size}\n'
+    if kind == 'pdf':
+        box = re.search(rb'/MediaBox\s*\[([^\]]*)\]', data)[1].decode().split()
+        return f'{len(re.findall(rb"/Type /Page[^s]", data))} page of {" ".join(box)}\n'
+    if kind == 'html':
+        text = data.decode()
+        names = re.findall(r'<script[^>]*type="([^"]+)"', text)
+        policy = re.search(r"default-src 'none'", text) is not None
+        return f'scripts {names}\npolicy {policy}\noutside addresses {len(re.findall(r"(?:src|href)=.https?:", text))}\n'
+    if kind == 'sqlite':
+        with tempfile.NamedTemporaryFile() as f:
+            f.write(data)
+            f.flush()
+            with sqlite3.connect(f.name) as db:
+                return '\n'.join(db.iterdump()) + '\n'
+    raise ValueError(kind)
+
+
+def without_version(text):
+    return re.sub(r'stageline \d+\.\d+\.\d+|("version":\s*)"\d+\.\d+\.\d+"', r'\1stageline', text)
+
+
+def job_order(folder):
+    kinds = {'forward': 'F', 'backward': 'B', 'backward_b': 'I', 'backward_w': 'W'}
+    out = ''
+    for log in sorted(folder.glob('workerlog.*'), key=lambda p: int(p.suffix[1:])):
+        found = re.findall(r'type = ([a-z_]+?)(\d*), micro_batch_id = (\d+)', log.read_text())
+        out += ' '.join(f'{kinds[k]}{mb}' + (f'.c{chunk}' if chunk else '') for k, chunk, mb in found) + '\n'
+    return out
+
+
+def main():
+    for case in sorted((HERE / 'readers').iterdir()):
+        inputs = sorted((case / 'input').iterdir()) if (case / 'input').is_dir() else []
+        source = case / 'input' if len(inputs) > 1 or inputs[0].is_dir() else inputs[0]
+        source = source.relative_to(HERE)
+        compare(case / 'cells.csv', stageline('export', source, '--to', 'csv', '-o', '-', '-q').decode())
+        compare(case / 'info.txt', without_version(stageline('info', source).decode()))
+    topics = {t: re.findall(r'^  (\S+)', stageline('help', t).decode(), re.M) for t in ('schedules', 'analyses', 'exporters')}
+    for name in topics['schedules']:
+        with tempfile.TemporaryDirectory() as folder:
+            stageline('simulate', name, '--stages', 4, '--micro-batches', 8, '--steps', 1, '-o', folder)
+            compare(HERE / 'schedules' / f'{name}.txt', job_order(pathlib.Path(folder)))
+    for name in topics['analyses']:
+        compare(HERE / 'analyses' / f'{name}.txt', stageline('analyze', name, SAMPLE, '-q').decode())
+    for name in topics['exporters']:
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / 'out'
+            stageline('export', SAMPLE, '--to', name, '-o', path, '-q', '--title', 'golden', '--lang', 'en')
+            data = path.read_bytes()
+        compare(HERE / 'exporters' / f'{name}.txt', without_version(facts(name, data)))
+    print(f'{counts["passed"]} passed, {counts["failed"]} failed')
+    return 1 if counts['failed'] or not counts['passed'] else 0
+
+
+sys.exit(main())

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""The house rules as a test: who may include whom, what every registered part must have, sizes.
+
+Prints one line per violation with what to do; exits 1 when there is any.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+SRC = ROOT / 'src'
+
+# What each layer may include besides itself. Siblings never include each other.
+MAY_INCLUDE = {
+    'base': set(),
+    'model': {'base'},
+    'readers': {'base', 'model'},
+    'schedules': {'base', 'model'},
+    'pipeline': {'base', 'model', 'schedules'},
+    'analyses': {'base', 'model', 'pipeline'},
+    'exporters': {'base', 'model'},
+    'engine': {'base', 'model', 'readers', 'schedules', 'pipeline', 'analyses', 'exporters'},
+    'server': {'base', 'model', 'engine'},
+    # The command line lists what is registered and uses single writers, so it sees the registries.
+    'cli': {'base', 'model', 'readers', 'schedules', 'pipeline', 'analyses', 'exporters', 'engine', 'server'},
+}
+# Folders inside these layers are siblings too: readers/kineto never includes readers/primus.
+SIBLING_FOLDERS = {'readers', 'analyses'}
+
+REGISTRIES = {  # .def file → (layer, macro, folder of pages)
+    'readers': ('readers/readers.def', 'READER', 'docs/formats'),
+    'analyses': ('analyses/analyses.def', 'ANALYSIS', 'docs/analyses'),
+    'exporters': ('exporters/exporters.def', 'EXPORTER', 'docs/exporters'),
+    'schedules': ('schedules/schedules.def', 'SCHEDULE', 'docs/schedules'),
+}
+
+BANNED = [  # (pattern, where it does not apply, what to use)
+    (r'\bstd::(cout|cerr)\b|#include <iostream>', '', 'stdio or OutputFile; iostreams cost start-up time'),
+    (r'\busing namespace std\b', '', 'spell std::'),
+    (r'\b(strtod|atof|stod|atoi|stoi|strtol)\s*\(', '', 'base/number.h: parse_int, parse_double, parse_decimal_ns'),
+    (r'\b(fopen|ofstream)\s*\(', '', 'base/output_file.h: files appear only when whole'),
+    (r'\bthrow\b', '', 'Result<T>; exceptions stop at the Python edge'),
+    (r'\bstd::thread\b', 'src/base/parallel.cc src/cli/terminal.cc', 'base/parallel.h'),
+]
+MAX_LINES = 500
+MAX_LINE_LENGTH = 140
+MAX_BLOB_BYTES = 1 << 20
+
+problems = []
+
+
+def problem(path, line, text):
+    problems.append(f'{path.relative_to(ROOT)}:{line}: {text}' if line else f'{path.relative_to(ROOT)}: {text}')
+
+
+def code_only(text):
+    """Comments and strings blanked, line structure kept."""
+    blank = lambda m: re.sub(r'[^\n]', ' ', m[0])
+    return re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', blank, text, flags=re.S)
+
+
+def check_includes(path, text):
+    layer = path.relative_to(SRC).parts[0]
+    if layer not in MAY_INCLUDE:
+        problem(path, 0, f'unknown layer "{layer}"; add it to tools/tidy.py with what it may include')
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        match = re.match(r'#include "([^"]+)"', line)
+        if not match:
+            continue
+        target = match[1]
+        parts = target.split('/')
+        if target.endswith('.def') or not (SRC / target).exists() and parts[0] in MAY_INCLUDE:
+            if not target.endswith('.def'):
+                problem(path, number, f'includes "{target}", which does not exist; paths start at src/')
+            continue
+        if parts[0] not in MAY_INCLUDE:
+            problem(path, number, f'includes "{target}"; paths start at src/')
+        elif parts[0] != layer and parts[0] not in MAY_INCLUDE[layer]:
+            problem(path, number, f'{layer}/ may not include {parts[0]}/ (layers point one way); sink what both need to '
+                                  f'base/ or model/')
+        elif layer in SIBLING_FOLDERS and parts[0] == layer and len(parts) > 2 and path.relative_to(SRC).parts[1] != parts[1]:
+            problem(path, number, f'siblings never include each other ({"/".join(parts[:2])}); sink what both need')
+
+
+def check_source(path):
+    text = path.read_text()
+    check_includes(path, text)
+    lines = text.splitlines()
+    if len(lines) > MAX_LINES:
+        problem(path, 0, f'{len(lines)} lines; past {MAX_LINES} look for a seam')
+    for number, line in enumerate(lines, 1):
+        if len(line) > MAX_LINE_LENGTH:
+            problem(path, number, f'{len(line)} columns; break it before {MAX_LINE_LENGTH}')
+    code = code_only(text)
+    for pattern, allowed, instead in BANNED:
+        if str(path.relative_to(ROOT)) in allowed.split():
+            continue
+        for match in re.finditer(pattern, code):
+            problem(path, code.count('\n', 0, match.start()) + 1, f'"{match[0].strip()}": use {instead}')
+    if path.suffix == '.h' and '#pragma once' not in text:
+        problem(path, 0, 'a header begins with a comment and #pragma once')
+    if path.suffix == '.h' and not text.startswith('//'):
+        problem(path, 0, 'a header opens with what it promises, in a comment')
+
+
+def registered(layer):
+    """(identifier, name) of every part of a registry."""
+    definition, macro, _ = REGISTRIES[layer]
+    for identifier in re.findall(rf'^{macro}\((\w+)\)', (SRC / definition).read_text(), re.M):
+        suffix = {'readers': 'reader', 'analyses': 'analysis', 'exporters': 'exporter', 'schedules': 'schedule'}[layer]
+        pattern = re.compile(rf'{identifier}_{suffix}\s*=\s*\{{\s*(?:\.name\s*=\s*)?"([^"]+)"')
+        for path in (SRC / layer).rglob('*.cc'):
+            if found := pattern.search(path.read_text()):
+                yield identifier, found[1]
+                break
+        else:
+            problem(SRC / definition, 0, f'{macro}({identifier}) has no descriptor {identifier}_{suffix}')
+
+
+def check_registries():
+    for layer, (_, _, pages) in REGISTRIES.items():
+        folder = ROOT / pages
+        covered = set()
+        for page in folder.glob('*.md') if folder.is_dir() else []:
+            covered.add(page.stem)
+            for line in page.read_text().splitlines()[:12]:
+                if line.startswith('Covers:'):
+                    covered.update(re.findall(r'`([^`]+)`', line))
+        goldens = ROOT / 'tests' / 'golden' / layer
+        for _, name in registered(layer):
+            if name not in covered:
+                problem(folder, 0, f'no page for {name}: write {pages}/{name}.md, or name it in a line "Covers:" of another page')
+            if not list(goldens.glob(f'{name}*')):
+                problem(goldens, 0, f'no golden for {name}: add tests/golden/{layer}/{name}… (see tests/golden/run.py)')
+
+
+def check_tracked_files():
+    listed = subprocess.run(['git', 'ls-files', '-z'], cwd=ROOT, capture_output=True)
+    if listed.returncode != 0:
+        return  # an unpacked archive has no index to check
+    for name in filter(None, listed.stdout.decode().split('\0')):
+        path = ROOT / name
+        if path.is_file() and path.stat().st_size > MAX_BLOB_BYTES:
+            problem(path, 0, f'{path.stat().st_size} bytes are tracked; generate large files instead')
+
+
+def main():
+    for path in sorted([*SRC.rglob('*.cc'), *SRC.rglob('*.h')]):
+        check_source(path)
+    check_registries()
+    check_tracked_files()
+    for line in problems:
+        print(line)
+    print(f'tidy: {len(problems)} problems' if problems else 'tidy: in order')
+    return 1 if problems else 0
+
+
+sys.exit(main())
