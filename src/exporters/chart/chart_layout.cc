@@ -131,14 +131,14 @@ struct Builder {
     }
     const double rows_h = static_cast<double>(order.size()) * (sizes.h + sizes.gap);
     const double most = std::min(options.max_width_px, std::max(1320.0, options.max_area_px / (rows_h + 300)));
-    // A chart of one step stops at 4000: wider ones do not fit a screen, however they are zoomed.
+    // A chart of one step stops at 4400: wider ones do not fit a screen, however they are zoomed.
     const Extent extent = extent_of(trace);
     std::string longest = std::to_string(std::max(10, extent.micro_batch_count) - 1);
     if (extent.chunk_count > kShadedChunks) longest += "·" + std::to_string(extent.chunk_count - 1);
     const double number_px = measure(longest, std::min(13.0, sizes.h * 0.5), true) + 8;
     out.width = options.width_px > 0
                     ? options.width_px
-                    : width_from_content(trace, time, number_px, time.steps.size() > 1 ? most : std::min(most, 4000.0));
+                    : width_from_content(trace, time, number_px, time.steps.size() > 1 ? most : std::min(most, 4400.0));
     out.plot.x = std::round(kMargin + label_w + kLabelGap);
     out.plot.w = out.width - kMargin - out.plot.x;
     if (out.plot.w < kLeastPlotW)
