@@ -7,13 +7,6 @@
 namespace stageline {
 namespace {
 
-struct SvgSink {
-  OutputFile& out;
-  std::string title;
-  std::string head;  // what came before the end of the <svg …> tag
-  bool titled = false;
-};
-
 std::string xml_escaped(const std::string& text) {
   std::string escaped;
   for (const char c : text) {
@@ -31,22 +24,25 @@ std::string xml_escaped(const std::string& text) {
   return escaped;
 }
 
-cairo_status_t write_svg_bytes(void* closure, const unsigned char* data, unsigned int length) {
-  auto& sink = *static_cast<SvgSink*>(closure);
-  const std::string_view bytes(reinterpret_cast<const char*>(data), length);
-  if (sink.titled) {
-    sink.out.write(bytes);
-    return CAIRO_STATUS_SUCCESS;
-  }
-  sink.head += bytes;
-  const size_t tag = sink.head.find("<svg");
-  const size_t end = tag == std::string::npos ? tag : sink.head.find('>', tag);
-  if (end != std::string::npos) {
-    sink.head.insert(end + 1, "\n<title>" + xml_escaped(sink.title) + "</title>");
-    sink.out.write(sink.head);
-    sink.titled = true;
-  }
+// Charts are a few MB at most (ChartOptions::max_objects), so the text is finished in memory.
+cairo_status_t collect(void* closure, const unsigned char* data, unsigned int length) {
+  static_cast<std::string*>(closure)->append(reinterpret_cast<const char*>(data), length);
   return CAIRO_STATUS_SUCCESS;
+}
+
+void add_title(std::string& svg, const std::string& title) {
+  const size_t tag = svg.find("<svg");
+  const size_t end = tag == std::string::npos ? tag : svg.find('>', tag);
+  if (end != std::string::npos) svg.insert(end + 1, "\n<title>" + xml_escaped(title) + "</title>");
+}
+
+// Cairo 1.16 numbers its surfaces through the whole process: the second chart would differ from the first.
+void drop_surface_number(std::string& svg) {
+  constexpr std::string_view kBefore = "<g id=\"surface";
+  const size_t at = svg.find(kBefore);
+  if (at == std::string::npos) return;
+  const size_t end = svg.find('"', at + kBefore.size());
+  if (end != std::string::npos) svg.replace(at, end + 1 - at, "<g id=\"chart\"");
 }
 
 Status write_svg(const ExportInput& input, const std::string& path) {
@@ -54,12 +50,14 @@ Status write_svg(const ExportInput& input, const std::string& path) {
   if (!out) return std::move(out).error();
   Result<Chart> chart = make_chart(input, {});
   if (!chart) return std::move(chart).error();
-  SvgSink sink{*out, chart->layout.title, {}, false};
-  cairo_surface_t* svg =
-      cairo_svg_surface_create_for_stream(write_svg_bytes, &sink, chart->layout.width, chart->layout.height);
+  std::string text;
+  cairo_surface_t* svg = cairo_svg_surface_create_for_stream(collect, &text, chart->layout.width, chart->layout.height);
   cairo_svg_surface_set_document_unit(svg, CAIRO_SVG_UNIT_PX);
   const Status painted = paint_chart(*chart, svg, 1);
   if (!painted) return painted.error();
+  add_title(text, chart->layout.title);
+  drop_surface_number(text);
+  out->write(text);
   return out->commit();
 }
 

@@ -58,10 +58,10 @@ std::vector<ChartTick> chart_ticks(int64_t span_ns, double width_px, double min_
     const char* name;
   };
   constexpr Unit kUnits[] = {{1, "ns"}, {1e3, "µs"}, {1e6, "ms"}, {1e9, "s"}, {60e9, "min"}, {3600e9, "h"}};
-  // The largest unit of which the span has at least two (minutes from ten on: "90 s" reads well).
+  // The largest unit of which the span has one; minutes and hours from thirty on: "600 s" reads well.
   const Unit* unit = &kUnits[0];
   for (const Unit& u : kUnits)
-    if (span >= u.ns * (u.ns >= 60e9 ? 10 : 1)) unit = &u;
+    if (span >= u.ns * (u.ns >= 60e9 ? 30 : 1)) unit = &u;
   const double least = min_gap_px / width_px * span / unit->ns;  // in units
   double step = 0;
   if (unit->ns >= 60e9) {

@@ -18,7 +18,8 @@ namespace {
 
 constexpr int kZones = 3;
 constexpr double kZoneShare[kZones] = {1.0, 0.36, 0.16};
-constexpr double kZoneLine[kZones] = {6, 4, 3};  // least height of one line when a zone is cut
+constexpr double kZoneLine[kZones] = {6, 4, 3};         // least height of one line when a zone is cut
+constexpr double kLabelSize = 13, kLeastLabelSize = 8;  // smaller numbers are mush
 
 int zone_of(CellKind kind) {
   if (is_message(kind)) return 2;
@@ -152,35 +153,53 @@ void place_cells(const Cells& cells, const std::vector<uint32_t>& order, const R
 }
 
 void label_cells(const MeasureText& measure, bool with_chunk, ChartLayout& layout) {
-  std::unordered_map<int64_t, std::string> text_of;
-  std::unordered_map<int64_t, double> width_of;  // at size 100
-  const auto key_of = [](int32_t micro_batch, int32_t chunk) { return (int64_t{chunk} << 32) | micro_batch; };
-  const auto measured = [&](int32_t micro_batch, int32_t chunk) {
-    const int64_t key = key_of(micro_batch, chunk);
-    std::string& text = text_of[key];
-    if (text.empty()) {
-      text = std::to_string(micro_batch);
-      if (chunk > 0) text += "·" + std::to_string(chunk - 1);
-      width_of[key] = measure(text, 100, true);
-    }
-    return key;
+  struct Label {
+    std::string text;
+    double width;  // at size 100
   };
-  for (ChartCell& cell : layout.cells) {
-    const int32_t micro_batch = cell.label;
-    cell.label = -1;
-    if (micro_batch < 0 || !is_compute(cell.kind)) continue;
-    // An overlapped pair is two-coloured; its number stands in the upper half.
-    const double room_h = cell.kind == CellKind::kForwardBackward ? cell.box.h / 2 : cell.box.h;
-    const double size = std::min(13.0, std::floor(room_h * 2 * 0.58) / 2);
-    if (size < 8) continue;
-    const double margin = size < 10 ? 1.5 : 3;
-    for (const int32_t chunk : {with_chunk && cell.chunk >= 0 ? cell.chunk + 1 : 0, 0}) {
-      const int64_t key = measured(micro_batch, chunk);
-      const double width = width_of[key] * size / 100;
-      if (width + 2 * margin > cell.box.w) continue;
-      cell.label = static_cast<int32_t>(layout.cell_labels.size());
-      layout.cell_labels.push_back({cell.box.x + (cell.box.w - width) / 2, cell.box.y + room_h / 2 + size * 0.36, width,
-                                    size, true, true, text_of[key]});
+  std::unordered_map<int64_t, Label> labels;
+  const auto label_of = [&](int32_t micro_batch, int32_t chunk) -> const Label& {
+    const auto [it, fresh] = labels.try_emplace((int64_t{chunk} + 1) << 32 | micro_batch);
+    if (fresh) {
+      it->second.text = std::to_string(micro_batch) + (chunk >= 0 ? "·" + std::to_string(chunk) : "");
+      it->second.width = measure(it->second.text, 100, true);
+    }
+    return it->second;
+  };
+  // An overlapped pair is two-coloured; its number stands in the upper half.
+  const auto room_h = [](const ChartCell& c) { return c.kind == CellKind::kForwardBackward ? c.box.h / 2 : c.box.h; };
+  const auto fits = [](const ChartCell& c, const Label& label, double size) {
+    return label.width * size / 100 + (size < 9 ? 2 : size < 10 ? 3 : 6) <= c.box.w;
+  };
+  // One size for the whole chart, so that big numbers are not the ones that are missing: the largest
+  // at which nearly all cells that can have a number at the least size have it.
+  double tallest = 0;
+  for (const ChartCell& c : layout.cells)
+    if (c.label >= 0 && is_compute(c.kind)) tallest = std::max(tallest, room_h(c));
+  double size = std::min(kLabelSize, std::floor(tallest * 2 * 0.58) / 2);
+  for (; size > kLeastLabelSize; size -= 0.5) {
+    size_t could = 0, can = 0;
+    for (const ChartCell& c : layout.cells) {
+      if (c.label < 0 || !is_compute(c.kind)) continue;
+      const Label& label = label_of(c.label, -1);
+      if (!fits(c, label, kLeastLabelSize)) continue;
+      ++could;
+      can += fits(c, label, size) ? 1 : 0;
+    }
+    if (static_cast<double>(can) >= 0.95 * static_cast<double>(could)) break;
+  }
+  for (ChartCell& c : layout.cells) {
+    const int32_t micro_batch = c.label;
+    c.label = -1;
+    const double own_size = std::min(size, std::floor(room_h(c) * 2 * 0.58) / 2);
+    if (micro_batch < 0 || !is_compute(c.kind) || own_size < kLeastLabelSize) continue;
+    for (const int32_t chunk : {with_chunk ? c.chunk : -1, -1}) {
+      const Label& label = label_of(micro_batch, chunk);
+      if (!fits(c, label, own_size)) continue;
+      const double width = label.width * own_size / 100;
+      c.label = static_cast<int32_t>(layout.cell_labels.size());
+      layout.cell_labels.push_back({c.box.x + (c.box.w - width) / 2, c.box.y + room_h(c) / 2 + own_size * 0.36, width,
+                                    own_size, true, true, label.text});
       break;
     }
   }

@@ -120,20 +120,18 @@ struct Painter {
     if (c.label >= 0) write(layout.cell_labels[static_cast<size_t>(c.label)], text_on(colour));
   }
 
-  // The mean colour of what happens in the strip, as opaque as the strip is busy.
+  // What happens in the strip, one over the other in its proportions and as opaque as the strip is
+  // busy. Colours are not mixed: forward and backward together would look like the optimizer.
   void blend(const ChartBlend& b) const {
-    double total = 0, rgb[3] = {};
-    for (size_t g = 0; g < b.share.size(); ++g) {
-      const Rgb colour = theme.group[g];
-      const auto share = static_cast<double>(b.share[g]);
-      total += share;
-      rgb[0] += share * colour.r;
-      rgb[1] += share * colour.g;
-      rgb[2] += share * colour.b;
-    }
+    double total = 0;
+    for (const float share : b.share) total += static_cast<double>(share);
     if (total <= 0) return;
-    const auto channel = [&](double sum) { return static_cast<uint8_t>(std::lround(std::min(255.0, sum / total))); };
-    fill(b.box, {channel(rgb[0]), channel(rgb[1]), channel(rgb[2])}, std::min(1.0, total));
+    double y = b.box.y;
+    for (size_t g = 0; g < b.share.size(); ++g) {
+      const double h = b.box.h * static_cast<double>(b.share[g]) / total;
+      if (h > 0) fill({b.box.x, y, b.box.w, h}, theme.group[g], std::min(1.0, total));
+      y += h;
+    }
   }
 
   void legend() const {
@@ -162,6 +160,9 @@ struct Painter {
           cairo_fill(cr);
           if (item.kind == CellKind::kForwardBackward)
             fill({r.x, r.y + r.h / 2, r.w, r.h / 2}, fill_of(CellKind::kBackward, 0));
+          // The step in lightness goes through all of compute: show it in two hues.
+          if (item.mark == ChartLegendItem::Mark::kChunk)
+            fill({r.x + r.w / 2, r.y, r.w / 2, r.h}, fill_of(CellKind::kBackward, item.chunk));
           pattern(r, item.kind, colour);
           break;
         }
@@ -186,7 +187,9 @@ struct Painter {
   void step_lines() const {
     if (layout.step_line_x.empty()) return;
     for (const double x : layout.step_line_x) line(x, layout.plot.y - 4, x, layout.plot.y + layout.plot.h + 4);
-    source(theme.muted);
+    // Many lines must not become a grey of their own.
+    const double apart = layout.plot.w / static_cast<double>(layout.step_line_x.size());
+    source(theme.muted, apart < 60 ? 0.5 : 1);
     cairo_set_line_width(cr, 0.8);
     cairo_stroke(cr);
   }

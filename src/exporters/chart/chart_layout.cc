@@ -15,6 +15,7 @@ constexpr double kLabelGap = 22;  // between row labels and the plot
 constexpr double kHeaderH = 22;   // "Replica 1" above its rows
 constexpr double kTitleSize = 20, kLeadSize = 13.5, kSmallSize = 12, kAxisSize = 11;
 constexpr double kLeastPlotW = 120;
+constexpr int32_t kShadedChunks = 4;  // more lightness steps than these need their number written too
 
 struct RowSizes {
   double h, gap;
@@ -49,7 +50,7 @@ std::vector<int32_t> row_order(const Trace& trace) {
   return order;
 }
 
-// Width at which three cells of compute in four have room for a number of two digits.
+// Width at which three cells of compute in four have room for a number `number_px` wide.
 double width_from_content(const Trace& trace, const ChartTime& time, double number_px, double most) {
   std::vector<int64_t> durations;
   for (size_t i = 0; i < trace.cells.size(); ++i)
@@ -130,11 +131,14 @@ struct Builder {
     }
     const double rows_h = static_cast<double>(order.size()) * (sizes.h + sizes.gap);
     const double most = std::min(options.max_width_px, std::max(1320.0, options.max_area_px / (rows_h + 300)));
-    // A chart of one step stops at 4000: wider ones do not fit a screen, however they are zoomed.
-    const double number_px = sizes.h >= 25 ? 26 : 19;
+    // A chart of one step stops at 4400: wider ones do not fit a screen, however they are zoomed.
+    const Extent extent = extent_of(trace);
+    std::string longest = std::to_string(std::max(10, extent.micro_batch_count) - 1);
+    if (extent.chunk_count > kShadedChunks) longest += "·" + std::to_string(extent.chunk_count - 1);
+    const double number_px = measure(longest, std::min(13.0, sizes.h * 0.5), true) + 8;
     out.width = options.width_px > 0
                     ? options.width_px
-                    : width_from_content(trace, time, number_px, time.steps.size() > 1 ? most : std::min(most, 4000.0));
+                    : width_from_content(trace, time, number_px, time.steps.size() > 1 ? most : std::min(most, 4400.0));
     out.plot.x = std::round(kMargin + label_w + kLabelGap);
     out.plot.w = out.width - kMargin - out.plot.x;
     if (out.plot.w < kLeastPlotW)
@@ -216,10 +220,11 @@ struct Builder {
       item(ChartLegendItem::Mark::kKind, kind, 0, word_kind(options.lang, kind));
     }
     item(ChartLegendItem::Mark::kWaiting, CellKind::kOther, 0, word_waiting(options.lang));
-    if (out.chunk_count > 1 && out.chunk_count <= 4)
+    if (out.chunk_count > 1 && out.chunk_count <= kShadedChunks)
       for (int32_t c = 0; c < out.chunk_count; ++c)
         item(ChartLegendItem::Mark::kChunk, CellKind::kForward, c, word_chunk(options.lang, c));
-    if (out.chunk_count > 4) item(ChartLegendItem::Mark::kNote, CellKind::kOther, 0, word_chunk_hint(options.lang));
+    if (out.chunk_count > kShadedChunks)
+      item(ChartLegendItem::Mark::kNote, CellKind::kOther, 0, word_chunk_hint(options.lang));
     return flow.y;
   }
 
@@ -246,6 +251,11 @@ struct Builder {
   // Bars that touch and are too narrow to see become one; numbers appear where there is room.
   void write_steps(double y, double h) {
     double label_end = 0, line_end = -100, bar_end = out.plot.x;
+    // Every 1st, 2nd, 5th, 10th … step has its number, so that numbers keep 24 px apart on average.
+    const double widest = measure(std::to_string(time.steps.back().step), kAxisSize, false) + 24;
+    const double per_step = out.plot.w / static_cast<double>(time.steps.size());
+    int64_t every = 1;
+    for (int k = 0; static_cast<double>(every) * per_step < widest; ++k) every = k % 3 == 1 ? every / 2 * 5 : every * 2;
     for (const ChartTime::Step& step : time.steps) {
       const double x0 = std::max(to_x(step.start_ns), bar_end), x1 = std::max(x0, to_x(step.end_ns));
       if (x0 > out.plot.x + 0.5 && x0 - line_end >= 5) {
@@ -259,13 +269,14 @@ struct Builder {
         last->w = x1 - last->x;
       else if (x1 > x0)
         out.step_bars.push_back({x0, y, x1 - x0, h});
+      if (step.step % every != 0) continue;
       for (const bool full : {true, false}) {
         ChartText label = text(0, y + h / 2 + 4, full ? word_step(options.lang, step.step) : std::to_string(step.step),
                                kAxisSize, false, false);
         label.x = (x0 + x1 - label.width) / 2;
         const bool inside = label.width + 8 <= x1 - x0;
         // Between narrow bars a bare number may stand over its neighbours, at a distance.
-        if (!inside && (full || time.steps.size() < 8 || label.x < std::max(label_end + 24, out.plot.x))) continue;
+        if (!inside && (full || every == 1 || label.x < std::max(label_end + 12, out.plot.x))) continue;
         if (label.x + label.width > out.plot.x + out.plot.w) continue;
         label_end = label.x + label.width;
         out.step_labels.push_back(std::move(label));
@@ -337,7 +348,7 @@ struct Builder {
       place_cells(cells, by_part[p],
                   {static_cast<int32_t>(r), box, px_per_ns, time.start_ns + time.shift_ns[p], strip_px}, out);
     }
-    label_cells(measure, out.chunk_count > 4, out);
+    label_cells(measure, out.chunk_count > kShadedChunks, out);
   }
 };
 
