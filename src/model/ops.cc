@@ -25,8 +25,10 @@ bool sane_interval(int64_t start_ns, int64_t end_ns) {
   return start_ns >= -kMaxTimeNs && end_ns <= kMaxTimeNs && start_ns <= end_ns;
 }
 
-std::optional<int64_t> end_of(int64_t start_ns, int64_t dur_ns) {
+std::optional<int64_t> end_of(int64_t start_ns, int64_t dur_ns, bool* shrunk) {
   int64_t end_ns = 0;
+  *shrunk = dur_ns < 0 && dur_ns >= -kMaxShrinkNs;
+  if (*shrunk) dur_ns = 0;
   if (dur_ns < 0 || __builtin_add_overflow(start_ns, dur_ns, &end_ns) || !sane_interval(start_ns, end_ns))
     return std::nullopt;
   return end_ns;

@@ -47,8 +47,11 @@ std::optional<int32_t> parse_index(std::string_view text, int64_t max);
 
 // start and end are both sane: within ±kMaxTimeNs, not backwards.
 bool sane_interval(int64_t start_ns, int64_t end_ns);
-// end = start + duration, or nullopt when that is not sane.
-std::optional<int64_t> end_of(int64_t start_ns, int64_t dur_ns);
+// end = start + duration, or nullopt when that is not sane. A duration down to -kMaxShrinkNs is what
+// tools leave that shrink a message or collective to its pure transfer by subtracting the clocks of
+// two ranks: such an operation is kept with length zero, and *shrunk is set.
+inline constexpr int64_t kMaxShrinkNs = 1'000'000;
+std::optional<int64_t> end_of(int64_t start_ns, int64_t dur_ns, bool* shrunk);
 
 // Fills in what identifies a row's rank, then sees to it that a rank is one place of the pipeline:
 // - a missing rank is the rank that others give for the same (stage, dp), else stage·dp_count + dp

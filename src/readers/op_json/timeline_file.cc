@@ -144,8 +144,12 @@ class TimelineReader {
       case 'X': {
         const auto start = parse_decimal_ns(event.ts, kMicroseconds);
         const auto dur = parse_decimal_ns(event.dur, kMicroseconds);
-        const auto end = start && dur ? end_of(*start, *dur) : std::nullopt;
+        bool shrunk = false;
+        const auto end = start && dur ? end_of(*start, *dur, &shrunk) : std::nullopt;
         if (!end) return bad_time(offset);
+        if (shrunk)
+          out_.diagnostics.add("op_json.negative_duration", Severity::kWarning,
+                               "a duration just below zero was taken as zero", {path_, 0, offset});
         add(thread_of(event), name_id(event), *start, *end, event.args, explicit_kind(event.args), event.category,
             index);
         return;
@@ -153,6 +157,7 @@ class TimelineReader {
       case 'B': {
         OpenEvent open{name_id(event), parse_decimal_ns(event.ts, kMicroseconds), event.args,
                        explicit_kind(event.args), offset};
+        open.args.kind = open.args.name = {};  // they view into the parser
         open_[thread_of(event)].push_back(std::move(open));
         return;
       }
