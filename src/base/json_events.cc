@@ -1,0 +1,299 @@
+#include "base/json_events.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace stageline {
+namespace {
+
+bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+
+// Bytes that matter outside strings.
+constexpr std::array<bool, 256> kOutside = [] {
+  std::array<bool, 256> table{};
+  table['"'] = table['{'] = table['}'] = true;
+  return table;
+}();
+// Bytes that matter inside strings.
+constexpr std::array<bool, 256> kInside = [] {
+  std::array<bool, 256> table{};
+  table['"'] = table['\\'] = table['\n'] = true;
+  return table;
+}();
+
+size_t find_any(const char* data, size_t from, size_t to, const std::array<bool, 256>& wanted) {
+  while (from < to && !wanted[static_cast<unsigned char>(data[from])]) ++from;
+  return from;
+}
+
+}  // namespace
+
+JsonEvents::JsonEvents(Input& input, JsonLayout layout) : input_(input), layout_(layout) {
+  buffer_.grow(kDefaultWindowBytes + kJsonPaddingBytes, 0);
+}
+
+void JsonEvents::damage_at(size_t position) {
+  if (damaged_++ == 0) first_damage_ = base_ + static_cast<int64_t>(position);
+}
+
+// Drops what was handed out, makes room, reads. 0 at the end.
+Result<size_t> JsonEvents::read_more() {
+  const size_t keep_from = state_ == State::kEvent ? event_ : position_;
+  if (keep_from > 0) {
+    std::memmove(buffer_.data.get(), buffer_.data.get() + keep_from, filled_ - keep_from);
+    filled_ -= keep_from;
+    position_ -= keep_from;
+    event_ = 0;
+    base_ += static_cast<int64_t>(keep_from);
+  }
+  if (filled_ + kJsonPaddingBytes >= buffer_.capacity) buffer_.grow(buffer_.capacity * 2, filled_);
+  Result<size_t> got = input_.read(buffer_.data.get() + filled_, buffer_.capacity - kJsonPaddingBytes - filled_);
+  if (got) {
+    filled_ += *got;
+    std::memset(buffer_.data.get() + filled_, ' ', kJsonPaddingBytes);
+  }
+  return got;
+}
+
+Result<std::vector<JsonSpan>> JsonEvents::next() {
+  std::vector<JsonSpan> spans;
+  while (!ended_) {
+    Result<size_t> got = read_more();
+    if (!got || *got == 0) {
+      ended_ = true;
+      if (!got) pending_ = std::make_unique<Error>(std::move(got).error());
+      if (state_ == State::kEvent) {
+        cut_event(filled_, false, spans);
+      } else if (layout_ == JsonLayout::kSequence) {
+        finished_ = true;
+      }
+      break;
+    }
+    scan(spans);
+    if (!spans.empty()) return spans;
+  }
+  if (spans.empty() && pending_) {
+    Error error = std::move(*pending_);
+    pending_.reset();
+    return error;
+  }
+  return spans;
+}
+
+void JsonEvents::scan(std::vector<JsonSpan>& spans) {
+  while (position_ < filled_) {
+    switch (state_) {
+      case State::kStart: scan_start(); break;
+      case State::kObject: scan_object(); break;
+      case State::kArray: scan_array(); break;
+      case State::kEvent:
+        if (!scan_event(spans)) return;
+        break;
+      case State::kDone: position_ = filled_; break;
+    }
+  }
+}
+
+void JsonEvents::scan_start() {
+  const char c = buffer_.data[position_];
+  const bool mark = base_ + static_cast<int64_t>(position_) < 3 &&
+                    (c == '\xef' || c == '\xbb' || c == '\xbf');  // byte order mark
+  if (is_space(c) || mark) {
+    ++position_;
+  } else if (layout_ == JsonLayout::kSequence || c == '[') {
+    state_ = State::kArray;
+    if (c == '[') {
+      found_array_ = true;
+      ++position_;
+    }
+  } else if (c == '{') {
+    state_ = State::kObject;
+    depth_ = 1;
+    ++position_;
+  } else {
+    state_ = State::kDone;
+  }
+}
+
+// The outer object: looks for "traceEvents" at depth 1 and passes over everything else.
+void JsonEvents::scan_object() {
+  constexpr size_t kLongestKey = 16;
+  for (; position_ < filled_; ++position_) {
+    const char c = buffer_.data[position_];
+    if (in_string_) {
+      if (c == '\\') {
+        in_garbage_ = !in_garbage_;  // here: the next byte is escaped
+      } else if (in_garbage_) {
+        in_garbage_ = false;
+      } else if (c == '"') {
+        in_string_ = false;
+        continue;
+      }
+      if (depth_ == 1 && last_string_.size() < kLongestKey) last_string_ += c;
+      continue;
+    }
+    switch (c) {
+      case '"':
+        in_string_ = true;
+        if (depth_ == 1) last_string_.clear();
+        break;
+      case ':':
+        if (depth_ == 1) key_is_events_ = last_string_ == "traceEvents";
+        break;
+      case ',':
+        if (depth_ == 1) key_is_events_ = false;
+        break;
+      case '[':
+        if (depth_ == 1 && key_is_events_) {
+          state_ = State::kArray;
+          in_array_object_ = found_array_ = true;
+          key_is_events_ = false;
+          ++position_;
+          return;
+        }
+        [[fallthrough]];
+      case '{': ++depth_; break;
+      case ']':
+      case '}':
+        if (--depth_ == 0) {
+          state_ = State::kDone;
+          ++position_;
+          return;
+        }
+        break;
+      default: break;
+    }
+  }
+}
+
+void JsonEvents::scan_array() {
+  for (; position_ < filled_; ++position_) {
+    const char c = buffer_.data[position_];
+    if (is_space(c) || c == ',') {
+      in_garbage_ = false;
+    } else if (c == '{') {
+      in_garbage_ = false;
+      found_array_ = true;
+      state_ = State::kEvent;
+      event_ = position_++;
+      depth_ = 1;
+      in_string_ = false;
+      return;
+    } else if (layout_ == JsonLayout::kSequence && (c == '[' || c == ']')) {
+      in_garbage_ = false;
+    } else if (c == ']') {
+      in_garbage_ = false;
+      finished_ = true;
+      state_ = in_array_object_ ? State::kObject : State::kDone;
+      depth_ = 1;
+      ++position_;
+      return;
+    } else if (!in_garbage_) {
+      in_garbage_ = true;
+      damage_at(position_);
+    }
+  }
+}
+
+bool JsonEvents::scan_event(std::vector<JsonSpan>& spans) {
+  const char* const data = buffer_.data.get();
+  size_t at = position_;
+  const size_t end = std::min(filled_, event_ + kMaxJsonObjectBytes);
+  while (at < end) {
+    if (in_string_) {
+      at = find_any(data, at, end, kInside);
+      if (at == end) break;
+      if (data[at] == '\\') {
+        if (at + 1 >= end) break;  // come back when the escaped byte is there
+        at += 2;
+      } else if (data[at] == '"') {
+        in_string_ = false;
+        ++at;
+      } else {
+        position_ = at;
+        cut_event(at, false, spans);
+        return true;
+      }
+    } else {
+      at = find_any(data, at, end, kOutside);
+      if (at == end) break;
+      const char c = data[at++];
+      if (c == '"') {
+        in_string_ = true;
+      } else if (c == '{') {
+        ++depth_;
+      } else if (--depth_ == 0) {
+        spans.push_back({{data + event_, at - event_}, base_ + static_cast<int64_t>(event_)});
+        position_ = at;
+        state_ = State::kArray;
+        return true;
+      }
+    }
+  }
+  position_ = at;
+  if (end - event_ >= kMaxJsonObjectBytes) {
+    cut_event(end, true, spans);
+    return true;
+  }
+  return false;
+}
+
+// The open object [event_, end) is damaged: hands out the pieces that look whole. With `more` the
+// last piece may go on after `end` and is scanned afresh; otherwise an unfinished one is lost.
+void JsonEvents::cut_event(size_t end, bool more, std::vector<JsonSpan>& spans) {
+  damage_at(event_);
+  std::vector<JsonSpan> pieces;
+  split_json_objects({buffer_.data.get() + event_, end - event_}, base_ + static_cast<int64_t>(event_), pieces);
+  const JsonSpan last = pieces.back();
+  pieces.pop_back();
+  spans.insert(spans.end(), pieces.begin(), pieces.end());
+  in_string_ = false;
+  state_ = State::kArray;
+  in_garbage_ = true;  // this damage is counted already
+  if (more && !pieces.empty()) {
+    position_ = static_cast<size_t>(last.text.data() - buffer_.data.get());
+  } else {
+    if (!pieces.empty() && after_closing_brace(last.text, 0) != std::string_view::npos) spans.push_back(last);
+    position_ = std::max(end, position_);
+  }
+}
+
+void split_json_objects(std::string_view text, int64_t offset, std::vector<JsonSpan>& pieces) {
+  size_t from = 0;
+  for (size_t open = text.find('{', 1); open != std::string_view::npos; open = text.find('{', open + 1)) {
+    // Backwards over "} , ": an object of its own stands after the end of another, or at a line's start.
+    size_t end = open;
+    bool comma = false;
+    while (end > from && (is_space(text[end - 1]) || (text[end - 1] == ',' && !comma))) comma |= text[--end] == ',';
+    const bool after_object = comma && end > from && text[end - 1] == '}';
+    if (end == from || !(after_object || text[open - 1] == '\n')) continue;
+    pieces.push_back({text.substr(from, end - from), offset + static_cast<int64_t>(from)});
+    from = open;
+  }
+  pieces.push_back({text.substr(from), offset + static_cast<int64_t>(from)});
+}
+
+size_t after_closing_brace(std::string_view text, size_t open) {
+  int64_t depth = 0;
+  bool in_string = false;
+  for (size_t i = open; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') {
+        ++i;
+      } else if (c == '"') {
+        in_string = false;
+      }
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      ++depth;
+    } else if (c == '}' || c == ']') {
+      if (--depth == 0) return i + 1;
+    }
+  }
+  return std::string_view::npos;
+}
+
+}  // namespace stageline

@@ -1,0 +1,110 @@
+// number_compute and number_messages: micro-batches for operations whose source does not give them.
+#include <algorithm>
+#include <numeric>
+#include <span>
+#include <tuple>
+
+#include "model/ops.h"
+
+namespace stageline {
+namespace {
+
+constexpr bool is_forward(CellKind kind) { return kind == CellKind::kForward || kind == CellKind::kForwardBackward; }
+constexpr bool is_backward(CellKind kind) { return kind == CellKind::kBackward || kind == CellKind::kInputGrad; }
+
+// Runs of rows with one key, each run in `order` of the rest of the tuple.
+template <class Key, class Rest, class Body>
+void for_each_group(const std::vector<Op>& ops, std::vector<uint32_t> rows, Key key, Rest rest, Body body) {
+  const auto full = [&](uint32_t i) { return std::tuple(key(ops[i]), rest(ops[i]), i); };
+  std::sort(rows.begin(), rows.end(), [&](uint32_t a, uint32_t b) { return full(a) < full(b); });
+  for (size_t begin = 0; begin < rows.size();) {
+    size_t end = begin + 1;
+    while (end < rows.size() && key(ops[rows[end]]) == key(ops[rows[begin]])) ++end;
+    body(std::span(rows).subspan(begin, end - begin));
+    begin = end;
+  }
+}
+
+template <class Keep>
+std::vector<uint32_t> rows_where(const std::vector<Op>& ops, Keep keep) {
+  std::vector<uint32_t> rows;
+  for (uint32_t i = 0; i < ops.size(); ++i)
+    if (ops[i].is_cell && ops[i].step != kUnknown && keep(ops[i])) rows.push_back(i);
+  return rows;
+}
+
+// The cells of one (rank, step) and direction, in order of start, and its messages of one kind in
+// the order of the source's own counting.
+bool belong_together(const std::vector<Op>& ops, std::span<const uint32_t> work, std::span<const uint32_t> messages) {
+  if (work.size() != messages.size()) return false;
+  for (size_t k = 0; k < work.size(); ++k) {
+    const Op& cell = ops[work[k]];
+    const Op& message = ops[messages[k]];
+    const bool send = message.kind == CellKind::kSendForward || message.kind == CellKind::kSendBackward;
+    if (cell.micro_batch == kUnknown || cell.chunk > 0) return false;
+    if (k > 0 && message.start_ns < ops[messages[k - 1]].start_ns) return false;
+    if (send ? message.start_ns < cell.start_ns : message.end_ns > cell.end_ns) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void number_compute(std::vector<Op>& ops, std::string_view format, Diagnostics& diagnostics) {
+  int64_t numbered = 0;
+  const auto rows = rows_where(ops, [](const Op& op) { return is_compute(op.kind); });
+  for_each_group(
+      ops, rows, [](const Op& op) { return std::tuple(op.rank, op.step, op.kind, op.chunk); },
+      [](const Op& op) { return op.start_ns; },
+      [&](std::span<const uint32_t> group) {
+        if (group.size() > static_cast<size_t>(kMaxMicroBatchNumber)) return;
+        for (const uint32_t i : group)
+          if (ops[i].micro_batch != kUnknown) return;
+        int32_t next = 0;
+        for (const uint32_t i : group) ops[i].micro_batch = next++;
+        numbered += next;
+      });
+  diagnostics.add(std::string(format) + ".micro_batches_numbered", Severity::kInfo,
+                  "the source does not name micro-batches; forwards and backwards were numbered in order of start", {},
+                  numbered);
+}
+
+void number_messages(std::vector<Op>& ops, std::string_view format, Diagnostics& diagnostics) {
+  int64_t numbered = 0;
+  const auto rows = rows_where(ops, [](const Op& op) {
+    return is_forward(op.kind) || is_backward(op.kind) || (is_message(op.kind) && op.micro_batch == kUnknown);
+  });
+  for_each_group(
+      ops, rows, [](const Op& op) { return std::tuple(op.rank, op.step); },
+      // Within the group: by kind, then messages as the source counts them, then by start.
+      [](const Op& op) { return std::tuple(op.kind, is_message(op.kind) ? op.sequence : 0, op.start_ns); },
+      [&](std::span<const uint32_t> group) {
+        std::vector<uint32_t> forwards, backwards;
+        for (const uint32_t i : group) {
+          if (is_forward(ops[i].kind)) forwards.push_back(i);
+          if (is_backward(ops[i].kind)) backwards.push_back(i);
+        }
+        const auto by_start = [&](uint32_t a, uint32_t b) { return ops[a].start_ns < ops[b].start_ns; };
+        std::stable_sort(forwards.begin(), forwards.end(), by_start);
+        std::stable_sort(backwards.begin(), backwards.end(), by_start);
+        for (const CellKind kind :
+             {CellKind::kSendForward, CellKind::kRecvForward, CellKind::kSendBackward, CellKind::kRecvBackward}) {
+          const auto begin = std::find_if(group.begin(), group.end(), [&](uint32_t i) { return ops[i].kind == kind; });
+          const auto end = std::find_if(begin, group.end(), [&](uint32_t i) { return ops[i].kind != kind; });
+          const std::span<const uint32_t> messages(begin, end);
+          const bool forward = kind == CellKind::kSendForward || kind == CellKind::kRecvForward;
+          const std::vector<uint32_t>& work = forward ? forwards : backwards;
+          if (messages.empty() || !belong_together(ops, work, messages)) continue;
+          for (size_t k = 0; k < work.size(); ++k) {
+            ops[messages[k]].micro_batch = ops[work[k]].micro_batch;
+            ops[messages[k]].chunk = 0;
+          }
+          numbered += static_cast<int64_t>(messages.size());
+        }
+      });
+  diagnostics.add(std::string(format) + ".message_micro_batches", Severity::kInfo,
+                  "messages without micro-batch got that of the forward or backward they belong to, by position", {},
+                  numbered);
+}
+
+}  // namespace stageline

@@ -1,0 +1,129 @@
+// resolve_ranks: which rank a row belongs to, when sources name it in different ways.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "model/ops.h"
+
+namespace stageline {
+namespace {
+
+using Place = std::pair<int32_t, int32_t>;  // stage, dp
+
+struct RankFacts {
+  std::set<Place> places;  // as rows give them; kUnknown where they do not
+  int32_t stage = kUnknown, dp = kUnknown;
+};
+
+// Rows come in long runs of one (rank, stage, dp): the callback sees each run's first row.
+template <class Body>
+void for_each_run(const std::vector<Op>& ops, Body body) {
+  const auto key = [](const Op& op) { return std::tuple(op.rank, op.stage, op.dp); };
+  for (size_t i = 0; i < ops.size(); ++i)
+    if (i == 0 || key(ops[i]) != key(ops[i - 1])) body(ops[i]);
+}
+
+void fill_missing_ranks(std::vector<Op>& ops, std::string_view format, Diagnostics& diagnostics) {
+  std::map<Place, int32_t> rank_of;
+  int32_t dp_count = 1;
+  bool any_rank = false, any_missing = false;
+  for_each_run(ops, [&](const Op& op) {
+    any_rank |= op.rank != kUnknown;
+    any_missing |= op.rank == kUnknown;
+    dp_count = std::max(dp_count, op.dp + 1);
+    if (op.rank != kUnknown && op.stage != kUnknown) rank_of.emplace(Place(op.stage, op.dp), op.rank);
+  });
+  if (!any_missing) return;
+  std::set<Place> inferred;
+  for (Op& op : ops) {
+    if (op.rank != kUnknown || op.stage == kUnknown) continue;
+    if (const auto it = rank_of.find({op.stage, op.dp}); it != rank_of.end()) {
+      op.rank = it->second;
+    } else if (const int64_t rank = int64_t{op.stage} * dp_count + std::max(op.dp, 0);
+               !any_rank && rank <= kMaxRankNumber) {
+      inferred.insert({op.stage, op.dp});
+      op.rank = static_cast<int32_t>(rank);
+    }
+  }
+  diagnostics.add(std::string(format) + ".ranks_inferred", Severity::kInfo,
+                  "the source does not number ranks; stage × data-parallel size + data-parallel index was used", {},
+                  static_cast<int64_t>(inferred.size()));
+  const size_t before = ops.size();
+  std::erase_if(ops, [](const Op& op) { return op.rank == kUnknown; });
+  diagnostics.add(std::string(format) + ".without_rank", Severity::kLoss,
+                  "operations that neither rank nor stage can be told of were left out", {},
+                  static_cast<int64_t>(before - ops.size()));
+}
+
+std::map<int32_t, RankFacts> gather(const std::vector<Op>& ops) {
+  std::map<int32_t, RankFacts> facts;
+  for_each_run(ops, [&](const Op& op) {
+    RankFacts& of = facts[op.rank];
+    if (of.stage == kUnknown) of.stage = op.stage;
+    if (of.dp == kUnknown) of.dp = op.dp;
+    of.places.insert({op.stage, op.dp});
+  });
+  return facts;
+}
+
+bool conflicts(const RankFacts& of) {
+  return std::any_of(of.places.begin(), of.places.end(), [&](const Place& place) {
+    return (place.first != kUnknown && place.first != of.stage) || (place.second != kUnknown && place.second != of.dp);
+  });
+}
+
+// One rank number for several places: a number within a group, or files that carry the wrong one.
+bool renumber_conflicts(std::vector<Op>& ops, const std::map<int32_t, RankFacts>& facts, std::string_view format,
+                        Diagnostics& diagnostics) {
+  int64_t count = 0;
+  for (const auto& [rank, of] : facts) count += conflicts(of);
+  if (count == 0) return false;
+  const auto key = [&](const Op& op) {  // a row without stage or dp goes with the first place of its rank
+    const RankFacts& of = facts.at(op.rank);
+    return std::tuple(op.stage == kUnknown ? of.stage : op.stage, op.dp == kUnknown ? of.dp : op.dp, op.rank);
+  };
+  std::map<std::tuple<int32_t, int32_t, int32_t>, int32_t> number;
+  for_each_run(ops, [&](const Op& op) { number.emplace(key(op), 0); });
+  int32_t next = 0;
+  for (auto& [place, rank] : number) rank = next++;
+  for (Op& op : ops) {
+    const auto place = key(op);
+    std::tie(op.stage, op.dp, std::ignore) = place;
+    op.rank = number.at(place);
+  }
+  diagnostics.add(std::string(format) + ".conflicting_ranks", Severity::kWarning,
+                  "one rank number stands for several places (stage, data-parallel index); "
+                  "ranks were numbered anew by stage, data-parallel index and old number",
+                  {}, count);
+  return true;
+}
+
+}  // namespace
+
+void resolve_ranks(std::vector<Op>& ops, std::string_view format, Diagnostics& diagnostics) {
+  fill_missing_ranks(ops, format, diagnostics);
+  std::map<int32_t, RankFacts> facts = gather(ops);
+  if (renumber_conflicts(ops, facts, format, diagnostics)) facts = gather(ops);
+  std::map<int32_t, int32_t> peers;
+  int64_t inferred = 0;
+  for (auto& [rank, of] : facts) {
+    if (of.stage == kUnknown) continue;
+    const int32_t peer = peers[of.stage]++;
+    if (of.dp != kUnknown) continue;
+    of.dp = peer;
+    ++inferred;
+  }
+  diagnostics.add(std::string(format) + ".dp_inferred", Severity::kInfo,
+                  "the source does not give a data-parallel index; the position among the ranks of one stage was used", {},
+                  inferred);
+  const RankFacts* of = nullptr;
+  int32_t rank = kUnknown;
+  for (Op& op : ops) {
+    if (!of || op.rank != rank) of = &facts.at(rank = op.rank);
+    op.stage = of->stage;
+    op.dp = of->dp;
+  }
+}
+
+}  // namespace stageline

@@ -1,0 +1,147 @@
+#include "model/ops.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+#include "base/number.h"
+#include "base/text.h"
+
+namespace stageline {
+
+std::optional<int32_t> parse_index(std::string_view text, int64_t max) {
+  text = trim(text);
+  if (text.empty() || text == "null" || text == "nan" || text == "NaN" || text == "None") return kUnknown;
+  if (const size_t point = text.find('.'); point != std::string_view::npos) {
+    if (text.find_first_not_of('0', point + 1) != std::string_view::npos) return std::nullopt;
+    text = text.substr(0, point);
+  }
+  const auto value = parse_int(text);
+  if (!value || *value < -1 || *value > max) return std::nullopt;
+  return static_cast<int32_t>(*value);
+}
+
+bool sane_interval(int64_t start_ns, int64_t end_ns) {
+  return start_ns >= -kMaxTimeNs && end_ns <= kMaxTimeNs && start_ns <= end_ns;
+}
+
+std::optional<int64_t> end_of(int64_t start_ns, int64_t dur_ns, bool* shrunk) {
+  int64_t end_ns = 0;
+  *shrunk = dur_ns < 0 && dur_ns >= -kMaxShrinkNs;
+  if (*shrunk) dur_ns = 0;
+  if (dur_ns < 0 || __builtin_add_overflow(start_ns, dur_ns, &end_ns) || !sane_interval(start_ns, end_ns))
+    return std::nullopt;
+  return end_ns;
+}
+
+namespace {
+
+struct StepSpan {
+  int64_t start_ns = INT64_MAX, end_ns = INT64_MIN;
+};
+
+std::map<int32_t, StepSpan> step_spans(const std::vector<Op>& ops) {
+  std::map<int32_t, StepSpan> spans;
+  StepSpan* span = nullptr;
+  int32_t step = kUnknown;
+  for (const Op& op : ops) {
+    if (op.step == kUnknown) continue;
+    if (!span || op.step != step) span = &spans[step = op.step];
+    span->start_ns = std::min(span->start_ns, op.start_ns);
+    span->end_ns = std::max(span->end_ns, op.end_ns);
+  }
+  return spans;
+}
+
+}  // namespace
+
+bool steps_restart(const std::vector<Op>& ops) {
+  const std::map<int32_t, StepSpan> spans = step_spans(ops);
+  int64_t restarts = 0;
+  const StepSpan* before = nullptr;
+  for (const auto& [step, span] : spans) {
+    if (before) restarts += span.start_ns < before->start_ns + (before->end_ns - before->start_ns) / 2;
+    before = &span;
+  }
+  return spans.size() > 1 && restarts * 2 > static_cast<int64_t>(spans.size()) - 1;
+}
+
+bool lay_steps_end_to_end(std::vector<Op>& ops, const std::map<int32_t, int64_t>* least_ns) {
+  std::map<int32_t, int64_t> shift;
+  int64_t at = 0;
+  for (const auto& [step, span] : step_spans(ops)) {
+    int64_t length = span.end_ns - span.start_ns, zero = span.start_ns;
+    if (least_ns) {  // the step's own zero is kept, so that what comes before the first cell is not lost
+      const auto least = least_ns->find(step);
+      zero = std::min<int64_t>(0, span.start_ns);
+      length = std::max(span.end_ns - zero, least == least_ns->end() ? 0 : least->second);
+    }
+    shift[step] = at - zero;
+    if (__builtin_add_overflow(at, length, &at) || at > kMaxTimeNs) return false;
+  }
+  for (Op& op : ops) {
+    if (op.step == kUnknown) continue;
+    op.start_ns += shift[op.step];
+    op.end_ns += shift[op.step];
+  }
+  return true;
+}
+
+void build_parts(std::vector<Op>& ops, const std::vector<std::string>& lanes, const std::vector<std::string>& sources,
+                 Trace& trace) {
+  std::vector<uint32_t> order(ops.size());
+  std::iota(order.begin(), order.end(), 0u);
+  const auto key = [&](uint32_t i) { return std::tuple(ops[i].rank, ops[i].lane, i); };
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
+  trace.cells.reserve(ops.size());
+  for (size_t begin = 0; begin < order.size();) {
+    const Op& first = ops[order[begin]];
+    if (trace.parts.empty() || trace.parts.back().rank != first.rank) {
+      Part part;
+      part.rank = first.rank;
+      part.stage = first.stage;
+      part.dp = first.dp;
+      part.source = sources[first.file];
+      trace.parts.push_back(std::move(part));
+    }
+    Slices rows;
+    size_t end = begin;
+    for (; end < order.size() && ops[order[end]].rank == first.rank && ops[order[end]].lane == first.lane; ++end) {
+      const Op& op = ops[order[end]];
+      rows.start_ns.push_back(op.start_ns);
+      rows.dur_ns.push_back(op.end_ns - op.start_ns);
+      rows.name_id.push_back(op.name_id);
+      rows.file_index.push_back(op.file_index);
+    }
+    const std::vector<uint32_t> slice = trace.parts.back().add_lane(lanes[first.lane], rows);
+    for (size_t k = begin; k < end; ++k) {
+      const Op& op = ops[order[k]];
+      if (!op.is_cell) continue;
+      const int32_t chunk = op.chunk == kUnknown && is_compute(op.kind) ? 0 : op.chunk;
+      trace.cells.add({op.step, static_cast<int32_t>(trace.parts.size() - 1), op.kind, chunk, op.micro_batch,
+                       op.start_ns, op.end_ns, slice[k - begin]});
+    }
+    begin = end;
+  }
+  trace.cells.sort();
+}
+
+void count_duplicates(const Trace& trace, std::string_view format, Diagnostics& diagnostics) {
+  const Cells& cells = trace.cells;
+  std::vector<uint32_t> order;
+  for (uint32_t i = 0; i < cells.size(); ++i)
+    if (is_compute(cells.kind[i]) && cells.micro_batch[i] != kUnknown) order.push_back(i);
+  const auto key = [&](uint32_t i) {
+    return std::tuple(cells.part[i], cells.step[i], cells.kind[i], cells.chunk[i], cells.micro_batch[i]);
+  };
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
+  for (size_t k = 1; k < order.size(); ++k) {
+    if (key(order[k]) != key(order[k - 1])) continue;
+    const Part& part = trace.parts[static_cast<size_t>(cells.part[order[k]])];
+    diagnostics.add(std::string(format) + ".duplicate_cells", Severity::kWarning,
+                    "one rank does the same work of one step twice; both are kept. Are two ranks marked with one number?",
+                    {part.source});
+  }
+}
+
+}  // namespace stageline

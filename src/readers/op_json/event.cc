@@ -1,0 +1,149 @@
+#include "readers/op_json/event.h"
+
+#include <array>
+#include <utility>
+
+#include "base/text.h"
+
+namespace stageline::op_json {
+namespace {
+
+namespace od = simdjson::ondemand;
+
+constexpr std::array<std::pair<std::string_view, ArgBit>, 20> kArgNames = {{
+    {"step", kArgStep},
+    {"iteration", kArgStep},
+    {"iter", kArgStep},
+    {"stage", kArgStage},
+    {"pp", kArgStage},
+    {"pp_rank", kArgStage},
+    {"chunk", kArgChunk},
+    {"model_chunk", kArgChunk},
+    {"micro_batch", kArgMicroBatch},
+    {"microbatch", kArgMicroBatch},
+    {"mb_id", kArgMicroBatch},
+    {"mb", kArgMicroBatch},
+    {"seq_id", kArgSequence},
+    {"kind", kArgKind},
+    {"rank", kArgRank},
+    {"dp", kArgDp},
+    {"dp_rank", kArgDp},
+    {"tp", kArgTp},
+    {"tp_rank", kArgTp},
+    {"name", kArgName},
+}};
+
+// A number, a text or null, as text; false for anything else.
+bool scalar(od::value value, std::string_view& out) {
+  const std::string_view token = trim(value.raw_json_token());
+  if (token.empty()) return false;
+  if (token[0] == '"') return value.get_string().get(out) == simdjson::SUCCESS;
+  if (token == "null") {
+    out = {};
+    return true;
+  }
+  out = token;
+  return token[0] == '-' || (token[0] >= '0' && token[0] <= '9');
+}
+
+bool index_field(od::value value, int64_t max, int32_t& out) {
+  std::string_view text;
+  if (!scalar(value, text)) return false;
+  const auto number = parse_index(text, max);
+  if (number) out = *number;
+  return number.has_value();
+}
+
+bool text_field(od::value value, std::string_view& out) { return value.get_string().get(out) == simdjson::SUCCESS; }
+
+}  // namespace
+
+EventFault EventParser::parse_args(od::object args, EventArgs& out) {
+  for (auto field : args) {
+    std::string_view key;
+    od::value value;
+    if (field.unescaped_key().get(key) || field.value().get(value)) return EventFault::kMalformed;
+    uint32_t bit = 0;
+    for (const auto& [name, name_bit] : kArgNames)
+      if (name == key) bit = name_bit;
+    if (bit == 0) continue;
+    if (out.present & bit) return EventFault::kDuplicateKey;
+    out.present |= bit;
+    bool good = true;
+    switch (bit) {
+      case kArgStep: good = index_field(value, kMaxStepNumber, out.step); break;
+      case kArgStage: good = index_field(value, kMaxStageNumber, out.stage); break;
+      case kArgChunk: good = index_field(value, kMaxChunkNumber, out.chunk); break;
+      case kArgMicroBatch: good = index_field(value, kMaxMicroBatchNumber, out.micro_batch); break;
+      case kArgSequence: good = index_field(value, INT32_MAX - 1, out.sequence); break;
+      case kArgRank: good = index_field(value, kMaxRankNumber, out.rank); break;
+      case kArgDp: good = index_field(value, kMaxRankNumber, out.dp); break;
+      case kArgKind: good = text_field(value, out.kind); break;
+      case kArgName: good = text_field(value, out.name); break;
+      default: break;
+    }
+    if (!good) return EventFault::kBadField;
+  }
+  return EventFault::kNone;
+}
+
+EventFault EventParser::parse(std::string_view json, size_t readable_bytes, Event& event) {
+  event = {};
+  od::document document;
+  od::object object;
+  if (parser_.iterate(json, readable_bytes).get(document) || document.get_object().get(object))
+    return EventFault::kMalformed;
+  enum : uint32_t { kPh = 1, kName = 2, kCat = 4, kPid = 8, kTid = 16, kTs = 32, kDur = 64, kArgs = 128 };
+  constexpr std::array<std::pair<std::string_view, uint32_t>, 8> names = {{{"ph", kPh},
+                                                                           {"name", kName},
+                                                                           {"cat", kCat},
+                                                                           {"pid", kPid},
+                                                                           {"tid", kTid},
+                                                                           {"ts", kTs},
+                                                                           {"dur", kDur},
+                                                                           {"args", kArgs}}};
+  uint32_t present = 0;
+  for (auto field : object) {
+    std::string_view key, text;
+    od::value value;
+    if (field.unescaped_key().get(key) || field.value().get(value)) return EventFault::kMalformed;
+    uint32_t bit = 0;
+    for (const auto& [name, name_bit] : names)
+      if (name == key) bit = name_bit;
+    if (bit == 0) continue;
+    if (present & bit) return EventFault::kDuplicateKey;
+    present |= bit;
+    bool good = true;
+    switch (bit) {
+      case kPh:
+        good = text_field(value, text) && text.size() == 1;
+        if (good) event.phase = text[0];
+        break;
+      case kName: good = scalar(value, event.name); break;
+      case kCat: good = scalar(value, event.category); break;
+      case kPid: good = scalar(value, event.pid); break;
+      case kTid: good = scalar(value, event.tid); break;
+      case kTs: good = scalar(value, event.ts); break;
+      case kDur: good = scalar(value, event.dur); break;
+      default: {
+        if (trim(value.raw_json_token()).starts_with("null")) break;
+        od::object args;
+        if (value.get_object().get(args)) return EventFault::kBadField;
+        if (const EventFault fault = parse_args(args, event.args); fault != EventFault::kNone) return fault;
+      }
+    }
+    if (!good) return EventFault::kBadField;
+  }
+  if (!(present & kPh)) return EventFault::kBadField;
+  return EventFault::kNone;
+}
+
+bool is_straggler_analysis(const EventArgs& args) {
+  return args.has(kArgStep | kArgChunk | kArgMicroBatch | kArgSequence) && !args.has_any(kArgRank | kArgStage);
+}
+
+bool is_ndtimeline(const EventArgs& args) {
+  return args.has(kArgRank | kArgStep | kArgTp | kArgStage) && !args.has_any(kArgDp | kArgKind);
+}
+
+}  // namespace stageline::op_json

@@ -1,0 +1,61 @@
+// One event of a Chrome trace, as far as pipelines are concerned.
+#pragma once
+
+#include <simdjson.h>
+
+#include <cstdint>
+#include <string_view>
+
+#include "model/ops.h"
+
+namespace stageline::op_json {
+
+// Which arguments an event carries, whatever their values.
+enum ArgBit : uint32_t {
+  kArgStep = 1,
+  kArgStage = 2,
+  kArgChunk = 4,
+  kArgMicroBatch = 8,
+  kArgSequence = 16,
+  kArgKind = 32,
+  kArgRank = 64,
+  kArgDp = 128,
+  kArgTp = 256,
+  kArgName = 512,
+};
+
+struct EventArgs {
+  uint32_t present = 0;  // ArgBits
+  int32_t step = kUnknown, stage = kUnknown, chunk = kUnknown, micro_batch = kUnknown;
+  int32_t sequence = kUnknown, rank = kUnknown, dp = kUnknown;
+  std::string_view kind, name;
+
+  bool has(uint32_t bits) const { return (present & bits) == bits; }
+  bool has_any(uint32_t bits) const { return (present & bits) != 0; }
+};
+
+// Views live until the parser's next event; times and ids are the source's own text.
+struct Event {
+  char phase = 0;
+  std::string_view name, category;
+  std::string_view pid, tid;
+  std::string_view ts, dur;  // empty when absent or null
+  EventArgs args;
+};
+
+enum class EventFault : uint8_t { kNone, kMalformed, kBadField, kDuplicateKey };
+
+class EventParser {
+ public:
+  EventFault parse(std::string_view json, size_t readable_bytes, Event& event);
+
+ private:
+  EventFault parse_args(simdjson::ondemand::object args, EventArgs& out);
+  simdjson::ondemand::parser parser_;
+};
+
+// Arguments by which the known tools can be told apart.
+bool is_straggler_analysis(const EventArgs& args);  // ByteDance: model_chunk, mb_id, seq_id, no rank
+bool is_ndtimeline(const EventArgs& args);          // veScale: rank, step, tp, pp
+
+}  // namespace stageline::op_json

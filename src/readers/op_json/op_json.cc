@@ -1,0 +1,223 @@
+// Chrome-trace JSON whose events carry pipeline arguments: see docs/formats/op-json.md.
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+#include "base/json_events.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "model/op_names.h"
+#include "readers/op_json/event.h"
+#include "readers/op_json/timeline_file.h"
+#include "readers/reader.h"
+
+namespace stageline {
+namespace op_json {
+namespace {
+
+constexpr size_t kSniffedEvents = 500;
+constexpr size_t kSniffedFiles = 64;
+constexpr std::string_view kFormat = "op_json";
+
+Match match_of(const Event& event) {
+  const EventArgs& args = event.args;
+  if (event.phase == 'M') return event.args.name.starts_with("PP rank ") ? Match::kCertain : Match::kNo;
+  if (event.phase != 'X' && event.phase != 'E' && event.phase != 'B') return Match::kNo;
+  if (is_straggler_analysis(args) || is_ndtimeline(args)) return Match::kCertain;
+  if (args.has(kArgMicroBatch | kArgChunk) && args.has_any(kArgStage | kArgStep | kArgRank)) return Match::kCertain;
+  if (args.has(kArgKind)) {
+    const bool placed = args.has_any(kArgStep | kArgMicroBatch | kArgRank | kArgStage);
+    return placed && kind_of_op(args.kind) ? Match::kCertain : Match::kNo;
+  }
+  if (!args.has_any(kArgStep | kArgStage | kArgChunk | kArgMicroBatch | kArgRank | kArgDp)) return Match::kNo;
+  const bool known = kind_of_op(event.name) || parse_cell_label(event.name);
+  return known || args.has(kArgMicroBatch) ? Match::kMaybe : Match::kNo;
+}
+
+// What other tools write into the same shape of file.
+bool is_foreign(std::string_view head) {
+  for (const std::string_view mark : {"\"schemaVersion\"", "\"deviceProperties\"", "\"External id\"", "\"Ev Idx\"",
+                                      "\"baseTimeNanoseconds\"", "pipeline timeline\""})
+    if (head.find(mark) != std::string_view::npos) return true;
+  return false;
+}
+
+Match sniff_head(std::string_view head) {
+  size_t at = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+  if (at == std::string_view::npos || (head[at] != '[' && head[at] != '{') || is_foreign(head)) return Match::kNo;
+  if (head[at] == '{') {
+    at = head.find("\"traceEvents\"", at);
+    if (at != std::string_view::npos) at = head.find('[', at);
+    if (at == std::string_view::npos) return Match::kNo;
+  }
+  std::string text(head);
+  text.append(kJsonPaddingBytes, ' ');
+  EventParser parser;
+  Match best = Match::kNo;
+  size_t events = 0, metadata = 0;
+  for (; events < kSniffedEvents; ++events) {
+    const size_t open = head.find_first_not_of(" \t\r\n,[", at);
+    if (open == std::string_view::npos || head[open] != '{') break;
+    at = after_closing_brace(head, open);
+    if (at == std::string_view::npos) break;
+    Event event;
+    if (parser.parse(std::string_view(text).substr(open, at - open), at - open + kJsonPaddingBytes, event) !=
+        EventFault::kNone)
+      continue;
+    metadata += event.phase == 'M';
+    best = std::max(best, match_of(event));
+    if (best == Match::kCertain) return best;
+  }
+  // A job of many ranks may begin with more names than the head can hold.
+  if (best == Match::kNo && events == kSniffedEvents && metadata == events) return Match::kMaybe;
+  return best;
+}
+
+bool could_be_json(std::string_view head) {
+  const size_t at = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+  return at != std::string_view::npos && (head[at] == '[' || head[at] == '{');
+}
+
+Match sniff(const Source& source) {
+  Match best = Match::kNo;
+  for (size_t i = 0; i < std::min(source.files.size(), kSniffedFiles) && best != Match::kCertain; ++i)
+    best = std::max(best, sniff_head(source.head(i)));
+  return best;
+}
+
+// "trace_rank3.json", "rank-12.json.gz": the number after the last "rank".
+int32_t rank_in_name(const std::string& path) {
+  const std::string name = file_name(path);
+  size_t at = name.rfind("rank");
+  if (at == std::string::npos) return kUnknown;
+  at = name.find_first_not_of("_-", at + 4);
+  if (at == std::string::npos) return kUnknown;
+  int32_t rank = 0;
+  const auto [end, ec] = std::from_chars(name.data() + at, name.data() + name.size(), rank);
+  return ec == std::errc() && rank >= 0 && rank <= kMaxRankNumber ? rank : kUnknown;
+}
+
+std::vector<size_t> files_to_read(const Source& source) {
+  std::vector<size_t> ours, possible;
+  for (size_t i = 0; i < source.files.size(); ++i) {
+    const std::string_view head = source.head(i);
+    if (sniff_head(head) != Match::kNo) ours.push_back(i);
+    if (could_be_json(head)) possible.push_back(i);
+  }
+  return ours.empty() ? possible : ours;  // with --reader: whatever may hold events
+}
+
+// Threads in the order of their numbers; lanes of one name are one lane.
+class Lanes {
+ public:
+  void add(FileOps& file, const std::vector<std::string>& thread_names) {
+    std::vector<size_t> order(thread_names.size());
+    for (size_t t = 0; t < order.size(); ++t) order[t] = t;
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return std::pair(file.threads[a].pid_number, file.threads[a].tid_number) <
+             std::pair(file.threads[b].pid_number, file.threads[b].tid_number);
+    });
+    std::vector<uint32_t> lane(thread_names.size());
+    for (const size_t t : order) {
+      const auto [it, added] = ids_.try_emplace(thread_names[t], static_cast<uint32_t>(names.size()));
+      if (added) names.push_back(thread_names[t]);
+      lane[t] = it->second;
+    }
+    for (Op& op : file.ops) op.lane = lane[op.lane];
+  }
+  std::vector<std::string> names;
+
+ private:
+  std::map<std::string, uint32_t> ids_;
+};
+
+std::string describe(const Trace& trace, size_t files) {
+  const auto counted = [](size_t n, const std::string& word) {
+    return std::to_string(n) + " " + word + (n == 1 ? "" : "s");
+  };
+  return counted(files, "file") + " of pipeline events, " + counted(trace.parts.size(), "rank");
+}
+
+Result<Trace> read(const Source& source, const ReadOptions& options) {
+  const std::vector<size_t> chosen = files_to_read(source);
+  std::vector<std::optional<Result<FileOps>>> results(chosen.size());
+  if (options.progress)
+    for (const size_t i : chosen) options.progress->expect(source.files[i].size_bytes);
+  parallel_for(chosen.size(), [&](size_t k) {
+    results[k].emplace(read_timeline(source.files[chosen[k]].path, static_cast<uint32_t>(k), options.progress));
+  });
+
+  Trace trace;
+  trace.format = "op-json";
+  trace.clock = ClockState::kUnaligned;
+  std::vector<Op> ops;
+  std::vector<std::string> paths;
+  Lanes lanes;
+  size_t used = 0;
+  std::optional<Error> first_error;
+  for (size_t k = 0; k < chosen.size(); ++k) {
+    const SourceFile& file = source.files[chosen[k]];
+    paths.push_back(file.path);
+    Result<FileOps>& result = *results[k];
+    if (!result || result->pipeline_events == 0) {
+      if (!result && !first_error) first_error = result.error();
+      trace.diagnostics.add("op_json.unusable_file", Severity::kLoss,
+                            "a file without events that carry pipeline arguments was left out", {file.path});
+      continue;
+    }
+    ++used;
+    const std::vector<std::string> names =
+        identify_threads(*result, chosen.size() > 1 ? rank_in_name(file.path) : kUnknown);
+    lanes.add(*result, names);
+    std::vector<StringId> name_id(result->names.size());
+    for (StringId id = 0; id < name_id.size(); ++id) name_id[id] = trace.names.intern(result->names.text(id));
+    for (Op& op : result->ops) op.name_id = name_id[op.name_id];
+    if (ops.empty()) {
+      ops = std::move(result->ops);
+    } else {
+      ops.insert(ops.end(), result->ops.begin(), result->ops.end());
+    }
+    trace.diagnostics.merge(result->diagnostics);
+    results[k].reset();  // frees the rows
+  }
+  for (size_t i = 0; i < source.files.size(); ++i)
+    if (source.files[i].given && std::find(chosen.begin(), chosen.end(), i) == chosen.end())
+      trace.diagnostics.add("op_json.unusable_file", Severity::kLoss,
+                            "a file without events that carry pipeline arguments was left out", {source.files[i].path});
+  if (ops.size() > kMaxOps)
+    return Error{ErrorCode::kLimit, "more than " + std::to_string(kMaxOps) + " events", {paths.front()},
+                 "read fewer ranks or steps at once"};
+  if (ops.empty()) {
+    if (first_error) return std::move(*first_error);
+    return Error{ErrorCode::kBadInput, "no event carries pipeline arguments",
+                 {source.roots.empty() ? "" : source.roots[0]},
+                 "expected X or B/E events with arguments such as step, stage, chunk, micro_batch, rank; "
+                 "see docs/formats/op-json.md"};
+  }
+
+  resolve_ranks(ops, kFormat, trace.diagnostics);
+  if (std::none_of(ops.begin(), ops.end(), [](const Op& op) { return op.step != kUnknown; })) {
+    for (Op& op : ops) op.step = 0;
+    trace.diagnostics.add("op_json.no_steps", Severity::kInfo, "no event names a step; everything is step 0");
+  }
+  number_compute(ops, kFormat, trace.diagnostics);
+  number_messages(ops, kFormat, trace.diagnostics);
+  if (steps_restart(ops) && lay_steps_end_to_end(ops)) {
+    trace.steps_laid_end_to_end = true;
+    trace.diagnostics.add("op_json.steps_laid_end_to_end", Severity::kInfo,
+                          "the source restarts its clock at every step; steps were laid one after another");
+  }
+  build_parts(ops, lanes.names, paths, trace);
+  count_duplicates(trace, kFormat, trace.diagnostics);
+  trace.description = describe(trace, used);
+  return trace;
+}
+
+}  // namespace
+}  // namespace op_json
+
+extern const Reader op_json_reader;
+const Reader op_json_reader = {"op-json", "Chrome-trace JSON with pipeline arguments (StragglerAnalysis, MegatronApp, ndtimeline)",
+                               op_json::sniff, op_json::read};
+
+}  // namespace stageline

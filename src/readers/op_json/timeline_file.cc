@@ -1,0 +1,274 @@
+#include "readers/op_json/timeline_file.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+
+#include "base/input.h"
+#include "base/json_events.h"
+#include "base/number.h"
+#include "model/op_names.h"
+#include "readers/op_json/event.h"
+
+namespace stageline::op_json {
+namespace {
+
+constexpr int kMicroseconds = 3;  // log10 ns: the unit of Chrome's ts and dur
+constexpr uint32_t kPlaceArgs = kArgStage | kArgChunk | kArgMicroBatch | kArgSequence | kArgRank | kArgDp;
+
+// What a name says, looked up once per distinct name.
+struct NameFacts {
+  std::optional<CellKind> kind;
+  int32_t micro_batch = kUnknown, chunk = kUnknown;
+};
+
+NameFacts facts_of(std::string_view name) {
+  if (const auto label = parse_cell_label(name)) return {label->kind, label->micro_batch, label->chunk};
+  return {kind_of_op(name), kUnknown, kUnknown};
+}
+
+// "F3 (8.05 ms)": our own export writes durations into names; they are not part of the name.
+std::string_view without_duration(std::string_view name) {
+  if (!name.ends_with("s)")) return name;
+  const size_t open = name.rfind(" (");
+  if (open == std::string_view::npos || open + 2 >= name.size() || name[open + 2] < '0' || name[open + 2] > '9')
+    return name;
+  return name.substr(0, open);
+}
+
+struct OpenEvent {
+  StringId name_id;
+  std::optional<int64_t> start_ns;
+  EventArgs args;
+  std::optional<CellKind> kind;
+  int64_t offset;
+};
+
+class TimelineReader {
+ public:
+  TimelineReader(const std::string& path, uint32_t file) : path_(path), file_(file) {}
+
+  Result<FileOps> read(Progress* progress) {
+    Result<Input> input = Input::open(path_, progress);
+    if (!input) return std::move(input).error();
+    JsonEvents events(*input, JsonLayout::kTrace);
+    for (;;) {
+      Result<std::vector<JsonSpan>> spans = events.next();
+      if (!spans) {
+        lose("op_json.read_stopped", "the file could not be read to its end: " + spans.error().what,
+             spans.error().where.byte);
+        break;
+      }
+      if (spans->empty()) break;
+      for (const JsonSpan& span : *spans) take(span);
+    }
+    if (!events.found_array())
+      return Error{ErrorCode::kBadInput, "no array of trace events in this file", {path_, 0, events.bytes()},
+                   "a Chrome trace is [{…},…] or {\"traceEvents\":[{…},…]}"};
+    if (events.damaged() > 0)
+      out_.diagnostics.add("op_json.damaged_text", Severity::kLoss,
+                           "the JSON text is damaged here; the events around the damage were kept",
+                           {path_, 0, events.first_damage()}, events.damaged());
+    if (!events.finished())
+      lose("op_json.truncated", "the file ends inside the array of events; every complete event was kept",
+           events.bytes());
+    for (const std::vector<OpenEvent>& stack : open_)
+      for (const OpenEvent& open : stack)
+        lose("op_json.unmatched_begin", "a B event without its E event was left out", open.offset);
+    return std::move(out_);
+  }
+
+ private:
+  void lose(std::string_view name, std::string_view message, int64_t offset) {
+    out_.diagnostics.add(name, Severity::kLoss, message, {path_, 0, offset});
+  }
+
+  void take(const JsonSpan& span) {
+    Event event;
+    const EventFault fault = parser_.parse(span.text, span.text.size() + kJsonPaddingBytes, event);
+    if (fault == EventFault::kNone) return take(event, span.offset);
+    if (fault == EventFault::kMalformed) {
+      // A lost quote makes neighbours look like one object; each piece gets its own chance.
+      std::vector<JsonSpan> pieces;
+      split_json_objects(span.text, span.offset, pieces);
+      if (pieces.size() > 1) {
+        for (const JsonSpan& piece : pieces) take_piece(piece);
+        return;
+      }
+    }
+    refuse(fault, span.offset);
+  }
+  void take_piece(const JsonSpan& piece) {
+    Event event;
+    const EventFault fault = parser_.parse(piece.text, piece.text.size() + kJsonPaddingBytes, event);
+    if (fault == EventFault::kNone) return take(event, piece.offset);
+    refuse(fault, piece.offset);
+  }
+  void refuse(EventFault fault, int64_t offset) {
+    switch (fault) {
+      case EventFault::kBadField:
+        return lose("op_json.bad_field", "an event with a field of the wrong type or out of range was left out", offset);
+      case EventFault::kDuplicateKey:
+        return lose("op_json.duplicate_key", "an event that gives one field twice was left out", offset);
+      default: return lose("op_json.bad_event", "an event that is not valid JSON was left out", offset);
+    }
+  }
+
+  uint32_t thread_of(const Event& event) {
+    key_.assign(event.pid);
+    key_ += '\n';
+    key_ += event.tid;
+    if (last_thread_ < out_.threads.size() && key_ == last_key_) return last_thread_;
+    const auto [it, added] = thread_ids_.try_emplace(key_, static_cast<uint32_t>(out_.threads.size()));
+    if (added) {
+      Thread thread;
+      thread.pid = event.pid;
+      thread.tid = event.tid;
+      thread.pid_number = parse_int(event.pid).value_or(kUnknown);
+      thread.tid_number = parse_int(event.tid).value_or(kUnknown);
+      out_.threads.push_back(std::move(thread));
+      open_.emplace_back();
+    }
+    last_key_ = key_;
+    return last_thread_ = it->second;
+  }
+
+  const NameFacts& name_facts(StringId id) {
+    while (names_.size() <= id) names_.push_back(facts_of(out_.names.text(static_cast<StringId>(names_.size()))));
+    return names_[id];
+  }
+
+  void take(const Event& event, int64_t offset) {
+    const uint32_t index = file_index_++;
+    switch (event.phase) {
+      case 'X': {
+        const auto start = parse_decimal_ns(event.ts, kMicroseconds);
+        const auto dur = parse_decimal_ns(event.dur, kMicroseconds);
+        bool shrunk = false;
+        const auto end = start && dur ? end_of(*start, *dur, &shrunk) : std::nullopt;
+        if (!end) return bad_time(offset);
+        if (shrunk)
+          out_.diagnostics.add("op_json.negative_duration", Severity::kWarning,
+                               "a duration just below zero was taken as zero", {path_, 0, offset});
+        add(thread_of(event), name_id(event), *start, *end, event.args, explicit_kind(event.args), event.category,
+            index);
+        return;
+      }
+      case 'B': {
+        OpenEvent open{name_id(event), parse_decimal_ns(event.ts, kMicroseconds), event.args,
+                       explicit_kind(event.args), offset};
+        open.args.kind = open.args.name = {};  // they view into the parser
+        open_[thread_of(event)].push_back(std::move(open));
+        return;
+      }
+      case 'E': return end(event, offset, index);
+      case 'M':
+        if (event.name == "thread_name") out_.threads[thread_of(event)].name = event.args.name;
+        return;
+      default:
+        out_.diagnostics.add("op_json.other_events", Severity::kInfo,
+                             "events that are no intervals (instants, counters, arrows) are not operations", {path_});
+    }
+  }
+
+  void bad_time(int64_t offset) {
+    lose("op_json.bad_time", "an event whose time or duration is missing, negative or out of range was left out",
+         offset);
+  }
+  StringId name_id(const Event& event) { return out_.names.intern(without_duration(event.name)); }
+  static std::optional<CellKind> explicit_kind(const EventArgs& args) {
+    return args.has(kArgKind) ? kind_of_op(args.kind) : std::nullopt;
+  }
+
+  void end(const Event& event, int64_t offset, uint32_t index) {
+    const uint32_t thread = thread_of(event);
+    std::vector<OpenEvent>& stack = open_[thread];
+    // An E without a name closes the innermost B; with one, the innermost of that name.
+    auto at = stack.rbegin();
+    if (!event.name.empty()) {
+      const StringId wanted = name_id(event);
+      at = std::find_if(stack.rbegin(), stack.rend(), [&](const OpenEvent& open) { return open.name_id == wanted; });
+    }
+    if (at == stack.rend())
+      return lose("op_json.unmatched_end", "an E event without its B event was left out", offset);
+    while (&stack.back() != &*at) {
+      lose("op_json.unmatched_begin", "a B event without its E event was left out", stack.back().offset);
+      stack.pop_back();
+    }
+    const OpenEvent open = stack.back();
+    stack.pop_back();
+    const auto end_ns = parse_decimal_ns(event.ts, kMicroseconds);
+    if (!open.start_ns || !end_ns || !sane_interval(*open.start_ns, *end_ns)) return bad_time(offset);
+    // What E says completes what B said (MegatronApp writes micro-batch and chunk at the end).
+    EventArgs args = open.args;
+    const auto merge = [&](int32_t& to, int32_t from) {
+      if (to == kUnknown) to = from;
+    };
+    args.present |= event.args.present;
+    merge(args.step, event.args.step);
+    merge(args.stage, event.args.stage);
+    merge(args.chunk, event.args.chunk);
+    merge(args.micro_batch, event.args.micro_batch);
+    merge(args.sequence, event.args.sequence);
+    merge(args.rank, event.args.rank);
+    merge(args.dp, event.args.dp);
+    const auto kind = open.kind ? open.kind : explicit_kind(event.args);
+    add(thread, open.name_id, *open.start_ns, *end_ns, args, kind, event.category, index);
+  }
+
+  void add(uint32_t thread, StringId name, int64_t start_ns, int64_t end_ns, const EventArgs& args,
+           std::optional<CellKind> kind, std::string_view category, uint32_t index) {
+    const bool placed = args.has_any(kPlaceArgs);
+    if (category == "step" && !placed && !kind) {
+      out_.diagnostics.add("op_json.step_slices", Severity::kInfo, "slices that only mark steps are not operations",
+                           {path_});
+      return;
+    }
+    if (out_.ops.size() >= kMaxOps) {
+      out_.diagnostics.add("op_json.too_many_events", Severity::kLoss, "events beyond the limit were left out",
+                           {path_});
+      return;
+    }
+    const NameFacts& facts = name_facts(name);
+    Op op;
+    op.start_ns = start_ns;
+    op.end_ns = end_ns;
+    op.rank = args.rank;
+    op.dp = args.dp;
+    op.stage = args.stage;
+    op.step = args.step;
+    op.chunk = args.chunk != kUnknown ? args.chunk : facts.chunk;
+    op.micro_batch = args.micro_batch != kUnknown ? args.micro_batch : facts.micro_batch;
+    op.sequence = args.sequence;
+    op.name_id = name;
+    op.lane = thread;
+    op.file = file_;
+    op.file_index = index;
+    if (!kind) kind = facts.kind;
+    op.kind = kind.value_or(CellKind::kOther);
+    op.is_cell = kind.has_value() || (args.has(kArgStep) && placed);
+    if (placed || args.has(kArgKind) || (kind && args.has(kArgStep))) ++out_.pipeline_events;
+    out_.threads[thread].straggler_analysis |= is_straggler_analysis(args);
+    out_.threads[thread].ndtimeline |= is_ndtimeline(args);
+    out_.ops.push_back(op);
+  }
+
+  const std::string& path_;
+  uint32_t file_;
+  FileOps out_;
+  EventParser parser_;
+  std::unordered_map<std::string, uint32_t> thread_ids_;
+  std::string key_, last_key_;
+  uint32_t last_thread_ = UINT32_MAX;
+  std::vector<std::vector<OpenEvent>> open_;  // per thread
+  std::vector<NameFacts> names_;              // by name id
+  uint32_t file_index_ = 0;
+};
+
+}  // namespace
+
+Result<FileOps> read_timeline(const std::string& path, uint32_t file, Progress* progress) {
+  return TimelineReader(path, file).read(progress);
+}
+
+}  // namespace stageline::op_json

@@ -1,0 +1,39 @@
+// One file of events becomes rows.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/string_pool.h"
+#include "model/ops.h"
+
+namespace stageline {
+class Progress;
+}
+
+namespace stageline::op_json {
+
+struct Thread {
+  std::string pid, tid;         // the source's own text
+  int64_t pid_number = kUnknown, tid_number = kUnknown;
+  std::string name;             // from thread_name
+  bool straggler_analysis = false, ndtimeline = false;  // by the arguments of its events
+};
+
+struct FileOps {
+  std::vector<Op> ops;  // lane: index into threads
+  std::vector<Thread> threads;
+  StringPool names;
+  Diagnostics diagnostics;
+  int64_t pipeline_events = 0;  // events that carry any pipeline argument
+};
+
+// Errors: as Input::open, and kBadInput when the file holds no array of events at all.
+Result<FileOps> read_timeline(const std::string& path, uint32_t file, Progress* progress);
+
+// Fills in rank, stage and dp from what the threads tell, and returns each thread's lane name.
+// `fallback_rank`: the rank when neither arguments nor process ids tell it; kUnknown for none.
+std::vector<std::string> identify_threads(FileOps& file, int32_t fallback_rank);
+
+}  // namespace stageline::op_json

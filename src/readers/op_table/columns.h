@@ -1,0 +1,53 @@
+// The columns of a table of operations, by the names in its first line.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace stageline::op_table {
+
+enum class Column : uint8_t {
+  kRank,
+  kStage,
+  kDp,
+  kStep,
+  kKind,
+  kStart,
+  kEnd,
+  kDuration,
+  kSequence,
+  kChunk,
+  kGlobalChunk,
+  kMicroBatch,
+  kName,
+};
+inline constexpr size_t kColumnCount = 13;
+
+struct Columns {
+  static constexpr int kAbsent = -1;
+  std::array<int, kColumnCount> at;            // position in the row
+  std::array<int, kColumnCount> unit_ns_log10{};  // of the three times
+  std::vector<std::string> seen;               // every name of the header
+  std::vector<std::string> unknown;            // those that mean nothing here
+  std::vector<std::string> repeated;           // a second column of the same meaning; the first counts
+
+  int of(Column column) const { return at[static_cast<size_t>(column)]; }
+  bool has(Column column) const { return of(column) != kAbsent; }
+  int unit(Column column) const { return unit_ns_log10[static_cast<size_t>(column)]; }
+};
+
+// Reads a header line. Never fails: what is missing is asked for by check().
+Columns parse_header(std::string_view line);
+
+// What the table lacks to be one of operations, in words; "" when nothing.
+std::string missing_columns(const Columns& columns);
+
+// Recognised columns of kinds that matter: how much a header looks like ours.
+int recognised(const Columns& columns);
+
+}  // namespace stageline::op_table

@@ -1,0 +1,137 @@
+// A table of operations as CSV, "bring your own timings": see docs/formats/op-table.md.
+#include <algorithm>
+#include <set>
+
+#include "base/text.h"
+#include "readers/op_table/columns.h"
+#include "readers/op_table/table_file.h"
+#include "readers/reader.h"
+
+namespace stageline {
+namespace op_table {
+namespace {
+
+constexpr size_t kSniffedFiles = 64;
+constexpr std::string_view kFormat = "op_table";
+
+Match sniff_head(const SourceFile& file, std::string_view head) {
+  const std::string_view line = trim(head.substr(0, head.find_first_of("\r\n")));
+  // Anything that is plainly something else: JSON, binary, a line without commas.
+  if (line.empty() || line.size() > 4096 || line.find(',') == std::string_view::npos || line[0] == '{' ||
+      line[0] == '[' || line.find('\0') != std::string_view::npos)
+    return Match::kNo;
+  const Columns columns = parse_header(line);
+  if (missing_columns(columns).empty()) return Match::kCertain;
+  // A table that lacks something is still ours, so that the user hears what it lacks.
+  const bool timed = columns.has(Column::kStart) || columns.has(Column::kDuration);
+  const bool csv = file_extension(file.path) == "csv";
+  return csv && recognised(columns) >= 3 && (timed || columns.has(Column::kKind)) ? Match::kMaybe : Match::kNo;
+}
+
+Match sniff(const Source& source) {
+  Match best = Match::kNo;
+  for (size_t i = 0; i < std::min(source.files.size(), kSniffedFiles) && best != Match::kCertain; ++i)
+    best = std::max(best, sniff_head(source.files[i], source.head(i)));
+  return best;
+}
+
+// gmc counts the chunks of the whole model: chunk · stages + stage.
+void localise_chunks(std::vector<Op>& ops, const std::set<uint32_t>& files, Diagnostics& diagnostics) {
+  int32_t stages = 0;
+  for (const Op& op : ops) stages = std::max(stages, op.stage + 1);
+  if (stages == 0) return;
+  int64_t count = 0;
+  for (Op& op : ops) {
+    if (op.chunk == kUnknown || !files.contains(op.file)) continue;
+    op.chunk = std::min<int32_t>(op.chunk / stages, kMaxChunkNumber);
+    ++count;
+  }
+  diagnostics.add("op_table.chunks_inferred", Severity::kInfo,
+                  "the table has gmc but no mc; chunks were taken as gmc divided by the number of stages", {}, count);
+}
+
+std::string describe(const Trace& trace, size_t rows) {
+  return "table of " + std::to_string(rows) + " operations, " + std::to_string(trace.parts.size()) +
+         (trace.parts.size() == 1 ? " rank" : " ranks");
+}
+
+Result<Trace> read(const Source& source, const ReadOptions& options) {
+  std::vector<size_t> chosen;
+  for (size_t i = 0; i < source.files.size(); ++i)
+    if (sniff_head(source.files[i], source.head(i)) != Match::kNo) chosen.push_back(i);
+  if (chosen.empty())  // with --reader: whatever was named
+    for (size_t i = 0; i < source.files.size(); ++i) chosen.push_back(i);
+  if (options.progress)
+    for (const size_t i : chosen) options.progress->expect(source.files[i].size_bytes);
+
+  Trace trace;
+  trace.format = "op-table";
+  trace.clock = ClockState::kUnaligned;
+  std::vector<Op> ops;
+  std::vector<std::string> paths;
+  std::optional<Error> first_error;
+  std::set<uint32_t> global_chunks;
+  for (size_t k = 0; k < chosen.size(); ++k) {
+    const SourceFile& file = source.files[chosen[k]];
+    paths.push_back(file.path);
+    Result<TableRows> rows = read_table(file.path, static_cast<uint32_t>(k), options.progress);
+    if (!rows) {
+      if (!first_error) first_error = rows.error();
+      trace.diagnostics.add("op_table.unusable_file", Severity::kLoss,
+                            "a file that is no table of operations was left out", {file.path});
+      continue;
+    }
+    std::vector<StringId> name_id(rows->names.size());
+    for (StringId id = 0; id < name_id.size(); ++id) name_id[id] = trace.names.intern(rows->names.text(id));
+    for (Op& op : rows->ops) op.name_id = name_id[op.name_id];
+    ops.insert(ops.end(), rows->ops.begin(), rows->ops.end());
+    trace.diagnostics.merge(rows->diagnostics);
+    if (rows->global_chunks) global_chunks.insert(static_cast<uint32_t>(k));
+  }
+  const std::set<size_t> used(chosen.begin(), chosen.end());
+  for (size_t i = 0; i < source.files.size(); ++i)
+    if (source.files[i].given && !used.contains(i))
+      trace.diagnostics.add("op_table.unusable_file", Severity::kLoss,
+                            "a file that is no table of operations was left out", {source.files[i].path});
+  if (ops.empty()) {
+    if (first_error) return std::move(*first_error);
+    return Error{ErrorCode::kBadInput, "the table holds no row that could be used",
+                 {paths.empty() ? "" : paths.front(), 1},
+                 "each row needs a rank, a kind, a start and a duration; see docs/formats/op-table.md"};
+  }
+  if (ops.size() > kMaxOps)
+    return Error{ErrorCode::kLimit, "more than " + std::to_string(kMaxOps) + " rows", {paths.front()},
+                 "read fewer ranks or steps at once"};
+
+  resolve_ranks(ops, kFormat, trace.diagnostics);
+  if (!global_chunks.empty()) localise_chunks(ops, global_chunks, trace.diagnostics);
+  if (std::none_of(ops.begin(), ops.end(), [](const Op& op) { return op.step != kUnknown; })) {
+    for (Op& op : ops) op.step = 0;
+    trace.diagnostics.add("op_table.no_steps", Severity::kInfo, "no row names a step; everything is step 0");
+  }
+  number_compute(ops, kFormat, trace.diagnostics);
+  number_messages(ops, kFormat, trace.diagnostics);
+  if (steps_restart(ops) && lay_steps_end_to_end(ops)) {
+    trace.steps_laid_end_to_end = true;
+    trace.diagnostics.add("op_table.steps_laid_end_to_end", Severity::kInfo,
+                          "the source restarts its clock at every step; steps were laid one after another");
+  }
+  const std::vector<std::string> lanes = [] {
+    std::vector<std::string> names;
+    for (int lane = 0; lane < kLaneCount; ++lane) names.emplace_back(lane_name(lane));
+    return names;
+  }();
+  build_parts(ops, lanes, paths, trace);
+  count_duplicates(trace, kFormat, trace.diagnostics);
+  trace.description = describe(trace, ops.size());
+  return trace;
+}
+
+}  // namespace
+}  // namespace op_table
+
+extern const Reader op_table_reader;
+const Reader op_table_reader = {"op-table", "CSV table of operations: rank or stage, kind, start, duration", op_table::sniff,
+                                op_table::read};
+
+}  // namespace stageline

@@ -1,0 +1,172 @@
+#include "readers/op_table/table_file.h"
+
+#include <optional>
+
+#include "base/csv.h"
+#include "base/input.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "model/op_names.h"
+
+namespace stageline::op_table {
+namespace {
+
+std::string list(const std::vector<std::string>& words) {
+  constexpr size_t kShown = 40;
+  std::string out;
+  for (size_t i = 0; i < words.size() && i < kShown; ++i) out += (i == 0 ? "" : ", ") + valid_utf8(words[i]).substr(0, 64);
+  return words.size() > kShown ? out + ", …" : out;
+}
+
+// The next line of `rest`, without its end: LF, CR LF or CR.
+std::string_view next_line(std::string_view& rest) {
+  const size_t end = rest.find_first_of("\r\n");
+  const std::string_view line = rest.substr(0, end);
+  if (end == std::string_view::npos) {
+    rest = {};
+  } else {
+    rest.remove_prefix(end + (rest.substr(end).starts_with("\r\n") ? 2 : 1));
+  }
+  return line;
+}
+
+class TableReader {
+ public:
+  TableReader(const std::string& path, uint32_t file) : path_(path), file_(file) {}
+
+  Result<TableRows> read(Progress* progress) {
+    Result<Input> input = Input::open(path_, progress);
+    if (!input) return std::move(input).error();
+    int64_t overlong = 0;
+    const Result<int64_t> end = for_each_window(
+        *input, [&](std::string_view window, int64_t) { take_window(window); }, kDefaultWindowBytes, &overlong);
+    if (!have_header_)
+      return end ? Error{ErrorCode::kBadInput, "an empty file; a header line was expected", {path_, 1}, ""}
+                 : end.error();
+    if (!missing_.empty())
+      return Error{ErrorCode::kBadInput, "the table lacks " + missing_ + "; its columns are: " + list(columns_.seen),
+                   {path_, 1},
+                   "name the columns in the first line, as in "
+                   "dp_rank,stage,rank,step,optype,start_ts,duration,mc,mb_id; see docs/formats/op-table.md"};
+    if (!end)
+      out_.diagnostics.add("op_table.read_stopped", Severity::kLoss,
+                           "the file could not be read to its end: " + end.error().what, {path_, line_, end.error().where.byte});
+    const auto note = [&](std::string_view name, const std::string& message, size_t count) {
+      out_.diagnostics.add(name, Severity::kInfo, message, {path_, 1}, static_cast<int64_t>(count));
+    };
+    note("op_table.unknown_columns", "columns without a meaning here were ignored: " + list(columns_.unknown),
+         columns_.unknown.size());
+    note("op_table.repeated_columns", "of two columns that mean the same the first counts: " + list(columns_.repeated),
+         columns_.repeated.size());
+    return std::move(out_);
+  }
+
+ private:
+  void take_window(std::string_view window) {
+    if (have_header_ && !missing_.empty()) return;
+    while (!window.empty()) {
+      const std::string_view line = next_line(window);
+      ++line_;
+      if (trim(line).empty()) continue;
+      if (have_header_) {
+        take_row(line);
+        continue;
+      }
+      have_header_ = true;
+      columns_ = parse_header(line);
+      missing_ = missing_columns(columns_);
+      out_.global_chunks = !columns_.has(Column::kChunk) && columns_.has(Column::kGlobalChunk);
+      if (!missing_.empty()) return;
+    }
+  }
+
+  void refuse(std::string_view name, std::string_view message) {
+    out_.diagnostics.add(name, Severity::kLoss, message, {path_, line_});
+  }
+  std::string_view text(Column column) const {
+    const int at = columns_.of(column);
+    return at < 0 || static_cast<size_t>(at) >= fields_.size() ? std::string_view()
+                                                               : trim(fields_[static_cast<size_t>(at)]);
+  }
+  bool index(Column column, int64_t max, int32_t& out) const {
+    const auto value = parse_index(text(column), max);
+    if (value) out = *value;
+    return value.has_value();
+  }
+  std::optional<int64_t> time(Column column) const { return parse_decimal_ns(text(column), columns_.unit(column)); }
+
+  void take_row(std::string_view line) {
+    int64_t ignored = 0;
+    std::string_view rest = line;
+    next_csv_record(rest, fields_, storage_, &ignored);
+    if (fields_.size() != columns_.seen.size())
+      return refuse("op_table.bad_row", "a row with another number of fields than the header was left out");
+    Op op;
+    const std::string_view type = text(Column::kKind);
+    if (!index(Column::kRank, kMaxRankNumber, op.rank) || !index(Column::kStage, kMaxStageNumber, op.stage) ||
+        !index(Column::kDp, kMaxRankNumber, op.dp) || !index(Column::kStep, kMaxStepNumber, op.step) ||
+        !index(Column::kSequence, INT32_MAX - 1, op.sequence) || !index(Column::kChunk, kMaxChunkNumber, op.chunk) ||
+        !index(Column::kMicroBatch, kMaxMicroBatchNumber, op.micro_batch) || type.empty())
+      return refuse("op_table.bad_field", "a row with a field that is no number or out of range was left out");
+    if (out_.global_chunks && !index(Column::kGlobalChunk, kMaxStageNumber, op.chunk))
+      return refuse("op_table.bad_field", "a row with a field that is no number or out of range was left out");
+    const auto start = time(Column::kStart);
+    std::optional<int64_t> end;
+    bool shrunk = false;
+    if (start && columns_.has(Column::kDuration)) {
+      if (const auto dur = time(Column::kDuration)) end = end_of(*start, *dur, &shrunk);
+    } else if (start) {
+      end = time(Column::kEnd);
+      if (end && !sane_interval(*start, *end)) end.reset();
+    }
+    if (!end)
+      return refuse("op_table.bad_time",
+                    "a row whose time or duration is missing, negative or out of range was left out");
+    if (shrunk)
+      out_.diagnostics.add("op_table.negative_duration", Severity::kWarning,
+                           "a duration just below zero was taken as zero", {path_, line_});
+    if (out_.ops.size() >= kMaxOps) return refuse("op_table.too_many_rows", "rows beyond the limit were left out");
+    op.start_ns = *start;
+    op.end_ns = *end;
+    if (const auto label = parse_cell_label(type)) {  // "F3": the kind and the micro-batch in one
+      op.kind = label->kind;
+      if (op.micro_batch == kUnknown) op.micro_batch = label->micro_batch;
+      if (op.chunk == kUnknown) op.chunk = label->chunk;
+    } else {
+      if (type != last_type_) {
+        last_type_ = type;
+        last_kind_ = kind_of_op(type);
+      }
+      op.kind = last_kind_.value_or(CellKind::kOther);
+      if (!last_kind_)
+        out_.diagnostics.add("op_table.unknown_kinds", Severity::kWarning,
+                             "operations of a kind that is not known count as \"other\"", {path_, line_});
+    }
+    const std::string_view name = text(Column::kName);
+    op.name_id = out_.names.intern(name.empty() ? type : name);
+    op.lane = static_cast<uint32_t>(kind_lane(op.kind));
+    op.file = file_;
+    op.file_index = static_cast<uint32_t>(out_.ops.size());
+    out_.ops.push_back(op);
+  }
+
+  const std::string& path_;
+  uint32_t file_;
+  TableRows out_;
+  Columns columns_;
+  std::string missing_;
+  bool have_header_ = false;
+  int64_t line_ = 0;
+  std::vector<std::string_view> fields_;
+  std::vector<std::string> storage_;
+  std::string last_type_;
+  std::optional<CellKind> last_kind_;
+};
+
+}  // namespace
+
+Result<TableRows> read_table(const std::string& path, uint32_t file, Progress* progress) {
+  return TableReader(path, file).read(progress);
+}
+
+}  // namespace stageline::op_table

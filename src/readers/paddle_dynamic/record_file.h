@@ -1,0 +1,28 @@
+// One file of stamps becomes rows.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/string_pool.h"
+#include "model/ops.h"
+
+namespace stageline {
+class Progress;
+}
+
+namespace stageline::paddle_dynamic {
+
+struct RecordOps {
+  std::vector<Op> ops;
+  StringPool names;
+  Diagnostics diagnostics;
+  int32_t ranks = 0;  // a joined file holds several; Op::rank counts them from 0 in order of appearance
+};
+
+// `rank`: the global rank that the file's name gives; kUnknown for a joined file, whose ranks are
+// told apart by stage and by time going back. Errors: as Input::open.
+Result<RecordOps> read_records(const std::string& path, uint32_t file, int32_t rank, Progress* progress);
+
+}  // namespace stageline::paddle_dynamic

@@ -1,0 +1,182 @@
+// Primus (AMD) --dump_pp_data: a folder of pp_rank_N.json and config.json: docs/formats/primus.md.
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "base/parallel.h"
+#include "base/text.h"
+#include "readers/primus/rank_file.h"
+#include "readers/reader.h"
+
+namespace stageline {
+namespace primus {
+namespace {
+
+// "pp_rank_12.json" → 12
+std::optional<int32_t> pp_rank_of(const std::string& path) {
+  constexpr std::string_view lead = "pp_rank_";
+  const std::string name = file_name(path);
+  if (!name.starts_with(lead)) return std::nullopt;
+  int32_t rank = 0;
+  const char* const end = name.data() + name.size();
+  const auto [at, ec] = std::from_chars(name.data() + lead.size(), end, rank);
+  if (ec != std::errc() || rank < 0 || rank > kMaxStageNumber || !std::string_view(at, end).starts_with(".json"))
+    return std::nullopt;
+  return rank;
+}
+
+bool looks_ours(std::string_view head) {
+  const size_t at = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+  return at != std::string_view::npos && head[at] == '{' &&
+         (head.find("\"fwd_start\"") != std::string_view::npos || head.find("\"bwd_start\"") != std::string_view::npos);
+}
+
+Match sniff(const Source& source) {
+  constexpr size_t kSniffedFiles = 64;
+  size_t looked = 0;
+  for (size_t i = 0; i < source.files.size() && looked < kSniffedFiles; ++i) {
+    if (!pp_rank_of(source.files[i].path)) continue;
+    ++looked;
+    if (looks_ours(source.head(i))) return Match::kCertain;
+  }
+  return Match::kNo;
+}
+
+// Folder part of a path as the source names it.
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? std::string() : path.substr(0, slash + 1);
+}
+
+struct Chosen {
+  std::vector<RankFile> files;
+  std::string config_path;
+};
+
+// The rank files of one folder: two dumps side by side are two runs.
+Chosen choose_files(const Source& source, Diagnostics& diagnostics) {
+  Chosen chosen;
+  std::set<int32_t> taken;
+  std::string folder;
+  for (size_t i = 0; i < source.files.size(); ++i) {
+    const SourceFile& file = source.files[i];
+    const auto rank = pp_rank_of(file.path);
+    const bool first = chosen.files.empty();
+    if (rank && looks_ours(source.head(i)) && (first || folder_of(file.path) == folder) && taken.insert(*rank).second) {
+      folder = folder_of(file.path);
+      chosen.files.push_back({file.path, *rank, static_cast<uint32_t>(chosen.files.size())});
+    } else if (rank) {
+      diagnostics.add("primus.unusable_file", Severity::kLoss,
+                      "a pp_rank file without iterations, of another folder or of a rank read already was left out",
+                      {file.path});
+    } else if (file.given && file_name(file.path) != "config.json") {
+      diagnostics.add("primus.unusable_file", Severity::kLoss, "a file that is no pp_rank_N.json was left out",
+                      {file.path});
+    }
+  }
+  for (const SourceFile& file : source.files)
+    if (file_name(file.path) == "config.json" && folder_of(file.path) == folder) chosen.config_path = file.path;
+  return chosen;
+}
+
+// A backward whose weight gradient stands apart is the input half (zero-bubble schedules; DualPipeV
+// splits only some of them).
+void split_backwards(std::vector<Op>& ops) {
+  const auto key = [](const Op& op) { return std::tuple(op.rank, op.step, op.chunk, op.micro_batch); };
+  std::set<std::tuple<int32_t, int32_t, int32_t, int32_t>> weights;
+  for (const Op& op : ops)
+    if (op.kind == CellKind::kWeightGrad) weights.insert(key(op));
+  for (Op& op : ops)
+    if (op.kind == CellKind::kBackward && weights.contains(key(op))) op.kind = CellKind::kInputGrad;
+}
+
+Result<Trace> read(const Source& source, const ReadOptions& options) {
+  Trace trace;
+  trace.format = "primus";
+  trace.clock = ClockState::kPerRank;
+  Chosen chosen = choose_files(source, trace.diagnostics);
+  if (chosen.files.empty())
+    return Error{ErrorCode::kBadInput, "no pp_rank_N.json with iterations",
+                 {source.roots.empty() ? "" : source.roots[0]},
+                 "name the folder that Primus --dump_pp_data wrote (pp_rank_0.json …, config.json)"};
+  const Config config = chosen.config_path.empty() ? Config{} : read_config(chosen.config_path);
+  if (config.pp_size == 0)
+    trace.diagnostics.add("primus.no_config", Severity::kWarning,
+                          "config.json is missing or says no pp_size; one model chunk per rank and as many stages as "
+                          "files were taken for granted",
+                          {chosen.files.front().path});
+  int32_t last_rank = 0;
+  for (const RankFile& file : chosen.files) last_rank = std::max(last_rank, file.pp_rank);
+  for (RankFile& file : chosen.files) {
+    file.pp_size = static_cast<int32_t>(std::max<int64_t>(config.pp_size, last_rank + 1));
+    file.vp_size = static_cast<int32_t>(std::clamp<int64_t>(config.vp_size, 1, kMaxChunkNumber));
+  }
+  if (config.pp_size > static_cast<int64_t>(chosen.files.size()))
+    trace.diagnostics.add("primus.missing_ranks", Severity::kWarning,
+                          "config.json names more pipeline ranks than there are files", {chosen.config_path},
+                          config.pp_size - static_cast<int64_t>(chosen.files.size()));
+
+  std::vector<std::optional<Result<RankOps>>> results(chosen.files.size());
+  if (options.progress)
+    for (const SourceFile& file : source.files)
+      if (pp_rank_of(file.path)) options.progress->expect(file.size_bytes);
+  parallel_for(chosen.files.size(),
+               [&](size_t k) { results[k].emplace(read_rank(chosen.files[k], options.progress)); });
+
+  const StringId names[] = {trace.names.intern("forward"), trace.names.intern("backward"),
+                            trace.names.intern("weight grad")};
+  std::vector<Op> ops;
+  std::vector<std::string> paths;
+  std::map<int32_t, int64_t> least_ns;
+  int64_t chunks_assigned = 0;
+  std::optional<Error> first_error;
+  for (size_t k = 0; k < chosen.files.size(); ++k) {
+    paths.push_back(chosen.files[k].path);
+    Result<RankOps>& result = *results[k];
+    if (!result) {
+      if (!first_error) first_error = result.error();
+      trace.diagnostics.add("primus.unusable_file", Severity::kLoss,
+                            "a pp_rank file without iterations, of another folder or of a rank read already was left out",
+                            {chosen.files[k].path});
+      continue;
+    }
+    for (Op& op : result->ops) op.name_id = names[op.name_id];
+    ops.insert(ops.end(), result->ops.begin(), result->ops.end());
+    for (const auto& [step, total] : result->total_ns) least_ns[step] = std::max(least_ns[step], total);
+    trace.diagnostics.merge(result->diagnostics);
+    chunks_assigned += result->chunks_assigned;
+  }
+  if (ops.empty()) {
+    if (first_error) return std::move(*first_error);
+    return Error{ErrorCode::kBadInput, "the files hold no forward or backward with a start and an end",
+                 {paths.front()}, "expected lists fwd_start, fwd_end, bwd_start, bwd_end per iteration"};
+  }
+  split_backwards(ops);
+  trace.diagnostics.add("primus.chunks_assigned", Severity::kInfo,
+                        "the source does not name chunks; cells were numbered by their position in the interleaved order",
+                        {}, chunks_assigned);
+  trace.steps_laid_end_to_end = lay_steps_end_to_end(ops, &least_ns);
+  if (!trace.steps_laid_end_to_end)
+    trace.diagnostics.add("primus.too_long", Severity::kWarning,
+                          "iterations are too long to stand one after another; they overlap");
+  trace.diagnostics.add("primus.clock_per_rank", Severity::kInfo,
+                        "every rank counts from its own entry into the schedule, and iterations were laid one after "
+                        "another: times of different ranks cannot be compared before alignment");
+  std::vector<std::string> lanes;
+  for (int lane = 0; lane < kLaneCount; ++lane) lanes.emplace_back(lane_name(lane));
+  build_parts(ops, lanes, paths, trace);
+  trace.description = std::to_string(trace.parts.size()) + " pipeline ranks × " + std::to_string(least_ns.size()) +
+                      " iterations of a Primus dump";
+  return trace;
+}
+
+}  // namespace
+}  // namespace primus
+
+extern const Reader primus_reader;
+const Reader primus_reader = {"primus", "folder of pp_rank_N.json that Primus --dump_pp_data wrote", primus::sniff,
+                              primus::read};
+
+}  // namespace stageline

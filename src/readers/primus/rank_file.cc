@@ -1,0 +1,215 @@
+#include "readers/primus/rank_file.h"
+
+#include <simdjson.h>
+
+#include <array>
+#include <optional>
+
+#include "base/input.h"
+#include "base/json_events.h"
+#include "base/number.h"
+#include "base/text.h"
+
+namespace stageline::primus {
+namespace {
+
+namespace od = simdjson::ondemand;
+
+constexpr size_t kMaxFileBytes = size_t{1} << 29;
+constexpr size_t kMaxConfigBytes = size_t{1} << 20;
+constexpr int kMilliseconds = 6;
+
+// The three passes and the names of their lists: fwd_start, fwd_end, fwd_minibatch, fwd_chunk …
+struct Pass {
+  std::string_view prefix;
+  CellKind kind;
+  std::string_view name;
+};
+constexpr std::array<Pass, 3> kPasses = {{{"fwd_", CellKind::kForward, "forward"},
+                                          {"bwd_", CellKind::kBackward, "backward"},
+                                          {"wgrad_", CellKind::kWeightGrad, "weight grad"}}};
+constexpr std::array<std::string_view, 4> kLists = {"start", "end", "minibatch", "chunk"};
+enum List : size_t { kStart, kEnd, kMinibatch, kChunk };
+
+using Texts = std::vector<std::string_view>;  // numbers as the source writes them
+struct Iteration {
+  std::array<std::array<Texts, 4>, 3> lists;  // pass, list
+  std::string_view total;
+};
+
+bool read_list(od::value value, Texts& out) {
+  if (trim(value.raw_json_token()).starts_with("null")) return true;
+  od::array array;
+  if (value.get_array().get(array)) return false;
+  for (auto element : array) {
+    od::value number;
+    if (element.get(number)) return false;
+    out.push_back(trim(number.raw_json_token()));
+  }
+  return true;
+}
+
+class RankReader {
+ public:
+  explicit RankReader(const RankFile& file) : file_(file) {}
+
+  Result<RankOps> read(Progress* progress) {
+    Result<std::string> text = read_all(file_.path, kMaxFileBytes, progress);
+    if (!text) return std::move(text).error();
+    const size_t size = text->size();
+    text->append(kJsonPaddingBytes, ' ');
+    const std::string_view json(text->data(), size);
+    size_t at = json.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+    if (at == std::string_view::npos || json[at] != '{')
+      return Error{ErrorCode::kBadInput, "not a JSON object of iterations", {file_.path, 0, 0},
+                   "expected {\"1\": {\"total\": …, \"fwd_start\": […], …}, …} as Primus --dump_pp_data writes"};
+    ++at;
+    for (;;) {
+      at = json.find_first_not_of(" \t\r\n,", at);
+      if (at == std::string_view::npos) {
+        lose("primus.truncated", "the file ends before its last iteration does; complete iterations were kept", size);
+        break;
+      }
+      if (json[at] == '}') break;
+      const size_t open = json.find('{', at);
+      const size_t end = open == std::string_view::npos ? open : after_closing_brace(json, open);
+      if (end == std::string_view::npos) {
+        lose("primus.truncated", "the file ends before its last iteration does; complete iterations were kept", at);
+        break;
+      }
+      take(json.substr(at, open - at), json.substr(open, end - open), open);
+      at = end;
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void lose(std::string_view name, std::string_view message, size_t offset, int64_t count = 1) {
+    out_.diagnostics.add(name, Severity::kLoss, message, {file_.path, 0, static_cast<int64_t>(offset)}, count);
+  }
+
+  void take(std::string_view key, std::string_view body, size_t offset) {
+    const std::string_view quoted = trim(key.substr(0, key.rfind(':')));
+    const bool named = quoted.size() > 2 && quoted.front() == '"' && quoted.back() == '"';
+    const auto step = named ? parse_index(quoted.substr(1, quoted.size() - 2), kMaxStepNumber) : std::nullopt;
+    Iteration iteration;
+    if (!step || *step == kUnknown || !parse(body, iteration))
+      return lose("primus.bad_iteration", "an iteration that is no object of lists of numbers was left out", offset);
+    if (!out_.total_ns.emplace(*step, 0).second)
+      return lose("primus.repeated_iteration", "an iteration given twice was kept once", offset);
+    if (const auto total = parse_decimal_ns(iteration.total, kMilliseconds); total && *total >= 0 && *total < kMaxTimeNs)
+      out_.total_ns[*step] = *total;
+    for (size_t p = 0; p < kPasses.size(); ++p) take_pass(kPasses[p], iteration.lists[p], *step, offset);
+  }
+
+  bool parse(std::string_view body, Iteration& out) {
+    od::document document;
+    od::object object;
+    if (parser_.iterate(body, body.size() + kJsonPaddingBytes).get(document) || document.get_object().get(object))
+      return false;
+    uint32_t seen = 0;
+    for (auto field : object) {
+      std::string_view key;
+      od::value value;
+      if (field.unescaped_key().get(key) || field.value().get(value)) return false;
+      if (key == "total") out.total = trim(value.raw_json_token());
+      for (size_t p = 0; p < kPasses.size(); ++p) {
+        if (!key.starts_with(kPasses[p].prefix)) continue;
+        for (size_t l = 0; l < kLists.size(); ++l) {
+          if (key.substr(kPasses[p].prefix.size()) != kLists[l]) continue;
+          const uint32_t bit = 1u << (p * kLists.size() + l);
+          if (seen & bit) return false;  // one list twice: neither can be trusted
+          seen |= bit;
+          if (!read_list(value, out.lists[p][l])) return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  void take_pass(const Pass& pass, const std::array<Texts, 4>& lists, int32_t step, size_t offset) {
+    const size_t count = std::min(lists[kStart].size(), lists[kEnd].size());
+    if (lists[kStart].size() != lists[kEnd].size())
+      lose("primus.list_lengths", "lists of starts and ends differ in length; the shorter one counts", offset,
+           static_cast<int64_t>(std::max(lists[kStart].size(), lists[kEnd].size()) - count));
+    const bool numbered = lists[kMinibatch].size() >= count && count > 0;
+    const bool chunked = lists[kChunk].size() >= count && count > 0;
+    for (size_t k = 0; k < count; ++k) {
+      Op op;
+      const auto start = parse_decimal_ns(lists[kStart][k], kMilliseconds);
+      const auto end = parse_decimal_ns(lists[kEnd][k], kMilliseconds);
+      if (!start || !end || !sane_interval(*start, *end)) {
+        lose("primus.bad_time", "a cell whose start or end is missing, backwards or out of range was left out", offset);
+        continue;
+      }
+      Position position{0, static_cast<int32_t>(std::min<int64_t>(static_cast<int64_t>(k), kMaxMicroBatchNumber))};
+      if (file_.vp_size > 1) {
+        position = interleaved_position(static_cast<int64_t>(k), static_cast<int64_t>(count), file_.pp_size,
+                                        file_.vp_size, pass.kind == CellKind::kForward);
+        out_.chunks_assigned += !(numbered && chunked);
+      }
+      if (numbered) position.micro_batch = parse_index(lists[kMinibatch][k], kMaxMicroBatchNumber).value_or(kUnknown);
+      if (chunked) position.chunk = parse_index(lists[kChunk][k], kMaxChunkNumber).value_or(kUnknown);
+      op.start_ns = *start;
+      op.end_ns = *end;
+      op.rank = op.stage = file_.pp_rank;
+      op.dp = 0;
+      op.step = step;
+      op.chunk = position.chunk;
+      op.micro_batch = position.micro_batch;
+      op.kind = pass.kind;
+      op.name_id = static_cast<StringId>(&pass - kPasses.data());  // the reader interns the names
+      op.lane = static_cast<uint32_t>(kind_lane(pass.kind));
+      op.file = file_.file;
+      op.file_index = static_cast<uint32_t>(out_.ops.size());
+      out_.ops.push_back(op);
+    }
+  }
+
+  const RankFile& file_;
+  RankOps out_;
+  od::parser parser_;
+};
+
+}  // namespace
+
+Result<RankOps> read_rank(const RankFile& file, Progress* progress) { return RankReader(file).read(progress); }
+
+Position interleaved_position(int64_t k, int64_t count, int32_t pp_size, int32_t vp_size, bool forward) {
+  // Groups of pp micro-batches; the last group may be smaller when pp does not divide m.
+  const int64_t micro_batches = count / vp_size;
+  const int64_t group = k / (int64_t{pp_size} * vp_size);
+  const int64_t in_group = k - group * pp_size * vp_size;
+  const int64_t width = std::max<int64_t>(1, std::min<int64_t>(pp_size, micro_batches - group * pp_size));
+  const auto chunk = static_cast<int32_t>(std::min<int64_t>(in_group / width, vp_size - 1));
+  const int64_t micro_batch = group * pp_size + in_group % width;
+  return {forward ? chunk : vp_size - 1 - chunk,
+          static_cast<int32_t>(std::min<int64_t>(micro_batch, kMaxMicroBatchNumber))};
+}
+
+Config read_config(const std::string& path) {
+  Config config;
+  const Result<std::string> text = read_all(path, kMaxConfigBytes);
+  if (!text) return config;
+  od::parser parser;
+  const simdjson::padded_string padded(*text);
+  od::document document;
+  od::object object;
+  if (parser.iterate(padded).get(document) || document.get_object().get(object)) return config;
+  for (auto field : object) {
+    std::string_view key;
+    od::value value;
+    if (field.unescaped_key().get(key) || field.value().get(value)) return config;
+    const auto number = parse_int(trim(value.raw_json_token()));
+    if (!number || *number < 0 || *number > kMaxRankNumber) continue;
+    if (key == "world_size") config.world_size = *number;
+    if (key == "pp_size") config.pp_size = *number;
+    if (key == "vp_size") config.vp_size = *number;
+    if (key == "dp_size") config.dp_size = *number;
+    if (key == "tp_size") config.tp_size = *number;
+    if (key == "num_mbs") config.micro_batches = *number;
+  }
+  return config;
+}
+
+}  // namespace stageline::primus
