@@ -15,7 +15,7 @@ int64_t known(int32_t value) { return value == kUnknown ? kNullInteger : value; 
 
 Table cells_table(const Trace& trace) {
   Table table(
-      "cells", "cells",
+      "cells", "Cells",
       {{"step", "step", ColumnType::kInteger, "Training step; null when the source does not say."},
        {"dp", "dp", ColumnType::kInteger, "Data-parallel index of the rank."},
        {"stage", "stage", ColumnType::kInteger, "Pipeline stage of the rank."},
@@ -49,7 +49,7 @@ Table cells_table(const Trace& trace) {
 }
 
 Table devices_table(const Trace& trace) {
-  Table table("devices", "devices",
+  Table table("devices", "Devices",
               {{"rank", "rank", ColumnType::kInteger, "Global rank."},
                {"machine", "machine", ColumnType::kInteger, "Index of the machine, in natural order of their names."},
                {"machine_name", "host", ColumnType::kText, "Folder or host name; may be empty."},
@@ -89,7 +89,7 @@ Table devices_table(const Trace& trace) {
 }
 
 Table diagnostics_table(const Trace& trace) {
-  Table table("diagnostics", "flaws in the input",
+  Table table("diagnostics", "Flaws and notes",
               {{"name", "name", ColumnType::kText, "Stable dotted name of the kind of flaw."},
                {"severity", "severity", ColumnType::kText, "info, warning (nothing was lost) or loss."},
                {"count", "count", ColumnType::kInteger, "How often it was seen."},

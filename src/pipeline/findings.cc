@@ -86,28 +86,46 @@ Persistence persistence_of(const Facts& f, int32_t stage) {
   return p;
 }
 
+// Median over the other stages; with two stages the median of all would hide half the difference.
+double median_of_others(const std::vector<StageLoad>& loads, int32_t stage) {
+  std::vector<double> values;
+  for (const StageLoad& load : loads)
+    if (load.stage != stage) values.push_back(load.per_micro_batch_ns);
+  return median_of(values);
+}
+double median_of_others(const std::vector<StageCost>& costs, int32_t stage, CellKind kind) {
+  std::vector<double> values;
+  for (const StageCost& cost : costs)
+    if (cost.stage != stage && cost.kind == kind) values.push_back(cost.mean_ns);
+  return median_of(values);
+}
+
 void add_slow_stage(const Facts& f, std::vector<Finding>& out) {
   const StageLoad* slow = slowest(f);
-  if (!slow || f.loads.size() < 2 || slow->stage == kUnknown || !(slow->ratio_to_median >= kSlowRatio)) return;
+  if (!slow || f.loads.size() < 2 || slow->stage == kUnknown) return;
+  const double others = median_of_others(f.loads, slow->stage);
+  const double ratio = slow->per_micro_batch_ns / others;
+  if (!(ratio >= kSlowRatio)) return;
   double mean = 0;
   for (const StageLoad& load : f.loads) mean += load.per_micro_batch_ns / static_cast<double>(f.loads.size());
   const Persistence p = persistence_of(f, slow->stage);
   std::string en, zh;
   for (const StageCost& cost : f.costs) {
-    if (cost.stage != slow->stage || cost.ratio_to_median < 1.02) continue;
-    const std::string against = human_duration(cost.mean_ns / cost.ratio_to_median);
+    if (cost.stage != slow->stage) continue;
+    const double theirs = median_of_others(f.costs, slow->stage, cost.kind);
+    if (!(cost.mean_ns >= 1.02 * theirs)) continue;
     en += (en.empty() ? "Its " : ", its ") + std::string(kind_name(cost.kind)) + " takes " +
-          human_duration(cost.mean_ns) + " against " + against;
-    zh += (zh.empty() ? "其 " : "，其 ") + std::string(kind_code(cost.kind)) + " 用时 " + human_duration(cost.mean_ns) +
-          "，中位级为 " + against;
+          human_duration(cost.mean_ns) + " against " + human_duration(theirs);
+    zh += (zh.empty() ? "其 " : "，") + std::string(kind_code(cost.kind)) + " 用时 " + human_duration(cost.mean_ns) +
+          "（其他级 " + human_duration(theirs) + "）";
   }
   const std::string stage = std::to_string(slow->stage);
   Finding finding;
   finding.id = "stage.slow";
   finding.weight = f.compute * (slow->per_micro_batch_ns - mean) / mean;
-  finding.value = times(slow->ratio_to_median);
-  finding.value_note_en = "the median stage";
-  finding.value_note_zh = "相对中位级";
+  finding.value = times(ratio);
+  finding.value_note_en = "the other stages";
+  finding.value_note_zh = "相对其他级";
   finding.title_en = "Stage " + stage + " is the slowest; the others wait for it";
   finding.title_zh = "第 " + stage + " 级最慢，其余各级都在等它";
   finding.detail_en = en + "; slowest in " + number(p.slowest_in) + " of " + number(p.steps) +

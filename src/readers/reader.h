@@ -20,7 +20,7 @@ struct SourceFile {
 };
 
 // What the user pointed at: files, or everything two levels deep in folders, in natural order.
-// Limits: kMaxSourceFiles files.
+// A truth.csv in a folder is passed over (see source.cc). Limits: kMaxSourceFiles files.
 inline constexpr size_t kMaxSourceFiles = 100'000;
 struct Source {
   std::vector<std::string> roots;

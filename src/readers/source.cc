@@ -14,6 +14,9 @@ namespace fs = std::filesystem;
 
 constexpr size_t kHeadBytes = size_t{1} << 16;
 constexpr int kFolderDepth = 2;
+// `stageline simulate` leaves the answers beside the logs under this name. They are a table of
+// timings themselves, so in a folder they would be taken for input; named alone they are read.
+constexpr const char* kTruthName = "truth.csv";
 
 Status scan_folder(const fs::path& folder, const std::string& rel, int depth, std::vector<SourceFile>& files) {
   std::error_code ec;
@@ -27,6 +30,7 @@ Status scan_folder(const fs::path& folder, const std::string& rel, int depth, st
       if (depth > 1)
         if (Status s = scan_folder(entry.path(), rel + name + "/", depth - 1, files); !s) return s;
     } else if (entry.is_regular_file(ignored)) {
+      if (name == kTruthName) continue;
       const auto size = entry.file_size(ignored);
       files.push_back({entry.path().string(), rel + name, ignored ? 0 : static_cast<int64_t>(size), false});
       if (files.size() > kMaxSourceFiles)

@@ -12,6 +12,6 @@ export function flawsView(app: App): HTMLElement {
       h('th', {scope: 'col'}, t('flaws.count')), h('th', {class: 'text', scope: 'col'}, t('flaws.where')))),
     h('tbody', {}, ...flaws.map(flaw => h('tr', {}, h('td', {class: `text severity ${flaw.severity}`}, t(`severity.${flaw.severity}`)),
       h('td', {class: 'text wrap'}, flaw.message || flaw.name, h('small', {class: 'quiet'}, ` ${flaw.name}`)),
-      h('td', {}, grouped(flaw.count)), h('td', {class: 'text'}, flaw.where)))))));
+      h('td', {}, grouped(flaw.count)), h('td', {class: 'text wrap where'}, flaw.where)))))));
   return section;
 }

@@ -66,12 +66,13 @@ function tableView(table: Table, tip: PageTip): HTMLElement {
     fold.append(tableBody(table, tip));
     if (count < table.rowCount)
       fold.append(h('p', {class: 'quiet'}, t('tables.more', grouped(count), grouped(table.rowCount), ''),
-        h('code', {}, `stageline analyze ${table.name} … --format csv`)));
+        h('code', {}, 'stageline export … -o run.sqlite')));
   });
   return fold;
 }
 
 export function tablesView(app: App, tip: PageTip): HTMLElement | null {
-  if (app.report.tables.length === 0) return null;
-  return h('section', {class: 'tables'}, h('h2', {}, t('tables')), ...app.report.tables.map(table => tableView(table, tip)));
+  const tables = app.report.tables.filter(table => table.name !== 'diagnostics');  // they have a section of their own
+  if (tables.length === 0) return null;
+  return h('section', {class: 'tables'}, h('h2', {}, t('tables')), ...tables.map(table => tableView(table, tip)));
 }
