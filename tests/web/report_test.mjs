@@ -80,7 +80,7 @@ export const cases = [
     await page.click('#table-cells summary');
     await page.waitForSelector('#table-cells code');
     assert.match(await page.textContent('#table-cells'), /50 of 5000 rows/);
-    assert.match(await page.textContent('#table-cells code'), /stageline analyze cells/);
+    assert.match(await page.textContent('#table-cells code'), /stageline export … -o run\.sqlite/);
   }],
   ['hostile names stay text', async open => {
     const page = await open('hostile.html');

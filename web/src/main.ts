@@ -71,7 +71,7 @@ function buildPage(app: App): void {
       : [h('p', {class: 'quiet'}, t('chart.none'))];
     page.replaceChildren(header, h('main', {},
       headlineView(app),
-      h('div', {class: 'cols'}, findingsView(app), h('aside', {}, stagesView(app), stepBarsView(app), factsView(app))),
+      h('div', {class: 'cols'}, h('div', {}, findingsView(app), stepBarsView(app)), h('aside', {}, stagesView(app), factsView(app))),
       h('section', {class: 'pipeline', 'aria-label': t('chart')}, ...chartBlock),
       tablesView(app, tip), flawsView(app), methodView(app), footerView(app)), live, tip.element, help.element);
     chart.restyle();

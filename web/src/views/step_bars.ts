@@ -18,7 +18,7 @@ export function stepTimes(app: App): StepTime[] {
   return app.model.steps.map(s => ({step: s.step, span: known.get(s.step) ?? s.t1 - s.t0}));
 }
 
-const WIDTH = 356, HEIGHT = 46;
+const WIDTH = 720, HEIGHT = 46;
 
 // Tall bars would say little about small differences: the foot of the scale lies below the minimum.
 export function barHeight(span: number, low: number, high: number): number {
@@ -30,7 +30,7 @@ export function stepBarsView(app: App): HTMLElement | null {
   const times = stepTimes(app);
   if (times.length === 0) return null;
   const low = times.reduce((a, b) => Math.min(a, b.span), Infinity), high = times.reduce((a, b) => Math.max(a, b.span), 0);
-  const pitch = Math.min(WIDTH / times.length, 18), gap = pitch > 4 ? 2 : 0;
+  const pitch = Math.min(WIDTH / times.length, 24), gap = pitch > 4 ? 2 : 0;
   const bars = times.map((time, i) => {
     const height = barHeight(time.span, low, high);
     return svg('rect', {x: (i * pitch).toFixed(2), y: (HEIGHT - height).toFixed(1), width: (pitch - gap).toFixed(2),
@@ -49,7 +49,7 @@ export function stepBarsView(app: App): HTMLElement | null {
   });
   const mark = (): void => bars.forEach((bar, i) => bar.classList.toggle('now', times[i]!.step === app.state.step));
   mark();
-  const view = h('section', {class: 'aside-block'}, h('h2', {}, title), chart);
+  const view = h('section', {class: 'aside-block steps'}, h('h2', {}, title), chart);
   view.addEventListener('statechange', mark);
   return view;
 }
