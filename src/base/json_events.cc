@@ -254,7 +254,8 @@ void JsonEvents::cut_event(size_t end, bool more, std::vector<JsonSpan>& spans) 
   if (more && !pieces.empty()) {
     position_ = static_cast<size_t>(last.text.data() - buffer_.data.get());
   } else {
-    if (!pieces.empty() && after_closing_brace(last.text, 0) != std::string_view::npos) spans.push_back(last);
+    const size_t whole = pieces.empty() ? std::string_view::npos : after_closing_brace(last.text, 0);
+    if (whole != std::string_view::npos) spans.push_back({last.text.substr(0, whole), last.offset});
     position_ = std::max(end, position_);
   }
 }

@@ -247,7 +247,7 @@ class TimelineReader {
     if (!kind) kind = facts.kind;
     op.kind = kind.value_or(CellKind::kOther);
     op.is_cell = kind.has_value() || (args.has(kArgStep) && placed);
-    if (placed || args.has(kArgKind) || (kind && args.has(kArgStep))) ++out_.pipeline_events;
+    if (op.is_cell && (placed || args.has_any(kArgKind | kArgStep))) ++out_.pipeline_events;
     out_.threads[thread].straggler_analysis |= is_straggler_analysis(args);
     out_.threads[thread].ndtimeline |= is_ndtimeline(args);
     out_.ops.push_back(op);

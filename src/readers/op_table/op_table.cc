@@ -25,7 +25,7 @@ Match sniff_head(const SourceFile& file, std::string_view head) {
   // A table that lacks something is still ours, so that the user hears what it lacks.
   const bool timed = columns.has(Column::kStart) || columns.has(Column::kDuration);
   const bool csv = file_extension(file.path) == "csv";
-  return csv && recognised(columns) >= 3 && (timed || columns.has(Column::kKind)) ? Match::kMaybe : Match::kNo;
+  return csv && timed && recognised(columns) >= 3 ? Match::kMaybe : Match::kNo;
 }
 
 Match sniff(const Source& source) {
