@@ -1,5 +1,6 @@
 // A table of operations as CSV, "bring your own timings": see docs/formats/op-table.md.
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "base/text.h"

@@ -1,6 +1,7 @@
 // Paddle's dynamic-graph pipeline stamps (pp_configs.profiling): see docs/formats/paddle-dynamic.md.
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "base/number.h"
 #include "base/text.h"

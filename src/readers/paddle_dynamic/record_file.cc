@@ -9,6 +9,7 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
