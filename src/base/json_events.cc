@@ -97,8 +97,8 @@ void JsonEvents::scan(std::vector<JsonSpan>& spans) {
 
 void JsonEvents::scan_start() {
   const char c = buffer_.data[position_];
-  const bool mark = base_ + static_cast<int64_t>(position_) < 3 &&
-                    (c == '\xef' || c == '\xbb' || c == '\xbf');  // byte order mark
+  const bool mark =
+      base_ + static_cast<int64_t>(position_) < 3 && (c == '\xef' || c == '\xbb' || c == '\xbf');  // byte order mark
   if (is_space(c) || mark) {
     ++position_;
   } else if (layout_ == JsonLayout::kSequence || c == '[') {

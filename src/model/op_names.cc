@@ -65,9 +65,9 @@ constexpr std::array<std::pair<std::string_view, CellKind>, 50> kWords = {{
 
 // Collectives come with any prefix and suffix: "params-all-gather", "tp-allreduce",
 // "grads-reduce-scatter-nonoverlapping".
-constexpr std::array<std::string_view, 9> kCollectives = {"all-reduce",     "allreduce",     "reduce-scatter",
-                                                          "reducescatter",  "all-gather",    "allgather",
-                                                          "all-to-all",     "alltoall",      "broadcast"};
+constexpr std::array<std::string_view, 9> kCollectives = {"all-reduce",    "allreduce",  "reduce-scatter",
+                                                          "reducescatter", "all-gather", "allgather",
+                                                          "all-to-all",    "alltoall",   "broadcast"};
 
 }  // namespace
 

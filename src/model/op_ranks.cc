@@ -115,8 +115,8 @@ void resolve_ranks(std::vector<Op>& ops, std::string_view format, Diagnostics& d
     ++inferred;
   }
   diagnostics.add(std::string(format) + ".dp_inferred", Severity::kInfo,
-                  "the source does not give a data-parallel index; the position among the ranks of one stage was used", {},
-                  inferred);
+                  "the source does not give a data-parallel index; the position among the ranks of one stage was used",
+                  {}, inferred);
   const RankFacts* of = nullptr;
   int32_t rank = kUnknown;
   for (Op& op : ops) {

@@ -138,9 +138,10 @@ void count_duplicates(const Trace& trace, std::string_view format, Diagnostics& 
   for (size_t k = 1; k < order.size(); ++k) {
     if (key(order[k]) != key(order[k - 1])) continue;
     const Part& part = trace.parts[static_cast<size_t>(cells.part[order[k]])];
-    diagnostics.add(std::string(format) + ".duplicate_cells", Severity::kWarning,
-                    "one rank does the same work of one step twice; both are kept. Are two ranks marked with one number?",
-                    {part.source});
+    diagnostics.add(
+        std::string(format) + ".duplicate_cells", Severity::kWarning,
+        "one rank does the same work of one step twice; both are kept. Are two ranks marked with one number?",
+        {part.source});
   }
 }
 

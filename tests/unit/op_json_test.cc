@@ -7,8 +7,8 @@ using namespace stageline;
 namespace {
 
 // One operation as StragglerAnalysis writes it: dp = pid, tid = rank·5 + lane.
-std::string straggler(const char* name, int rank, int lane, int dp, double ts, double dur, int mb, int seq, int step = 7,
-                      int chunk = 0) {
+std::string straggler(const char* name, int rank, int lane, int dp, double ts, double dur, int mb, int seq,
+                      int step = 7, int chunk = 0) {
   return "{\"name\":\"" + std::string(name) + "\",\"cat\":\"x\",\"pid\":" + std::to_string(dp) +
          ",\"tid\":" + std::to_string(rank * 5 + lane) + ",\"ts\":" + std::to_string(ts) +
          ",\"dur\":" + std::to_string(dur) + ",\"ph\":\"X\",\"args\":{\"step\":" + std::to_string(step) +
@@ -16,8 +16,9 @@ std::string straggler(const char* name, int rank, int lane, int dp, double ts, d
          ",\"seq_id\":" + std::to_string(seq) + "}}";
 }
 std::string thread_name(int dp, int rank, int stage) {
-  return "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":" + std::to_string(dp) + ",\"tid\":" + std::to_string(rank * 5) +
-         ",\"args\":{\"name\":\"PP rank " + std::to_string(stage) + ", TP rank 0, compute\"}}";
+  return "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":" + std::to_string(dp) +
+         ",\"tid\":" + std::to_string(rank * 5) + ",\"args\":{\"name\":\"PP rank " + std::to_string(stage) +
+         ", TP rank 0, compute\"}}";
 }
 const std::string kF = straggler("forward-compute", 0, 0, 0, 10, 5, 0, 0);
 const std::string kB = straggler("backward-compute", 0, 0, 0, 20, 7, 0, 0);
@@ -50,9 +51,10 @@ TEST_CASE("op names and cell labels") {
 TEST_CASE("op-json reads StragglerAnalysis timelines in both forms") {
   Folder folder;
   const std::string list = kF + "," + kB + "," + straggler("forward-send", 0, 1, 0, 15, 1, -1, 0, 7, -1) + "," +
-                           straggler("gc", 0, 0, 0, 30, 1, 0, 0) + "," + straggler("optimizer", 0, 0, 0, 31.0005, 1, -1, 0) +
-                           "," + thread_name(0, 0, 3);
-  for (const std::string& text : {"[" + list + "]", "{\"a\":[1,{\"b\":\"}]\"}],\"traceEvents\":[" + list + "],\"z\":{}}"}) {
+                           straggler("gc", 0, 0, 0, 30, 1, 0, 0) + "," +
+                           straggler("optimizer", 0, 0, 0, 31.0005, 1, -1, 0) + "," + thread_name(0, 0, 3);
+  for (const std::string& text :
+       {"[" + list + "]", "{\"a\":[1,{\"b\":\"}]\"}],\"traceEvents\":[" + list + "],\"z\":{}}"}) {
     const std::string path = folder.add("t.json", text);
     CHECK(sniffed("op-json", {path}) == Match::kCertain);
     const Trace trace = read_with("op-json", {path});
@@ -87,7 +89,8 @@ TEST_CASE("op-json keeps what a damaged file still holds") {
   SUBCASE("a quote lost") {
     std::string broken = kB;
     broken.erase(broken.find("\"cat\"") + 4, 1);
-    const Trace trace = read("[" + kF + "," + broken + "," + straggler("forward-compute", 0, 0, 0, 40, 5, 1, 1) + "," + kB + "]");
+    const Trace trace =
+        read("[" + kF + "," + broken + "," + straggler("forward-compute", 0, 0, 0, 40, 5, 1, 1) + "," + kB + "]");
     CHECK(trace.cells.size() == 3);
     CHECK(trace.diagnostics.flaw_count() > 0);
   }
@@ -103,6 +106,12 @@ TEST_CASE("op-json keeps what a damaged file still holds") {
     CHECK(trace.cells.size() == 2);
     CHECK(trace.diagnostics.count("op_json.bad_event") == 1);
     CHECK(trace.diagnostics.items()[0].first.byte == static_cast<int64_t>(kF.size()) + 2);
+  }
+  SUBCASE("values that are not there") {
+    const Trace trace =
+        read("[" + kF + ",{\"ph\":\"X\",\"ts\":},{\"ph\":\"X\",\"args\":{\"step\":}},{\"ph\":}," + kB + "]");
+    CHECK(trace.cells.size() == 2);
+    CHECK(trace.diagnostics.flaw_count() > 0);
   }
   SUBCASE("elements that are no objects") {
     const Trace trace = read("[" + kF + ",17,null," + kB + "]");
@@ -160,11 +169,12 @@ TEST_CASE("op-json: numbers in texts, tiny negative durations, labels, our own e
   Folder folder;
   const Trace trace = read_with(
       "op-json",
-      {folder.add("t.json", "[" + event("\"ts\":\"1697793307213760.986\",\"dur\":\"1.5\"", "\"step\":\"4\",\"rank\":0") + "," +
-                                "{\"ph\":\"X\",\"name\":\"B3.c1 (8.05 ms)\",\"pid\":1,\"tid\":1,\"ts\":1697793307213790,"
-                                "\"dur\":-0.5,\"args\":{\"kind\":\"B\",\"step\":4,\"stage\":0,\"rank\":0}}," +
-                                "{\"ph\":\"X\",\"name\":\"step 4 (9 ms)\",\"cat\":\"step\",\"pid\":9,\"tid\":1,\"ts\":1,"
-                                "\"dur\":1,\"args\":{\"step\":4}}]")});
+      {folder.add("t.json",
+                  "[" + event("\"ts\":\"1697793307213760.986\",\"dur\":\"1.5\"", "\"step\":\"4\",\"rank\":0") + "," +
+                      "{\"ph\":\"X\",\"name\":\"B3.c1 (8.05 ms)\",\"pid\":1,\"tid\":1,\"ts\":1697793307213790,"
+                      "\"dur\":-0.5,\"args\":{\"kind\":\"B\",\"step\":4,\"stage\":0,\"rank\":0}}," +
+                      "{\"ph\":\"X\",\"name\":\"step 4 (9 ms)\",\"cat\":\"step\",\"pid\":9,\"tid\":1,\"ts\":1,"
+                      "\"dur\":1,\"args\":{\"step\":4}}]")});
   check_consistent(trace);
   REQUIRE(trace.cells.size() == 2);
   CHECK(trace.cells.start_ns[0] == 1697793307213760986);
@@ -187,9 +197,9 @@ TEST_CASE("op-json pairs B and E events and counts those left alone") {
   };
   Folder folder;
   const std::string path = folder.add(
-      "t.json", "[" + end("forward", 1, 0) + "," + begin("forward", 2) + "," + begin("backward", 3) + "," + end("forward", 4, 2) +
-                    "," + begin("backward", 5) + "," + end("backward", 9, 3) + "," + begin("forward", 10) +
-                    ",{\"ph\":\"i\",\"name\":\"iteration end\",\"pid\":1,\"tid\":0,\"ts\":11}]");
+      "t.json", "[" + end("forward", 1, 0) + "," + begin("forward", 2) + "," + begin("backward", 3) + "," +
+                    end("forward", 4, 2) + "," + begin("backward", 5) + "," + end("backward", 9, 3) + "," +
+                    begin("forward", 10) + ",{\"ph\":\"i\",\"name\":\"iteration end\",\"pid\":1,\"tid\":0,\"ts\":11}]");
   CHECK(sniffed("op-json", {path}) == Match::kCertain);
   const Trace trace = read_with("op-json", {path});
   REQUIRE(trace.cells.size() == 2);
@@ -207,12 +217,12 @@ TEST_CASE("op-json numbers the micro-batches of ndtimeline") {
     return "{\"ph\":\"X\",\"name\":\"" + std::string(name) + "\",\"pid\":2,\"tid\":" + std::to_string(30 + lane) +
            ",\"ts\":" + std::to_string(ts) + ",\"dur\":2,\"args\":{\"rank\":3,\"step\":5,\"tp\":0,\"pp\":1}}";
   };
-  const std::string path =
-      folder.add("trace_step5_5", "[" + nd("forward-compute", 0, 10) + "," + nd("forward-compute", 0, 20) + "," +
-                                      nd("forward-recv", 1, 18) + "," + nd("forward-recv", 1, 8) + "," +
-                                      nd("backward-compute", 0, 30) + "," + nd("tp-allreduce", 4, 31) +
-                                      ",{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":2,\"tid\":31,\"args\":{\"name\":\"rank[3] "
-                                      "pp ->\"}}]");
+  const std::string path = folder.add(
+      "trace_step5_5", "[" + nd("forward-compute", 0, 10) + "," + nd("forward-compute", 0, 20) + "," +
+                           nd("forward-recv", 1, 18) + "," + nd("forward-recv", 1, 8) + "," +
+                           nd("backward-compute", 0, 30) + "," + nd("tp-allreduce", 4, 31) +
+                           ",{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":2,\"tid\":31,\"args\":{\"name\":\"rank[3] "
+                           "pp ->\"}}]");
   CHECK(sniffed("op-json", {path}) == Match::kCertain);
   const Trace trace = read_with("op-json", {path});
   REQUIRE(trace.cells.size() == 6);
@@ -227,7 +237,9 @@ TEST_CASE("op-json numbers the micro-batches of ndtimeline") {
 TEST_CASE("op-json merges files of single ranks and names conflicts") {
   Folder folder;
   const auto one = [](int stage, const std::string& rank) {
-    return "[" + event("\"ts\":1,\"dur\":2", rank + "\"step\":0,\"stage\":" + std::to_string(stage) + ",\"micro_batch\":0") + "]";
+    return "[" +
+           event("\"ts\":1,\"dur\":2", rank + "\"step\":0,\"stage\":" + std::to_string(stage) + ",\"micro_batch\":0") +
+           "]";
   };
   SUBCASE("ranks by stage") {
     folder.add("a.json", one(0, ""));
@@ -263,10 +275,12 @@ TEST_CASE("op-json merges files of single ranks and names conflicts") {
 TEST_CASE("op-json leaves other inputs alone") {
   Folder folder;
   const char* const kineto =
-      "{\"schemaVersion\": 1, \"deviceProperties\": [], \"traceEvents\": [{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": "
+      "{\"schemaVersion\": 1, \"deviceProperties\": [], \"traceEvents\": [{\"ph\": \"X\", \"cat\": \"cpu_op\", "
+      "\"name\": "
       "\"aten::mm\", \"pid\": 1, \"tid\": 1, \"ts\": 1, \"dur\": 2, \"args\": {\"External id\": 1, \"rank\": 0}}]}";
-  const char* const paddle = "{\"traceEvents\": [{\"name\": \"forward_0\", \"cat\": \"forward\", \"ph\": \"B\", \"ts\": 1.0, "
-                             "\"pid\": 0, \"tid\": \"GPU0\", \"cname\": \"x\"}]}";
+  const char* const paddle =
+      "{\"traceEvents\": [{\"name\": \"forward_0\", \"cat\": \"forward\", \"ph\": \"B\", \"ts\": 1.0, "
+      "\"pid\": 0, \"tid\": \"GPU0\", \"cname\": \"x\"}]}";
   const char* const dynamic =
       "[ {\"name\": \"F0\", \"cat\": \"pipeline timeline\", \"ph\": \"B\", \"pid\": 0, \"tid\": 1, \"ts\": 1} ]";
   for (const char* text : {"", "[]", "{}", "[", "I0 worker log line", "a,b,c\n1,2,3\n", kineto, paddle, dynamic}) {

@@ -37,10 +37,11 @@ TEST_CASE("op-table reads the published layout") {
 
 TEST_CASE("op-table takes columns by name, in any order and unit") {
   Folder folder;
-  for (const char* text : {"kind,Stage,start_us,end_us,note\nF0,0,1.5,3.5,hello\nB0,1,4,5,\n",
-                           "start_ms,dur_us,pp_rank,type\n0.0015,2,0,F0\n0.004,1,1,B0\n",
-                           "\xef\xbb\xbfoptype,micro_batch,stage,start_ns,duration_ns\r\nforward,0,0,1500,2000\r\nbwd,0.0,1,4000,1000\r\n",
-                           "\"op\",mb,stage,\"start_s\",dur_s\rF,0,0,1.5e-6,0.000002\rB,0,1,4e-6,1e-6\r"}) {
+  for (const char* text :
+       {"kind,Stage,start_us,end_us,note\nF0,0,1.5,3.5,hello\nB0,1,4,5,\n",
+        "start_ms,dur_us,pp_rank,type\n0.0015,2,0,F0\n0.004,1,1,B0\n",
+        "\xef\xbb\xbfoptype,micro_batch,stage,start_ns,duration_ns\r\nforward,0,0,1500,2000\r\nbwd,0.0,1,4000,1000\r\n",
+        "\"op\",mb,stage,\"start_s\",dur_s\rF,0,0,1.5e-6,0.000002\rB,0,1,4e-6,1e-6\r"}) {
     CAPTURE(text);
     const std::string path = folder.add("t.csv", text);
     CHECK(sniffed("op-table", {path}) == Match::kCertain);
@@ -115,9 +116,8 @@ TEST_CASE("op-table lays steps end to end when the clock restarts, and only then
 TEST_CASE("op-table: ranks within a group are numbered anew, gmc stands in for mc") {
   Folder folder;
   const std::string head = "rank,dp,stage,step,optype,start_ts,duration,gmc,mb_id\n";
-  const Trace trace = read_with("op-table", {folder.add("t.csv", head +
-                                                                     "0,0,0,0,F,0,1,2,0\n0,0,1,0,F,1,1,3,0\n"
-                                                                     "0,1,0,0,F,0,1,0,0\n0,1,1,0,F,1,1,1,0\n")});
+  const Trace trace = read_with("op-table", {folder.add("t.csv", head + "0,0,0,0,F,0,1,2,0\n0,0,1,0,F,1,1,3,0\n"
+                                                                        "0,1,0,0,F,0,1,0,0\n0,1,1,0,F,1,1,1,0\n")});
   REQUIRE(trace.parts.size() == 4);
   CHECK(trace.diagnostics.count("op_table.conflicting_ranks") == 1);
   CHECK(trace.parts[3].stage == 1);

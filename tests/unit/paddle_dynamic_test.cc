@@ -6,8 +6,8 @@ namespace {
 
 std::string stamp(const std::string& name, char phase, int tid, int64_t ms) {
   const bool chunks = name.find("_VP") != std::string::npos;
-  return "{\"name\": \"" + name + "\", \"cat\": \"" + (chunks ? "virtual " : "") + "pipeline timeline\", \"ph\": \"" + phase +
-         "\", \"pid\": 0, \"tid\": " + std::to_string(tid) + ", \"ts\": " + std::to_string(ms) +
+  return "{\"name\": \"" + name + "\", \"cat\": \"" + (chunks ? "virtual " : "") + "pipeline timeline\", \"ph\": \"" +
+         phase + "\", \"pid\": 0, \"tid\": " + std::to_string(tid) + ", \"ts\": " + std::to_string(ms) +
          ", \"cname\": \"thread_state_running\"}\n";
 }
 std::string cell(const std::string& name, int tid, int64_t begin_ms, int64_t end_ms) {
@@ -32,7 +32,8 @@ TEST_CASE("paddle-dynamic reads the files of single ranks") {
     for (int step = 0; step < 3; ++step)
       for (int mb = 0; mb < 2; ++mb) {
         const int64_t at = t + step * 100 + mb * 40;
-        text += cell("F" + std::to_string(mb), rank / 2 + 1, at, at + 10) + cell("B" + std::to_string(mb), rank / 2 + 1, at + 20, at + 35);
+        text += cell("F" + std::to_string(mb), rank / 2 + 1, at, at + 10) +
+                cell("B" + std::to_string(mb), rank / 2 + 1, at + 20, at + 35);
       }
     folder.add(kLead + std::to_string(rank), text);
   }
@@ -80,10 +81,12 @@ TEST_CASE("paddle-dynamic counts every fault and keeps the rest") {
       {good + stamp("B0", 'B', 1, 120), "paddle_dynamic.unmatched_begin", 1},
       {good + stamp("B0", 'E', 1, 120), "paddle_dynamic.unmatched_end", 1},
       {good + cell("B0", 1, 130, 120), "paddle_dynamic.bad_time", 1},
-      {good + "{\"name\": \"B0\", \"cat\": \"pipeline timeline\", \"ph\": \"B\", \"tid\": 1, \"ts\": 1e99}\n", "paddle_dynamic.bad_time", 1},
+      {good + "{\"name\": \"B0\", \"cat\": \"pipeline timeline\", \"ph\": \"B\", \"tid\": 1, \"ts\": 1e99}\n",
+       "paddle_dynamic.bad_time", 1},
       {good + cell("feed", 1, 120, 130), "paddle_dynamic.bad_name", 1},
       {good + cell("F99999999", 1, 120, 130), "paddle_dynamic.bad_name", 1},
-      {good + "{\"name\": 7, \"cat\": \"pipeline timeline\"}\n" + cell("B0", 1, 120, 130), "paddle_dynamic.bad_record", 2},
+      {good + "{\"name\": 7, \"cat\": \"pipeline timeline\"}\n" + cell("B0", 1, 120, 130), "paddle_dynamic.bad_record",
+       2},
       {good + cell("B0", 0, 120, 130), "paddle_dynamic.bad_record", 1},
       {good + "{\"name\": \"B0\", \"cat\": \"pipel\n" + cell("B0", 1, 120, 130), "paddle_dynamic.damaged_text", 2},
       {good + "{\"name\": \"B0\", \"cat\":\n" + cell("B0", 1, 120, 130), "paddle_dynamic.damaged_text", 2},
@@ -99,6 +102,7 @@ TEST_CASE("paddle-dynamic counts every fault and keeps the rest") {
   Folder folder;
   CHECK(sniffed("paddle-dynamic", {folder.add(kLead + "0", "")}) == Match::kNo);
   CHECK_FALSE(read_result("paddle-dynamic", {folder.path()}));
-  const char* const static_tool = "{\"traceEvents\": [{\"name\": \"forward_0\", \"cat\": \"forward\", \"ph\": \"B\", \"ts\": 1.0}]}";
+  const char* const static_tool =
+      "{\"traceEvents\": [{\"name\": \"forward_0\", \"cat\": \"forward\", \"ph\": \"B\", \"ts\": 1.0}]}";
   CHECK(sniffed("paddle-dynamic", {folder.add("pipeline_profile.json", static_tool)}) == Match::kNo);
 }

@@ -8,13 +8,14 @@ namespace {
 
 std::string iteration(const std::string& number, const std::string& more = "") {
   return "\"" + number +
-         "\": {\"total\": 10.5, \"memory\": 60.7, \"fwd_start\": [0.5, 2], \"fwd_end\": [1.5, 3], \"bwd_start\": [4, 7], "
+         "\": {\"total\": 10.5, \"memory\": 60.7, \"fwd_start\": [0.5, 2], \"fwd_end\": [1.5, 3], \"bwd_start\": [4, "
+         "7], "
          "\"bwd_end\": [6, 9]" +
          more + "}";
 }
 std::string config(int pp, int vp) {
-  return "{\"world_size\": 8, \"dp_size\": 1, \"pp_size\": " + std::to_string(pp) + ", \"vp_size\": " + std::to_string(vp) +
-         ", \"num_mbs\": 2}";
+  return "{\"world_size\": 8, \"dp_size\": 1, \"pp_size\": " + std::to_string(pp) +
+         ", \"vp_size\": " + std::to_string(vp) + ", \"num_mbs\": 2}";
 }
 
 }  // namespace
@@ -25,7 +26,8 @@ TEST_CASE("primus reads a folder of ranks") {
   folder.add("pp_rank_0.json", "{" + iteration("1") + ", " + iteration("2") + "}");
   folder.add("pp_rank_1.json", "{" + iteration("1") + ", " + iteration("2") + "}");
   CHECK(sniffed("primus", {folder.path()}) == Match::kCertain);
-  for (const char* other : {"op-json", "op-table", "paddle-dynamic"}) CHECK(sniffed(other, {folder.path()}) == Match::kNo);
+  for (const char* other : {"op-json", "op-table", "paddle-dynamic"})
+    CHECK(sniffed(other, {folder.path()}) == Match::kNo);
   const Trace trace = read_with("primus", {folder.path()});
   check_consistent(trace);
   CHECK(trace.cells.size() == 16);
@@ -42,9 +44,12 @@ TEST_CASE("primus: weight gradients, chunks and micro-batches that are named") {
   Folder folder;
   folder.add("config.json", config(1, 2));
   folder.add("pp_rank_0.json",
-             "{" + iteration("1", ", \"fwd_minibatch\": [0, 1], \"fwd_chunk\": [1, 0], \"bwd_minibatch\": [0, 1], "
-                                  "\"bwd_chunk\": [0, 0], \"wgrad_start\": [9], \"wgrad_end\": [10], "
-                                  "\"wgrad_minibatch\": [1], \"wgrad_chunk\": [0]") + "}");
+             "{" +
+                 iteration("1",
+                           ", \"fwd_minibatch\": [0, 1], \"fwd_chunk\": [1, 0], \"bwd_minibatch\": [0, 1], "
+                           "\"bwd_chunk\": [0, 0], \"wgrad_start\": [9], \"wgrad_end\": [10], "
+                           "\"wgrad_minibatch\": [1], \"wgrad_chunk\": [0]") +
+                 "}");
   const Trace trace = read_with("primus", {folder.path()});
   REQUIRE(trace.cells.size() == 5);
   CHECK(trace.cells.chunk[0] == 1);
@@ -84,6 +89,8 @@ TEST_CASE("primus saves what can be saved") {
       {"{" + good + ", \"two\": {\"fwd_start\": [1]}}", "primus.bad_iteration", 4},
       {"{" + good + ", \"2\": {\"fwd_start\": 17}}", "primus.bad_iteration", 4},
       {"{" + good + ", \"2\": {\"fwd_start\": [1], \"fwd_start\": [2]}}", "primus.bad_iteration", 4},
+      {"{" + good + ", \"2\": {\"fwd_start\": [}}", "primus.bad_iteration", 4},
+      {"{" + good + ", \"2\": {\"fwd_start\":}}", "primus.bad_iteration", 4},
       {"{" + good + ", " + good + "}", "primus.repeated_iteration", 4},
       {"{" + good + ", \"2\": {\"total\": 1, \"fwd_start\": [1, 2], \"fwd_end\": [2]}}", "primus.list_lengths", 5},
       {"{" + good + ", \"2\": {\"fwd_start\": [1, 5], \"fwd_end\": [2, 4]}}", "primus.bad_time", 5},

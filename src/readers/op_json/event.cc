@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "base/text.h"
+#include "base/json_token.h"
 
 namespace stageline::op_json {
 namespace {
@@ -34,8 +34,8 @@ constexpr std::array<std::pair<std::string_view, ArgBit>, 20> kArgNames = {{
 }};
 
 // A number, a text or null, as text; false for anything else.
-bool scalar(od::value value, std::string_view& out) {
-  const std::string_view token = trim(value.raw_json_token());
+bool scalar(od::value value, std::string_view json, std::string_view& out) {
+  const std::string_view token = raw_token(value, json);
   if (token.empty()) return false;
   if (token[0] == '"') return value.get_string().get(out) == simdjson::SUCCESS;
   if (token == "null") {
@@ -46,9 +46,9 @@ bool scalar(od::value value, std::string_view& out) {
   return token[0] == '-' || (token[0] >= '0' && token[0] <= '9');
 }
 
-bool index_field(od::value value, int64_t max, int32_t& out) {
+bool index_field(od::value value, std::string_view json, int64_t max, int32_t& out) {
   std::string_view text;
-  if (!scalar(value, text)) return false;
+  if (!scalar(value, json, text)) return false;
   const auto number = parse_index(text, max);
   if (number) out = *number;
   return number.has_value();
@@ -58,7 +58,7 @@ bool text_field(od::value value, std::string_view& out) { return value.get_strin
 
 }  // namespace
 
-EventFault EventParser::parse_args(od::object args, EventArgs& out) {
+EventFault EventParser::parse_args(od::object args, std::string_view json, EventArgs& out) {
   for (auto field : args) {
     std::string_view key;
     od::value value;
@@ -71,13 +71,13 @@ EventFault EventParser::parse_args(od::object args, EventArgs& out) {
     out.present |= bit;
     bool good = true;
     switch (bit) {
-      case kArgStep: good = index_field(value, kMaxStepNumber, out.step); break;
-      case kArgStage: good = index_field(value, kMaxStageNumber, out.stage); break;
-      case kArgChunk: good = index_field(value, kMaxChunkNumber, out.chunk); break;
-      case kArgMicroBatch: good = index_field(value, kMaxMicroBatchNumber, out.micro_batch); break;
-      case kArgSequence: good = index_field(value, INT32_MAX - 1, out.sequence); break;
-      case kArgRank: good = index_field(value, kMaxRankNumber, out.rank); break;
-      case kArgDp: good = index_field(value, kMaxRankNumber, out.dp); break;
+      case kArgStep: good = index_field(value, json, kMaxStepNumber, out.step); break;
+      case kArgStage: good = index_field(value, json, kMaxStageNumber, out.stage); break;
+      case kArgChunk: good = index_field(value, json, kMaxChunkNumber, out.chunk); break;
+      case kArgMicroBatch: good = index_field(value, json, kMaxMicroBatchNumber, out.micro_batch); break;
+      case kArgSequence: good = index_field(value, json, INT32_MAX - 1, out.sequence); break;
+      case kArgRank: good = index_field(value, json, kMaxRankNumber, out.rank); break;
+      case kArgDp: good = index_field(value, json, kMaxRankNumber, out.dp); break;
       case kArgKind: good = text_field(value, out.kind); break;
       case kArgName: good = text_field(value, out.name); break;
       default: break;
@@ -119,17 +119,17 @@ EventFault EventParser::parse(std::string_view json, size_t readable_bytes, Even
         good = text_field(value, text) && text.size() == 1;
         if (good) event.phase = text[0];
         break;
-      case kName: good = scalar(value, event.name); break;
-      case kCat: good = scalar(value, event.category); break;
-      case kPid: good = scalar(value, event.pid); break;
-      case kTid: good = scalar(value, event.tid); break;
-      case kTs: good = scalar(value, event.ts); break;
-      case kDur: good = scalar(value, event.dur); break;
+      case kName: good = scalar(value, json, event.name); break;
+      case kCat: good = scalar(value, json, event.category); break;
+      case kPid: good = scalar(value, json, event.pid); break;
+      case kTid: good = scalar(value, json, event.tid); break;
+      case kTs: good = scalar(value, json, event.ts); break;
+      case kDur: good = scalar(value, json, event.dur); break;
       default: {
-        if (trim(value.raw_json_token()).starts_with("null")) break;
+        if (raw_token(value, json) == "null") break;
         od::object args;
         if (value.get_object().get(args)) return EventFault::kBadField;
-        if (const EventFault fault = parse_args(args, event.args); fault != EventFault::kNone) return fault;
+        if (const EventFault fault = parse_args(args, json, event.args); fault != EventFault::kNone) return fault;
       }
     }
     if (!good) return EventFault::kBadField;

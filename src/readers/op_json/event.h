@@ -50,7 +50,7 @@ class EventParser {
   EventFault parse(std::string_view json, size_t readable_bytes, Event& event);
 
  private:
-  EventFault parse_args(simdjson::ondemand::object args, EventArgs& out);
+  EventFault parse_args(simdjson::ondemand::object args, std::string_view json, EventArgs& out);
   simdjson::ondemand::parser parser_;
 };
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <optional>
 
 #include "base/json_events.h"
 #include "base/parallel.h"
@@ -185,11 +186,14 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
       trace.diagnostics.add("op_json.unusable_file", Severity::kLoss,
                             "a file without events that carry pipeline arguments was left out", {source.files[i].path});
   if (ops.size() > kMaxOps)
-    return Error{ErrorCode::kLimit, "more than " + std::to_string(kMaxOps) + " events", {paths.front()},
+    return Error{ErrorCode::kLimit,
+                 "more than " + std::to_string(kMaxOps) + " events",
+                 {paths.front()},
                  "read fewer ranks or steps at once"};
   if (ops.empty()) {
     if (first_error) return std::move(*first_error);
-    return Error{ErrorCode::kBadInput, "no event carries pipeline arguments",
+    return Error{ErrorCode::kBadInput,
+                 "no event carries pipeline arguments",
                  {source.roots.empty() ? "" : source.roots[0]},
                  "expected X or B/E events with arguments such as step, stage, chunk, micro_batch, rank; "
                  "see docs/formats/op-json.md"};
@@ -217,7 +221,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
 }  // namespace op_json
 
 extern const Reader op_json_reader;
-const Reader op_json_reader = {"op-json", "Chrome-trace JSON with pipeline arguments (StragglerAnalysis, MegatronApp, ndtimeline)",
+const Reader op_json_reader = {"op-json",
+                               "Chrome-trace JSON with pipeline arguments (StragglerAnalysis, MegatronApp, ndtimeline)",
                                op_json::sniff, op_json::read};
 
 }  // namespace stageline

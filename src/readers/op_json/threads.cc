@@ -112,9 +112,9 @@ std::vector<std::string> identify_threads(FileOps& file, int32_t fallback_rank) 
       if (op.dp == kUnknown) op.dp = by.dp;
       if (op.rank == kUnknown && op.stage == kUnknown) {
         const int64_t pid = file.threads[op.lane].pid_number;
-        op.rank = fallback_rank != kUnknown                ? fallback_rank
+        op.rank = fallback_rank != kUnknown           ? fallback_rank
                   : pid >= 0 && pid <= kMaxRankNumber ? static_cast<int32_t>(pid)
-                                                           : kUnknown;
+                                                      : kUnknown;
         guessed += op.rank != kUnknown;
       }
     }

@@ -63,7 +63,9 @@ class TimelineReader {
       for (const JsonSpan& span : *spans) take(span);
     }
     if (!events.found_array())
-      return Error{ErrorCode::kBadInput, "no array of trace events in this file", {path_, 0, events.bytes()},
+      return Error{ErrorCode::kBadInput,
+                   "no array of trace events in this file",
+                   {path_, 0, events.bytes()},
                    "a Chrome trace is [{…},…] or {\"traceEvents\":[{…},…]}"};
     if (events.damaged() > 0)
       out_.diagnostics.add("op_json.damaged_text", Severity::kLoss,
@@ -107,7 +109,8 @@ class TimelineReader {
   void refuse(EventFault fault, int64_t offset) {
     switch (fault) {
       case EventFault::kBadField:
-        return lose("op_json.bad_field", "an event with a field of the wrong type or out of range was left out", offset);
+        return lose("op_json.bad_field", "an event with a field of the wrong type or out of range was left out",
+                    offset);
       case EventFault::kDuplicateKey:
         return lose("op_json.duplicate_key", "an event that gives one field twice was left out", offset);
       default: return lose("op_json.bad_event", "an event that is not valid JSON was left out", offset);
@@ -155,8 +158,8 @@ class TimelineReader {
         return;
       }
       case 'B': {
-        OpenEvent open{name_id(event), parse_decimal_ns(event.ts, kMicroseconds), event.args,
-                       explicit_kind(event.args), offset};
+        OpenEvent open{name_id(event), parse_decimal_ns(event.ts, kMicroseconds), event.args, explicit_kind(event.args),
+                       offset};
         open.args.kind = open.args.name = {};  // they view into the parser
         open_[thread_of(event)].push_back(std::move(open));
         return;
@@ -189,8 +192,7 @@ class TimelineReader {
       const StringId wanted = name_id(event);
       at = std::find_if(stack.rbegin(), stack.rend(), [&](const OpenEvent& open) { return open.name_id == wanted; });
     }
-    if (at == stack.rend())
-      return lose("op_json.unmatched_end", "an E event without its B event was left out", offset);
+    if (at == stack.rend()) return lose("op_json.unmatched_end", "an E event without its B event was left out", offset);
     while (&stack.back() != &*at) {
       lose("op_json.unmatched_begin", "a B event without its E event was left out", stack.back().offset);
       stack.pop_back();

@@ -15,9 +15,9 @@ class Progress;
 namespace stageline::op_json {
 
 struct Thread {
-  std::string pid, tid;         // the source's own text
+  std::string pid, tid;  // the source's own text
   int64_t pid_number = kUnknown, tid_number = kUnknown;
-  std::string name;             // from thread_name
+  std::string name;                                     // from thread_name
   bool straggler_analysis = false, ndtimeline = false;  // by the arguments of its events
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,11 +31,11 @@ inline constexpr size_t kColumnCount = 13;
 
 struct Columns {
   static constexpr int kAbsent = -1;
-  std::array<int, kColumnCount> at;            // position in the row
+  std::array<int, kColumnCount> at;               // position in the row
   std::array<int, kColumnCount> unit_ns_log10{};  // of the three times
-  std::vector<std::string> seen;               // every name of the header
-  std::vector<std::string> unknown;            // those that mean nothing here
-  std::vector<std::string> repeated;           // a second column of the same meaning; the first counts
+  std::vector<std::string> seen;                  // every name of the header
+  std::vector<std::string> unknown;               // those that mean nothing here
+  std::vector<std::string> repeated;              // a second column of the same meaning; the first counts
 
   int of(Column column) const { return at[static_cast<size_t>(column)]; }
   bool has(Column column) const { return of(column) != kAbsent; }

@@ -1,5 +1,6 @@
 // A table of operations as CSV, "bring your own timings": see docs/formats/op-table.md.
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "base/text.h"
@@ -95,12 +96,15 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
                             "a file that is no table of operations was left out", {source.files[i].path});
   if (ops.empty()) {
     if (first_error) return std::move(*first_error);
-    return Error{ErrorCode::kBadInput, "the table holds no row that could be used",
+    return Error{ErrorCode::kBadInput,
+                 "the table holds no row that could be used",
                  {paths.empty() ? "" : paths.front(), 1},
                  "each row needs a rank, a kind, a start and a duration; see docs/formats/op-table.md"};
   }
   if (ops.size() > kMaxOps)
-    return Error{ErrorCode::kLimit, "more than " + std::to_string(kMaxOps) + " rows", {paths.front()},
+    return Error{ErrorCode::kLimit,
+                 "more than " + std::to_string(kMaxOps) + " rows",
+                 {paths.front()},
                  "read fewer ranks or steps at once"};
 
   resolve_ranks(ops, kFormat, trace.diagnostics);
@@ -131,7 +135,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
 }  // namespace op_table
 
 extern const Reader op_table_reader;
-const Reader op_table_reader = {"op-table", "CSV table of operations: rank or stage, kind, start, duration", op_table::sniff,
-                                op_table::read};
+const Reader op_table_reader = {"op-table", "CSV table of operations: rank or stage, kind, start, duration",
+                                op_table::sniff, op_table::read};
 
 }  // namespace stageline

@@ -14,7 +14,8 @@ namespace {
 std::string list(const std::vector<std::string>& words) {
   constexpr size_t kShown = 40;
   std::string out;
-  for (size_t i = 0; i < words.size() && i < kShown; ++i) out += (i == 0 ? "" : ", ") + valid_utf8(words[i]).substr(0, 64);
+  for (size_t i = 0; i < words.size() && i < kShown; ++i)
+    out += (i == 0 ? "" : ", ") + valid_utf8(words[i]).substr(0, 64);
   return words.size() > kShown ? out + ", …" : out;
 }
 
@@ -44,13 +45,15 @@ class TableReader {
       return end ? Error{ErrorCode::kBadInput, "an empty file; a header line was expected", {path_, 1}, ""}
                  : end.error();
     if (!missing_.empty())
-      return Error{ErrorCode::kBadInput, "the table lacks " + missing_ + "; its columns are: " + list(columns_.seen),
+      return Error{ErrorCode::kBadInput,
+                   "the table lacks " + missing_ + "; its columns are: " + list(columns_.seen),
                    {path_, 1},
                    "name the columns in the first line, as in "
                    "dp_rank,stage,rank,step,optype,start_ts,duration,mc,mb_id; see docs/formats/op-table.md"};
     if (!end)
       out_.diagnostics.add("op_table.read_stopped", Severity::kLoss,
-                           "the file could not be read to its end: " + end.error().what, {path_, line_, end.error().where.byte});
+                           "the file could not be read to its end: " + end.error().what,
+                           {path_, line_, end.error().where.byte});
     const auto note = [&](std::string_view name, const std::string& message, size_t count) {
       out_.diagnostics.add(name, Severity::kInfo, message, {path_, 1}, static_cast<int64_t>(count));
     };

@@ -1,6 +1,7 @@
 // Paddle's dynamic-graph pipeline stamps (pp_configs.profiling): see docs/formats/paddle-dynamic.md.
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "base/number.h"
 #include "base/text.h"
@@ -82,7 +83,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     for (StringId id = 0; id < name_id.size(); ++id) name_id[id] = trace.names.intern(result->names.text(id));
     for (Op& op : result->ops) {
       op.name_id = name_id[op.name_id];
-      if (rank == kUnknown) op.rank = static_cast<int32_t>(std::min<int64_t>(op.rank + int64_t{next_rank}, kMaxRankNumber));
+      if (rank == kUnknown)
+        op.rank = static_cast<int32_t>(std::min<int64_t>(op.rank + int64_t{next_rank}, kMaxRankNumber));
     }
     if (rank == kUnknown) {
       next_rank += result->ranks;
@@ -95,7 +97,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   }
   if (ops.empty()) {
     if (first_error) return std::move(*first_error);
-    return Error{ErrorCode::kBadInput, "no complete forward or backward in these records",
+    return Error{ErrorCode::kBadInput,
+                 "no complete forward or backward in these records",
                  {source.roots.empty() ? "" : source.roots[0]},
                  "expected files profile_record_tmp_file_for_rank_N with lines such as {\"name\": \"F0\", "
                  "\"cat\": \"pipeline timeline\", \"ph\": \"B\", …}"};
@@ -107,8 +110,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   for (int lane = 0; lane < kLaneCount; ++lane) lanes.emplace_back(lane_name(lane));
   build_parts(ops, lanes, paths, trace);
   count_duplicates(trace, kFormat, trace.diagnostics);
-  trace.description = std::to_string(trace.parts.size()) +
-                      (trace.parts.size() == 1 ? " rank" : " ranks") + " of Paddle's dynamic-graph pipeline stamps";
+  trace.description = std::to_string(trace.parts.size()) + (trace.parts.size() == 1 ? " rank" : " ranks") +
+                      " of Paddle's dynamic-graph pipeline stamps";
   return trace;
 }
 

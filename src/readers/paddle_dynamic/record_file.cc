@@ -9,6 +9,7 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -16,6 +17,7 @@
 
 #include "base/input.h"
 #include "base/json_events.h"
+#include "base/json_token.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "model/op_names.h"
@@ -105,10 +107,10 @@ class RecordReader {
       if (key == "ph" && (!once(phase) || value.get_string().get(phase))) return false;
       if (key == "ts") {
         if (!once(stamp.ts)) return false;
-        stamp.ts = trim(value.raw_json_token());
+        stamp.ts = raw_token(value, text);
       }
       if (key == "tid") {
-        const auto tid = parse_index(value.raw_json_token(), kMaxStageNumber);
+        const auto tid = parse_index(raw_token(value, text), kMaxStageNumber);
         if (!tid || *tid < 0) return false;
         stamp.tid = *tid;
       }

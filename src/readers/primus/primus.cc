@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -98,7 +99,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   trace.clock = ClockState::kPerRank;
   Chosen chosen = choose_files(source, trace.diagnostics);
   if (chosen.files.empty())
-    return Error{ErrorCode::kBadInput, "no pp_rank_N.json with iterations",
+    return Error{ErrorCode::kBadInput,
+                 "no pp_rank_N.json with iterations",
                  {source.roots.empty() ? "" : source.roots[0]},
                  "name the folder that Primus --dump_pp_data wrote (pp_rank_0.json …, config.json)"};
   const Config config = chosen.config_path.empty() ? Config{} : read_config(chosen.config_path);
@@ -137,9 +139,10 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     Result<RankOps>& result = *results[k];
     if (!result) {
       if (!first_error) first_error = result.error();
-      trace.diagnostics.add("primus.unusable_file", Severity::kLoss,
-                            "a pp_rank file without iterations, of another folder or of a rank read already was left out",
-                            {chosen.files[k].path});
+      trace.diagnostics.add(
+          "primus.unusable_file", Severity::kLoss,
+          "a pp_rank file without iterations, of another folder or of a rank read already was left out",
+          {chosen.files[k].path});
       continue;
     }
     for (Op& op : result->ops) op.name_id = names[op.name_id];
@@ -150,13 +153,16 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   }
   if (ops.empty()) {
     if (first_error) return std::move(*first_error);
-    return Error{ErrorCode::kBadInput, "the files hold no forward or backward with a start and an end",
-                 {paths.front()}, "expected lists fwd_start, fwd_end, bwd_start, bwd_end per iteration"};
+    return Error{ErrorCode::kBadInput,
+                 "the files hold no forward or backward with a start and an end",
+                 {paths.front()},
+                 "expected lists fwd_start, fwd_end, bwd_start, bwd_end per iteration"};
   }
   split_backwards(ops);
-  trace.diagnostics.add("primus.chunks_assigned", Severity::kInfo,
-                        "the source does not name chunks; cells were numbered by their position in the interleaved order",
-                        {}, chunks_assigned);
+  trace.diagnostics.add(
+      "primus.chunks_assigned", Severity::kInfo,
+      "the source does not name chunks; cells were numbered by their position in the interleaved order", {},
+      chunks_assigned);
   trace.steps_laid_end_to_end = lay_steps_end_to_end(ops, &least_ns);
   if (!trace.steps_laid_end_to_end)
     trace.diagnostics.add("primus.too_long", Severity::kWarning,

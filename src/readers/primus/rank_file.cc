@@ -2,11 +2,13 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
 #include "base/input.h"
 #include "base/json_events.h"
+#include "base/json_token.h"
 #include "base/number.h"
 #include "base/text.h"
 
@@ -37,14 +39,14 @@ struct Iteration {
   std::string_view total;
 };
 
-bool read_list(od::value value, Texts& out) {
-  if (trim(value.raw_json_token()).starts_with("null")) return true;
+bool read_list(od::value value, std::string_view json, Texts& out) {
+  if (raw_token(value, json) == "null") return true;
   od::array array;
   if (value.get_array().get(array)) return false;
   for (auto element : array) {
     od::value number;
     if (element.get(number)) return false;
-    out.push_back(trim(number.raw_json_token()));
+    out.push_back(raw_token(number, json));
   }
   return true;
 }
@@ -61,7 +63,9 @@ class RankReader {
     const std::string_view json(text->data(), size);
     size_t at = json.find_first_not_of(" \t\r\n\xef\xbb\xbf");
     if (at == std::string_view::npos || json[at] != '{')
-      return Error{ErrorCode::kBadInput, "not a JSON object of iterations", {file_.path, 0, 0},
+      return Error{ErrorCode::kBadInput,
+                   "not a JSON object of iterations",
+                   {file_.path, 0, 0},
                    "expected {\"1\": {\"total\": …, \"fwd_start\": […], …}, …} as Primus --dump_pp_data writes"};
     ++at;
     for (;;) {
@@ -97,7 +101,8 @@ class RankReader {
       return lose("primus.bad_iteration", "an iteration that is no object of lists of numbers was left out", offset);
     if (!out_.total_ns.emplace(*step, 0).second)
       return lose("primus.repeated_iteration", "an iteration given twice was kept once", offset);
-    if (const auto total = parse_decimal_ns(iteration.total, kMilliseconds); total && *total >= 0 && *total < kMaxTimeNs)
+    if (const auto total = parse_decimal_ns(iteration.total, kMilliseconds);
+        total && *total >= 0 && *total < kMaxTimeNs)
       out_.total_ns[*step] = *total;
     for (size_t p = 0; p < kPasses.size(); ++p) take_pass(kPasses[p], iteration.lists[p], *step, offset);
   }
@@ -112,7 +117,7 @@ class RankReader {
       std::string_view key;
       od::value value;
       if (field.unescaped_key().get(key) || field.value().get(value)) return false;
-      if (key == "total") out.total = trim(value.raw_json_token());
+      if (key == "total") out.total = raw_token(value, body);
       for (size_t p = 0; p < kPasses.size(); ++p) {
         if (!key.starts_with(kPasses[p].prefix)) continue;
         for (size_t l = 0; l < kLists.size(); ++l) {
@@ -120,7 +125,7 @@ class RankReader {
           const uint32_t bit = 1u << (p * kLists.size() + l);
           if (seen & bit) return false;  // one list twice: neither can be trusted
           seen |= bit;
-          if (!read_list(value, out.lists[p][l])) return false;
+          if (!read_list(value, body, out.lists[p][l])) return false;
         }
       }
     }
@@ -193,6 +198,7 @@ Config read_config(const std::string& path) {
   if (!text) return config;
   od::parser parser;
   const simdjson::padded_string padded(*text);
+  const std::string_view json(padded);
   od::document document;
   od::object object;
   if (parser.iterate(padded).get(document) || document.get_object().get(object)) return config;
@@ -200,7 +206,7 @@ Config read_config(const std::string& path) {
     std::string_view key;
     od::value value;
     if (field.unescaped_key().get(key) || field.value().get(value)) return config;
-    const auto number = parse_int(trim(value.raw_json_token()));
+    const auto number = parse_int(raw_token(value, json));
     if (!number || *number < 0 || *number > kMaxRankNumber) continue;
     if (key == "world_size") config.world_size = *number;
     if (key == "pp_size") config.pp_size = *number;
