@@ -9,6 +9,8 @@
 #include <atomic>
 #include <vector>
 
+#include "base/progress.h"
+
 namespace stageline {
 namespace {
 
@@ -21,6 +23,8 @@ struct PartialSlot {
   char path[kMaxPathBytes];
 };
 PartialSlot g_partials[kMaxPartialFiles];
+
+std::atomic<Progress*> g_watcher{nullptr};
 
 int take_slot(const std::string& path) {
   if (path.size() + 1 > kMaxPathBytes) return -1;
@@ -46,6 +50,8 @@ bool writes_directly(const std::string& path) {
 
 }  // namespace
 
+void watch_output(Progress* progress) { g_watcher = progress; }
+
 void remove_partial_files_on_signal() {
   for (PartialSlot& slot : g_partials)
     if (slot.state.load() == 2) ::unlink(slot.path);
@@ -62,6 +68,7 @@ struct OutputFile::Impl {
   size_t used = 0;
 
   void put(const char* data, size_t size) {
+    if (Progress* watcher = g_watcher.load(std::memory_order_relaxed)) watcher->add(static_cast<int64_t>(size));
     while (size > 0 && error == 0) {
       const ssize_t n = ::write(fd, data, size);
       if (n < 0) {

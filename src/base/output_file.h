@@ -40,6 +40,11 @@ class OutputFile {
   std::unique_ptr<Impl> impl_;
 };
 
+// Bytes that any OutputFile writes are added to `progress` (nullptr: to none), for a progress bar.
+// Set from one thread while nothing is being written.
+class Progress;
+void watch_output(Progress* progress);
+
 // Removes every file that is not committed yet. Async-signal-safe: for the SIGINT handler.
 void remove_partial_files_on_signal();
 

@@ -26,7 +26,11 @@ int run_export(const Arguments& arguments) {
   if (Status s = check_writable(output); !s) return fail(s.error());
   Result<Trace> trace = open_run(arguments, *terminal, arguments.operands);
   if (!trace) return fail(trace.error());
-  if (Status s = export_trace(*trace, output, (*exporter)->name, options); !s) return fail(s.error());
+  const Status written = [&] {
+    const WritingBar bar(*terminal);
+    return export_trace(*trace, output, (*exporter)->name, options);
+  }();
+  if (!written) return fail(written.error());
   print_flaws(*terminal, trace->diagnostics, arguments.operands[0]);
   if (output != "-")
     note(*terminal, output + "  " + (*exporter)->name + ", " + grouped(static_cast<int64_t>(trace->cells.size())) + " cells");

@@ -44,7 +44,11 @@ int run_report(const Arguments& arguments) {
   ExportOptions options;
   options.lang = terminal->lang;
   options.title = arguments.get("title", run_name(arguments.operands));
-  if (Status s = export_trace(*trace, output, "html", options); !s) return fail(s.error());
+  const Status written = [&] {
+    const WritingBar bar(*terminal);
+    return export_trace(*trace, output, "html", options);
+  }();
+  if (!written) return fail(written.error());
   print_flaws(*terminal, trace->diagnostics, arguments.operands[0]);
   const Extent extent = extent_of(*trace);
   std::string text = findings_text(*terminal, findings);

@@ -19,7 +19,7 @@ const std::vector<Flag>& flag_table() {
       {"stages", "P", "Number of pipeline stages, where the input does not say", ""},
       {"devices", "LIST", "Only the worker logs with these numbers, such as 0,1,2,3", ""},
       {"range", "T0:T1", "Only cells that touch this time, from the first cell: 200ms:1.5s; without a unit, ms", ""},
-      {"format", "KIND", "Form of the output", "text,csv,json"},
+      {"format", "KIND", "Form of the output: text (default), csv or json", "text,csv,json"},
       {"table", "NAME", "Only this table of the analysis", ""},
       {"output", "FILE", "Where to write; - is stdout", ""},
       {"to", "KIND", "Kind of output when the file's extension does not tell (stageline help exporters)", ""},
@@ -62,7 +62,8 @@ const std::vector<Command>& command_table() {
   static const std::vector<Command> table = {
       {"report", "PATH…", "Write one self-contained page: findings, pipeline chart, tables",
        "Reads files or folders of one run and writes an HTML page that needs no network, then prints the findings.",
-       with_open({"output", "range", "title", "fail-on", "compat"}), 1, -1, run_report},
+       with_open({"output", "range", "title", "fail-on", "compat"}), 1, -1, run_report,
+       {{"output", "FILE", "Where to write the page; default report.html, - is stdout", ""}}},
       {"analyze", "ANALYSIS PATH…", "Answer one question in tables",
        "Runs an analysis (stageline help analyses) and prints its tables. CSV and JSON carry raw values: nanoseconds and "
        "fractions of 1. With --format csv several tables are separated by a blank line; --table picks one.",
@@ -72,7 +73,8 @@ const std::vector<Command>& command_table() {
        with_open({"output", "to", "range", "dark", "width", "title", "compat"}), 1, -1, run_export},
       {"info", "PATH…", "Say what was found, and what was wrong with it",
        "Prints format, machines, ranks, stages, steps, counts and every flaw that reading survived, with its first place.",
-       with_open({"json", "format", "output"}), 1, -1, run_info},
+       with_open({"json", "format", "output"}), 1, -1, run_info,
+       {{"format", "KIND", "text (default) or json", "text,json"}}},
       {"paddle-timeline", "", "Drop-in for Paddle's profiler_helper_static.py",
        "Writes pipeline_profile.json and pipeline_profile_perfetto.json into --log-dir, byte for byte as Paddle's script "
        "(version V3) does where that works, and correctly, saying so, where it fails. --compat paddle-v3 keeps its faults.",
@@ -82,7 +84,12 @@ const std::vector<Command>& command_table() {
        "cells.csv (--format cells), and truth.csv. Times without a unit are milliseconds.",
        {"stages", "micro-batches", "chunks", "dp", "steps", "cost", "optimizer", "latency", "jitter", "clock-skew",
         "machines", "fault", "seed", "format", "output"},
-       1, 1, run_simulate},
+       1, 1, run_simulate,
+       {{"stages", "P", "Ranks of one pipeline; default 4", ""},
+        {"steps", "N", "Steps to simulate; default 3", ""},
+        {"micro-batches", "M", "Micro-batches a step; default 8", ""},
+        {"format", "KIND", "paddle: workerlog.N (default); cells: one table, cells.csv", "paddle,cells"},
+        {"output", "DIR", "Folder to write to; made when missing", ""}}},
       {"help", "[TOPIC]", "Help for a command, or lists: readers, analyses, exporters, schedules",
        "Without a topic, an overview.", {}, 0, 1, run_help},
       {"completion", "SHELL", "Print a completion script for bash, zsh or fish",
@@ -92,7 +99,9 @@ const std::vector<Command>& command_table() {
   return table;
 }
 
-const Flag& flag(std::string_view name) {
+const Flag& flag_of(const Command& command, std::string_view name) {
+  for (const Flag& own : command.own_flags)
+    if (own.name == name) return own;
   const auto& table = flag_table();
   return *std::find_if(table.begin(), table.end(), [&](const Flag& f) { return f.name == name; });
 }

@@ -91,7 +91,7 @@ Result<Arguments> parse_arguments(const Command& command, const std::vector<std:
       name = long_name(word[1]);
       if (name.empty()) return usage(command, "no flag \"" + word.substr(0, 2) + "\"", "");
       if (word.size() > 2) {
-        if (flag(name).value[0] == '\0') return usage(command, "no flag \"" + word + "\"", "");
+        if (flag_of(command, name).value[0] == '\0') return usage(command, "no flag \"" + word + "\"", "");
         value = word.substr(2);
       }
     }
@@ -100,7 +100,7 @@ Result<Arguments> parse_arguments(const Command& command, const std::vector<std:
       return usage(command, "\"" + std::string(command.name) + "\" has no flag --" + name,
                    near.empty() ? "" : "did you mean --" + near + "?");
     }
-    const Flag& known = flag(name);
+    const Flag& known = flag_of(command, name);
     if (known.value[0] == '\0') {
       if (value) return usage(command, "--" + name + " takes no value", "");
       arguments.set(name, "");

@@ -27,12 +27,15 @@ struct Command {
   std::vector<const char*> flags;
   int min_operands, max_operands;  // −1: any number
   int (*run)(const Arguments& arguments);
+  // Where a flag means something of its own here: its placeholder, help and choices for this command.
+  std::vector<Flag> own_flags = {};
 };
 
 const std::vector<Flag>& flag_table();
-const Flag& flag(std::string_view name);
 const std::vector<Command>& command_table();
 const Command* find_command(std::string_view name);
+// A flag as this command has it.
+const Flag& flag_of(const Command& command, std::string_view name);
 // Flags that every command takes.
 const std::vector<const char*>& common_flags();
 

@@ -60,7 +60,8 @@ std::vector<Item> topic_items(std::string_view topic) {
 }  // namespace
 
 std::string overview_text() {
-  std::string out = "stageline " STAGELINE_VERSION " – where the time of a pipeline-parallel training run goes\n\nUsage: stageline COMMAND …\n\n";
+  std::string out =
+      "stageline " STAGELINE_VERSION " – where the time of a pipeline-parallel training run goes\n\nUsage: stageline COMMAND …\n\n";
   for (const Command& command : command_table()) out += entry(command.name, command.summary, 20);
   out += "\nStart with:  stageline report LOGS -o report.html\n"
          "Lists:       stageline help readers | analyses | exporters | schedules\n"
@@ -71,9 +72,9 @@ std::string overview_text() {
 std::string command_help_text(const Command& command) {
   std::string out = std::string("stageline ") + command.name + (command.operands[0] ? " " : "") + command.operands +
                     "\n" + wrapped(command.summary, kWidth, 0) + "\n" + wrapped(command.details, kWidth, 0) + "\n";
-  for (const char* name : command.flags) out += entry(flag_head(flag(name)), flag(name).help, 26);
+  for (const char* name : command.flags) out += entry(flag_head(flag_of(command, name)), flag_of(command, name).help, 26);
   out += "\n";
-  for (const char* name : common_flags()) out += entry(flag_head(flag(name)), flag(name).help, 26);
+  for (const char* name : common_flags()) out += entry(flag_head(flag_of(command, name)), flag_of(command, name).help, 26);
   return out;
 }
 
@@ -192,7 +193,7 @@ std::string fish_completion() {
     std::vector<const char*> names = command.flags;
     names.insert(names.end(), common_flags().begin(), common_flags().end());
     for (const char* name : names) {
-      const Flag& f = flag(name);
+      const Flag& f = flag_of(command, name);
       out += "complete -c stageline" + when + " -l " + f.name + (f.value[0] != '\0' ? " -r" : "") + " -d " + quoted_for_fish(f.help);
       if (const auto words = value_words(f); !words.empty()) out += " -a " + quoted_for_fish(join(words));
       out += "\n";
@@ -225,13 +226,16 @@ int run_man(const Arguments&) {
            troff(command.details) + "\n";
     for (const char* name : command.flags) {
       out += ".TP\n\\fB\\-\\-" + troff(name) + "\\fR";
-      if (flag(name).value[0] != '\0') out += " \\fI" + troff(flag(name).value) + "\\fR";
-      out += "\n" + troff(flag(name).help) + ".\n";
+      const Flag& f = flag_of(command, name);
+      if (f.value[0] != '\0') out += " \\fI" + troff(f.value) + "\\fR";
+      out += "\n" + troff(f.help) + ".\n";
     }
   }
   out += ".SH COMMON FLAGS\n";
-  for (const char* name : common_flags())
-    out += ".TP\n\\fB\\-\\-" + troff(name) + "\\fR " + troff(flag(name).value) + "\n" + troff(flag(name).help) + ".\n";
+  for (const char* name : common_flags()) {
+    const Flag& f = flag_of(command_table().front(), name);
+    out += ".TP\n\\fB\\-\\-" + troff(name) + "\\fR " + troff(f.value) + "\n" + troff(f.help) + ".\n";
+  }
   for (const char* topic : {"readers", "analyses", "exporters", "schedules"}) {
     out += ".SH " + std::string(topic) + "\n";
     for (const Item& item : topic_items(topic)) out += ".TP\n\\fB" + troff(item.name) + "\\fR\n" + troff(item.text) + "\n";

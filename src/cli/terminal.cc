@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/number.h"
+#include "base/output_file.h"
 #include "base/text.h"
 
 namespace stageline {
@@ -221,5 +222,10 @@ ProgressBar::~ProgressBar() {
 }
 
 Progress* ProgressBar::progress() { return &impl_->progress; }
+
+WritingBar::WritingBar(const Terminal& terminal) : bar_(terminal, terminal.lang == "zh" ? "写入" : "writing") {
+  watch_output(bar_.progress());
+}
+WritingBar::~WritingBar() { watch_output(nullptr); }
 
 }  // namespace stageline

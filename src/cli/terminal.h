@@ -46,6 +46,16 @@ class ProgressBar {
   std::unique_ptr<Impl> impl_;
 };
 
+// A bar over the bytes that are written, while it lives.
+class WritingBar {
+ public:
+  explicit WritingBar(const Terminal& terminal);
+  ~WritingBar();
+
+ private:
+  ProgressBar bar_;
+};
+
 // Text wrapped at `width` columns, every line begun with `indent` spaces.
 std::string wrapped(std::string_view text, int width, int indent);
 

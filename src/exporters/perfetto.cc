@@ -360,7 +360,7 @@ Status write_perfetto(const ExportInput& input, const std::string& path) {
 
 extern const Exporter perfetto_exporter = {
     "perfetto",
-    "Perfetto's own format: exact nanoseconds, a third of the size of JSON (.pftrace)",
+    "Perfetto's own format: exact nanoseconds, a third of the size of JSON",
     {"pftrace", "perfetto-trace"},
     false,
     write_perfetto};

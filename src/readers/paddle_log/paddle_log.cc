@@ -86,7 +86,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   trace.format = "paddle-log";
   const std::vector<WorkerLog> files = find_worker_logs(source, options.devices, trace.diagnostics);
   if (options.progress)
-    for (const SourceFile& file : source.files) options.progress->expect(file.size_bytes);
+    for (const WorkerLog& file : files) options.progress->expect(file.size_bytes);
 
   std::vector<PaddleLog> logs(files.size());
   std::vector<Diagnostics> flaws(files.size());

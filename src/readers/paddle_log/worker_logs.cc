@@ -47,7 +47,7 @@ std::vector<WorkerLog> find_worker_logs(const Source& source, const std::vector<
       }
     }
     next_number = std::max(next_number, number + 1);
-    if (wanted(number)) logs.push_back({file.path, folder, 0, number});
+    if (wanted(number)) logs.push_back({file.path, folder, 0, file.size_bytes, number});
   }
   std::stable_sort(logs.begin(), logs.end(), [](const WorkerLog& a, const WorkerLog& b) {
     if (a.machine_name != b.machine_name) return natural_less(a.machine_name, b.machine_name);

@@ -13,6 +13,7 @@ struct WorkerLog {
   std::string path;
   std::string machine_name;  // folder it was found in; "" at the root
   int32_t machine = 0;       // index in natural order of the folders
+  int64_t size_bytes = 0;    // as it lies on disk
   int32_t device = 0;        // N of workerlog.N: the process index inside the machine, not a GPU id
 };
 
