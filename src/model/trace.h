@@ -62,6 +62,8 @@ enum class ClockState : uint8_t {
   kPerRank,    // every rank counts from its own zero: ranks cannot be compared
 };
 
+std::string_view clock_name(ClockState clock);  // "shared", "unaligned", "per-rank"
+
 struct Trace {
   std::string format;       // name of the reader
   std::string description;  // "2 machines × 4 workerlogs", for people
