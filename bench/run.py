@@ -86,15 +86,16 @@ def convert(name, rival, our_runs, their_runs):
 
 
 def compare(text, ours, theirs, limit, runs, label):
-    """One row of the second table: two commands on files, and how their CPU compares."""
+    """One row of the second table: two short programs on files. The least CPU of each is compared: what
+    other processes add to runs this short is of the size of the difference asked about."""
     own_costs, other_costs = measure.interleave(lambda: measure.run(ours, SAID), theirs, 1, runs)
-    own, other = measure.median(own_costs).cpu, measure.median(other_costs).cpu
+    own, other = min(c.cpu for c in own_costs), min(c.cpu for c in other_costs)
     row(text, seconds(own), label, seconds(other), times(own / other), f"≤ {limit}×")
     bar(f"{text}: {times(own / other)} of {label}, asked ≤ {limit}×", own / other <= limit)
 
 
 def compare_scans():
-    print("\n| scanner alone | CPU | against | CPU | ratio | bar |\n| --- | --- | --- | --- | --- | --- |", flush=True)
+    print("\n| scanner alone | least CPU | against | least CPU | ratio | bar |\n| --- | --- | --- | --- | --- | --- |", flush=True)
     noisy = cases.Case("noisy")
     noisy.prepare()
     # The C locale: grep's fastest. Its input is checked for UTF-8 by ours only.
@@ -106,7 +107,7 @@ def compare_scans():
     lines.prepare()
     repeat = ["--repeat", "3000"]
     compare("junkline, 3000 times", [SCAN, *repeat, *line.logs], lambda: measure.run([SCAN, *repeat, *lines.logs], SAID),
-            JUNK_OF_LINES, 7, "the same bytes in lines of 160")
+            JUNK_OF_LINES, 15, "the same bytes in lines of 160")
 
 
 def main():
