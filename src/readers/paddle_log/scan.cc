@@ -94,13 +94,14 @@ bool convert_time(const TimeText& time, double& us, int64_t& ns, uint8_t& flags)
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), ms);
   if (ec != std::errc()) return false;
   us = ms * 1000;
-  // The usual form, 13 digits and 6 decimals, is nanoseconds once the point is taken out.
-  if (time.decimals == 6 && text.size() <= 19) {
+  // The usual form, 13 digits, a point and 6 decimals, is nanoseconds once the point is taken out;
+  // 18 digits always fit, and so do 19 up to the year 2262.
+  if (time.decimals == 6 && text.size() <= 20) {
     uint64_t value = 0;
     for (const char ch : text)
       if (ch != '.') value = value * 10 + static_cast<uint64_t>(ch - '0');
     ns = static_cast<int64_t>(value);
-    return true;
+    if (ns >= 0) return true;
   }
   const auto exact = parse_decimal_ns(text, 6);
   if (!exact) return false;
