@@ -14,7 +14,7 @@ namespace {
 // 1 when one of the findings named by --fail-on was made.
 Result<int> fail_on(const Arguments& arguments, const Findings& findings) {
   if (!arguments.has("fail-on")) return kExitGood;
-  const std::vector<std::string> known = {"stage.slow", "bubble", "rank.slow", "step.outlier", "outside", "clock.causality", "any"};
+  const std::vector<std::string> known = {"stage.slow", "bubble", "rank.slow", "step.outlier", "replica.uneven", "outside", "clock.causality", "any"};
   const std::string list = arguments.get("fail-on");
   for (const std::string_view item : split(list, ',')) {
     const std::string id(trim(item));

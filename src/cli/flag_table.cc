@@ -32,7 +32,8 @@ const std::vector<Flag>& flag_table() {
       {"log-dir", "DIR", "Folder of workerlog.N; the two files are written here", ""},
       {"multi-machine", "", "The folder holds one folder machine* per machine", ""},
       {"fail-on", "LIST", "Exit with 1 when one of these findings is made: stage.slow, bubble, rank.slow, step.outlier, "
-                          "outside, clock.causality, any", ""},
+                          "outside, replica.uneven, clock.causality, any",
+       "stage.slow,bubble,rank.slow,step.outlier,outside,replica.uneven,clock.causality,any"},
       {"micro-batches", "M", "Micro-batches a step", ""},
       {"chunks", "V", "Model chunks a rank (vpp); default 1, for vpp 2", ""},
       {"dp", "D", "Data-parallel replicas; default 1", ""},

@@ -361,8 +361,7 @@ Status write_perfetto(const ExportInput& input, const std::string& path) {
 extern const Exporter perfetto_exporter = {
     "perfetto",
     "Perfetto's own format: exact nanoseconds, a third of the size of JSON",
-    {"pftrace", "perfetto-trace"},
-    false,
+    {"pftrace", "perfetto-trace"}, true, false,
     write_perfetto};
 
 }  // namespace stageline

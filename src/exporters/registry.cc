@@ -29,8 +29,14 @@ Result<const Exporter*> choose_exporter(std::string_view to, std::string_view pa
     names.emplace_back(exporter->name);
     list += (list.empty() ? "" : ", ") + names.back();
   }
+  const bool compressed = path.ends_with(".gz") || path.ends_with(".zst");
+  const auto checked = [&](const Exporter* exporter) -> Result<const Exporter*> {
+    if (!compressed || (exporter->compresses && path.ends_with(".gz"))) return exporter;
+    return Error{ErrorCode::kUsage, std::string(exporter->name) + " is not written compressed", {std::string(path)},
+                 "leave the ending off, and compress the file afterwards; only .json.gz and .pftrace.gz are written directly"};
+  };
   if (!to.empty()) {
-    if (const Exporter* exporter = find_exporter(to)) return exporter;
+    if (const Exporter* exporter = find_exporter(to)) return checked(exporter);
     const std::string near = nearest(dashed(to), names);
     return Error{ErrorCode::kUsage, "no exporter \"" + std::string(to) + "\"", {},
                  near.empty() ? "the kinds are " + list : "did you mean \"" + near + "\"?"};
@@ -38,7 +44,7 @@ Result<const Exporter*> choose_exporter(std::string_view to, std::string_view pa
   const std::string extension = file_extension(path);
   for (const Exporter* exporter : exporters())
     for (const char* known : exporter->extensions)
-      if (extension == known) return exporter;
+      if (extension == known) return checked(exporter);
   return Error{ErrorCode::kUsage, "the kind of output cannot be told from its name", {std::string(path)},
                "say it with --to; the kinds are " + list};
 }

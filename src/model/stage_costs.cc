@@ -23,11 +23,11 @@ double percentile_of_sorted(const std::vector<int64_t>& sorted, double share) {
   return static_cast<double>(sorted[below]) + fraction * static_cast<double>(sorted[above] - sorted[below]);
 }
 
-std::vector<StageCost> stage_costs(const Trace& trace) {
+std::vector<StageCost> stage_costs(const Trace& trace, const std::function<bool(size_t cell)>& counts) {
   const Cells& cells = trace.cells;
   std::map<std::pair<int32_t, CellKind>, std::vector<int64_t>> durations;
   for (size_t i = 0; i < cells.size(); ++i)
-    if (is_compute(cells.kind[i]) && cells.step[i] != kUnknown)
+    if (is_compute(cells.kind[i]) && cells.step[i] != kUnknown && (!counts || counts(i)))
       durations[{trace.parts[static_cast<size_t>(cells.part[i])].stage, cells.kind[i]}].push_back(cells.dur_ns(i));
   std::vector<StageCost> costs;
   std::map<CellKind, std::vector<double>> means;
@@ -48,16 +48,28 @@ std::vector<StageCost> stage_costs(const Trace& trace) {
 }
 
 std::vector<StageLoad> stage_loads(const std::vector<StageCost>& costs) {
-  std::map<int32_t, std::pair<double, int64_t>> total;  // stage → (time of all cells, forwards)
+  struct Sum {
+    double forward = 0, backward = 0;
+    int64_t forwards = 0, backwards = 0;
+  };
+  std::map<int32_t, Sum> total;
   for (const StageCost& cost : costs) {
-    auto& [time, forwards] = total[cost.stage];
-    time += cost.mean_ns * static_cast<double>(cost.count);
-    if (cost.kind == CellKind::kForward || cost.kind == CellKind::kForwardBackward) forwards += cost.count;
+    Sum& sum = total[cost.stage];
+    const double time = cost.mean_ns * static_cast<double>(cost.count);
+    const bool both = cost.kind == CellKind::kForwardBackward;
+    if (cost.kind == CellKind::kForward || both) {
+      sum.forward += time;
+      sum.forwards += cost.count;
+    } else {
+      sum.backward += time;
+    }
+    if (cost.kind == CellKind::kBackward || cost.kind == CellKind::kInputGrad || both) sum.backwards += cost.count;
   }
   std::vector<StageLoad> loads;
   std::vector<double> values;
   for (const auto& [stage, sum] : total) {
-    const double per = sum.first / static_cast<double>(std::max<int64_t>(1, sum.second));
+    const double per = sum.forward / static_cast<double>(std::max<int64_t>(1, sum.forwards)) +
+                       sum.backward / static_cast<double>(std::max<int64_t>(1, sum.backwards));
     loads.push_back({stage, per, 1});
     values.push_back(per);
   }

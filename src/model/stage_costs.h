@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "model/trace.h"
@@ -17,11 +18,13 @@ struct StageCost {
 };
 
 // Kinds F, B, I, W and F&B, by stage then kind; combinations that do not occur are absent.
-// Percentiles: linear interpolation between order statistics (numpy's default).
-std::vector<StageCost> stage_costs(const Trace& trace);
+// Percentiles: linear interpolation between order statistics (numpy's default). `counts`, when
+// given, says which cells take part.
+std::vector<StageCost> stage_costs(const Trace& trace, const std::function<bool(size_t cell)>& counts = {});
 
-// Compute time of one micro-batch on one chunk of each stage: the sum of its mean F, B, I, W
-// weighted by how often each occurs per forward. Index: position in `stages`.
+// Compute time of one micro-batch on one chunk of each stage: mean forward, plus the time of all
+// B, I and W divided by the number of backwards (B and I). So a step that is cut off in the middle
+// does not make a stage look slow that has run fewer of its backwards.
 struct StageLoad {
   int32_t stage = 0;
   double per_micro_batch_ns = 0;

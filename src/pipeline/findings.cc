@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <string>
 
 #include "base/number.h"
@@ -16,6 +17,8 @@ constexpr double kSlowRatio = 1.1;     // stage against the median stage, rank a
 constexpr double kOutlierRatio = 1.3;  // step against the median step
 constexpr double kOutsideShare = 0.1;
 constexpr double kBubbleShare = 0.05;
+constexpr double kReplicaShare = 0.05;
+constexpr size_t kMinStepsForOutliers = 4;
 
 std::string times(double ratio) { return fixed(ratio, 2) + "×"; }
 std::string number(int64_t n) { return grouped(n); }
@@ -27,19 +30,32 @@ struct Facts {
   std::vector<StageCost> costs;
   std::vector<StageLoad> loads;
   double median_step_ns = 0;
+  std::set<int32_t> outliers;  // steps that take 1.3 × the median: told apart, not averaged in
   double compute = 0, bubble = 0, outside = 0;  // shares of all ranks' step time; add up to 1
 };
 
+bool is_outlier(const Facts& f, int32_t step) { return f.outliers.count(step) > 0; }
+
+std::vector<StageCost> usual_costs(const Facts& f, int32_t without_part = -1) {
+  const Cells& cells = f.trace.cells;
+  return stage_costs(f.trace, [&](size_t i) { return cells.part[i] != without_part && !is_outlier(f, cells.step[i]); });
+}
+
 Facts collect(const Trace& trace) {
-  Facts f{trace, extent_of(trace), pipeline_sums(trace), stage_costs(trace), {}, 0, 0, 0, 0};
-  f.loads = stage_loads(f.costs);
+  Facts f{trace, extent_of(trace), pipeline_sums(trace), {}, {}, 0, {}, 0, 0, 0};
   std::vector<double> spans;
   for (const StepSums& step : f.sums.steps) spans.push_back(static_cast<double>(step.span_ns()));
   f.median_step_ns = median_of(spans);
+  if (f.sums.steps.size() >= kMinStepsForOutliers)
+    for (const StepSums& step : f.sums.steps)
+      if (static_cast<double>(step.span_ns()) >= kOutlierRatio * f.median_step_ns) f.outliers.insert(step.step);
+  f.costs = usual_costs(f);
+  f.loads = stage_loads(f.costs);
   double whole = 0, busy = 0, waiting = 0;
   size_t s = 0;
   for (const RankSums& rank : f.sums.ranks) {
     while (f.sums.steps[s].step != rank.step) ++s;
+    if (is_outlier(f, rank.step)) continue;
     whole += static_cast<double>(f.sums.steps[s].span_ns());
     busy += static_cast<double>(rank.busy_ns);
     waiting += static_cast<double>(rank.span_bubble_ns);
@@ -67,6 +83,10 @@ Persistence persistence_of(const Facts& f, int32_t stage) {
   Persistence p;
   size_t r = 0;
   for (const StepSums& step : f.sums.steps) {
+    if (is_outlier(f, step.step)) {
+      while (r < f.sums.ranks.size() && f.sums.ranks[r].step == step.step) ++r;
+      continue;
+    }
     std::map<int32_t, std::pair<double, int>> busy;  // stage → (time, ranks)
     for (; r < f.sums.ranks.size() && f.sums.ranks[r].step == step.step; ++r) {
       auto& [time, ranks] = busy[f.trace.parts[static_cast<size_t>(f.sums.ranks[r].part)].stage];
@@ -103,38 +123,49 @@ double median_of_others(const std::vector<StageCost>& costs, int32_t stage, Cell
 void add_slow_stage(const Facts& f, std::vector<Finding>& out) {
   const StageLoad* slow = slowest(f);
   if (!slow || f.loads.size() < 2 || slow->stage == kUnknown) return;
+  // Two stages are judged against each other: their median would hide half of the difference.
   const double others = median_of_others(f.loads, slow->stage);
-  const double ratio = slow->per_micro_batch_ns / others;
-  if (!(ratio >= kSlowRatio)) return;
+  if (!(others > 0 && slow->per_micro_batch_ns >= kSlowRatio * others)) return;
+  const Persistence p = persistence_of(f, slow->stage);
+  if (p.slowest_in == 0) return;
   double mean = 0;
   for (const StageLoad& load : f.loads) mean += load.per_micro_batch_ns / static_cast<double>(f.loads.size());
-  const Persistence p = persistence_of(f, slow->stage);
   std::string en, zh;
   for (const StageCost& cost : f.costs) {
     if (cost.stage != slow->stage) continue;
     const double theirs = median_of_others(f.costs, slow->stage, cost.kind);
     if (!(cost.mean_ns >= 1.02 * theirs)) continue;
     en += (en.empty() ? "Its " : ", its ") + std::string(kind_name(cost.kind)) + " takes " +
-          human_duration(cost.mean_ns) + " against " + human_duration(theirs);
+          human_duration(cost.mean_ns) + " against " + human_duration(theirs) + " elsewhere";
     zh += (zh.empty() ? "其 " : "，") + std::string(kind_code(cost.kind)) + " 用时 " + human_duration(cost.mean_ns) +
           "（其他级 " + human_duration(theirs) + "）";
+  }
+  std::string also_en, also_zh;
+  for (const StageLoad& load : f.loads) {
+    if (load.stage == slow->stage || load.ratio_to_median < kSlowRatio) continue;
+    also_en += (also_en.empty() ? " Slow too: stage " : ", stage ") + std::to_string(load.stage) + " (" + times(load.ratio_to_median) + ")";
+    also_zh += (also_zh.empty() ? "同样偏慢：第 " : "、第 ") + std::to_string(load.stage) + " 级（" + times(load.ratio_to_median) + "）";
+  }
+  if (!also_en.empty()) {
+    also_en += ".";
+    also_zh += "。";
   }
   const std::string stage = std::to_string(slow->stage);
   Finding finding;
   finding.id = "stage.slow";
-  finding.weight = f.compute * (slow->per_micro_batch_ns - mean) / mean;
-  finding.value = times(ratio);
-  finding.value_note_en = "the other stages";
-  finding.value_note_zh = "相对其他级";
+  finding.weight = f.compute * (1 - mean / slow->per_micro_batch_ns);  // what evening the stages out would save
+  finding.value = times(slow->ratio_to_median);
+  finding.value_note_en = "the median stage";
+  finding.value_note_zh = "相对中位级";
   finding.title_en = "Stage " + stage + " is the slowest; the others wait for it";
   finding.title_zh = "第 " + stage + " 级最慢，其余各级都在等它";
-  finding.detail_en = en + "; slowest in " + number(p.slowest_in) + " of " + number(p.steps) +
-                      " steps. Move layers away from it, or split what only it has (embedding, output head).";
-  finding.detail_zh = zh + "；" + number(p.steps) + " 步中有 " + number(p.slowest_in) +
-                      " 步最慢。可把它的层移到别的级，或拆分它独有的部分（词嵌入、输出头）。";
+  finding.detail_en = en + "; slowest in " + number(p.slowest_in) + " of " + number(p.steps) + " steps." + also_en +
+                      " Move layers away from it, or split what only it has (embedding, output head).";
+  finding.detail_zh = zh + "；" + number(p.steps) + " 步中有 " + number(p.slowest_in) + " 步最慢。" + also_zh +
+                      "可把它的层移到别的级，或拆分它独有的部分（词嵌入、输出头）。";
   if (p.slowest_in * 2 < p.steps) {
     finding.detail_en += " It changes from step to step: look at data-dependent costs such as sequence length first.";
-    finding.detail_zh += " 最慢的级逐步变化：请先看与数据有关的开销，例如序列长度。";
+    finding.detail_zh += "最慢的级逐步变化：请先看与数据有关的开销，例如序列长度。";
   }
   out.push_back(std::move(finding));
 }
@@ -142,7 +173,7 @@ void add_slow_stage(const Facts& f, std::vector<Finding>& out) {
 void add_bubble(const Facts& f, std::vector<Finding>& out) {
   if (f.bubble < kBubbleShare) return;
   const double in_pipeline = f.bubble / (f.bubble + f.compute);
-  const int32_t p = f.extent.stage_count, m = f.extent.micro_batch_count;
+  const int32_t p = std::max(f.extent.stage_count, f.trace.pipeline_stages), m = f.extent.micro_batch_count;
   Finding finding;
   finding.id = "bubble";
   finding.weight = f.bubble;
@@ -159,12 +190,15 @@ void add_bubble(const Facts& f, std::vector<Finding>& out) {
                         " balanced stages, 1F1B and FThenB would wait (p−1)/(m+p−1) = " + percent(formula) + ".";
     finding.detail_zh = std::to_string(p) + " 级、" + std::to_string(m) +
                         " 个微批时，均衡的 1F1B 与 FThenB 会等待 (p−1)/(m+p−1) = " + percent(formula) + "。";
-    if (in_pipeline < formula * 1.15) {
+    if (in_pipeline < formula * 0.95) {
+      finding.detail_en += " Less cannot be, unless another schedule ran, or clocks or stages are not what they seem.";
+      finding.detail_zh += "更少是不可能的，除非运行的是别的调度，或时钟、级的归属有误。";
+    } else if (in_pipeline < formula * 1.15) {
       finding.detail_en += " So it is mostly the schedule: more micro-batches, or interleaved chunks, would shrink it.";
-      finding.detail_zh += " 因此主要来自调度本身：增加微批数或采用交错分块可以减小它。";
+      finding.detail_zh += "因此主要来自调度本身：增加微批数或采用交错分块可以减小它。";
     } else {
-      finding.detail_en += " The rest is imbalance, messages and jitter.";
-      finding.detail_zh += " 其余来自不均衡、通信与抖动。";
+      finding.detail_en += " The rest is imbalance of stages and replicas, messages and jitter.";
+      finding.detail_zh += "其余来自级间与副本间的不均衡、通信与抖动。";
     }
   } else {
     finding.detail_en = "Measured over " + number(static_cast<int64_t>(f.sums.steps.size())) +
@@ -175,9 +209,11 @@ void add_bubble(const Facts& f, std::vector<Finding>& out) {
 }
 
 // A rank that is slower than the others of its own stage: a straggler rather than an imbalance.
+// When it alone makes its stage the slowest, that stage's finding is withdrawn.
 void add_slow_rank(const Facts& f, std::vector<Finding>& out) {
   std::vector<double> busy(f.trace.parts.size());
-  for (const RankSums& rank : f.sums.ranks) busy[static_cast<size_t>(rank.part)] += static_cast<double>(rank.busy_ns);
+  for (const RankSums& rank : f.sums.ranks)
+    if (!is_outlier(f, rank.step)) busy[static_cast<size_t>(rank.part)] += static_cast<double>(rank.busy_ns);
   std::map<int32_t, std::vector<size_t>> by_stage;
   for (size_t part = 0; part < busy.size(); ++part)
     if (busy[part] > 0) by_stage[f.trace.parts[part].stage].push_back(part);
@@ -198,6 +234,15 @@ void add_slow_rank(const Facts& f, std::vector<Finding>& out) {
   }
   if (worst == busy.size()) return;
   const Part& part = f.trace.parts[worst];
+  const StageLoad* slow = slowest(f);
+  if (slow && slow->stage == part.stage) {
+    Facts without = f;
+    without.costs = usual_costs(f, static_cast<int32_t>(worst));
+    without.loads = stage_loads(without.costs);
+    const StageLoad* then = slowest(without);
+    if (!then || then->per_micro_batch_ns < kSlowRatio * median_of_others(without.loads, then->stage))
+      std::erase_if(out, [](const Finding& x) { return x.id == "stage.slow"; });
+  }
   const std::string rank = std::to_string(part.rank), stage = std::to_string(part.stage);
   const std::string machine = part.machine_name.empty() ? "" : " (" + part.machine_name + ")";
   Finding finding;
@@ -215,19 +260,16 @@ void add_slow_rank(const Facts& f, std::vector<Finding>& out) {
 }
 
 void add_outlier_steps(const Facts& f, std::vector<Finding>& out) {
-  if (f.sums.steps.size() < 4) return;
-  int64_t count = 0;
+  if (f.outliers.empty()) return;
+  const auto count = static_cast<int64_t>(f.outliers.size());
   double lost = 0, total = 0;
   const StepSums* worst = nullptr;
   for (const StepSums& step : f.sums.steps) {
-    const auto span = static_cast<double>(step.span_ns());
-    total += span;
-    if (span < kOutlierRatio * f.median_step_ns) continue;
-    ++count;
-    lost += span - f.median_step_ns;
+    total += static_cast<double>(step.span_ns());
+    if (!is_outlier(f, step.step)) continue;
+    lost += static_cast<double>(step.span_ns()) - f.median_step_ns;
     if (!worst || step.span_ns() > worst->span_ns()) worst = &step;
   }
-  if (count == 0) return;
   const std::string n = number(count), of = number(static_cast<int64_t>(f.sums.steps.size()));
   Finding finding;
   finding.id = "step.outlier";
@@ -235,14 +277,14 @@ void add_outlier_steps(const Facts& f, std::vector<Finding>& out) {
   finding.value = times(static_cast<double>(worst->span_ns()) / f.median_step_ns);
   finding.value_note_en = "the median step";
   finding.value_note_zh = "相对中位步";
-  finding.title_en = n + " of " + of + " steps take over 1.3× the median step";
+  finding.title_en = n + " of " + of + (count == 1 ? " steps takes" : " steps take") + " over 1.3× the median step";
   finding.title_zh = of + " 步中有 " + n + " 步超过中位步的 1.3 倍";
   finding.detail_en = "The longest is step " + std::to_string(worst->step) + " with " +
                       human_duration(static_cast<double>(worst->span_ns())) + " against " +
-                      human_duration(f.median_step_ns) + "; together they cost " + percent(lost / total) + " of the time.";
+                      human_duration(f.median_step_ns) + ". They cost " + percent(lost / total) + " of the time and are left out of the other findings.";
   finding.detail_zh = "最长的是第 " + std::to_string(worst->step) + " 步，" +
                       human_duration(static_cast<double>(worst->span_ns())) + "，中位步为 " +
-                      human_duration(f.median_step_ns) + "；合计占总时间的 " + percent(lost / total) + "。";
+                      human_duration(f.median_step_ns) + "；合计多用总时间的 " + percent(lost / total) + "，其他结论不计入这些步。";
   out.push_back(std::move(finding));
 }
 
@@ -273,19 +315,62 @@ void add_causality(const Facts& f, std::vector<Finding>& out) {
     worst = std::max(worst, early);
   }
   if (violations == 0 || f.trace.clock == ClockState::kPerRank) return;
+  const std::string most = human_duration(static_cast<double>(worst));
+  const std::string of = number(static_cast<int64_t>(f.trace.links.size()));
+  const bool one_machine = f.trace.clock == ClockState::kShared;
   Finding finding;
   finding.id = "clock.causality";
   finding.weight = 0.5 * static_cast<double>(violations) / static_cast<double>(f.trace.links.size());
-  finding.value = human_duration(static_cast<double>(worst));
+  finding.value = most;
   finding.value_note_en = "at most";
   finding.value_note_zh = "最多";
-  finding.title_en = "The clocks disagree: " + number(violations) + " of " +
-                     number(static_cast<int64_t>(f.trace.links.size())) + " cells begin before what they wait for has ended";
-  finding.title_zh = "时钟不一致：" + number(static_cast<int64_t>(f.trace.links.size())) + " 个依赖中有 " +
-                     number(violations) + " 个在其前驱结束前就开始";
-  finding.detail_en = "Times are shown as recorded; bubbles that compare ranks are off by up to this much. "
-                      "Synchronise the machines' clocks before the next run.";
-  finding.detail_zh = "时间按原始记录显示；跨 rank 比较的气泡最多偏差这么多。下次运行前请先同步各机时钟。";
+  finding.title_en = one_machine ? "Cells begin before what they wait for has ended" : "The clocks disagree";
+  finding.title_zh = one_machine ? "有单元在其前驱结束前就开始" : "时钟不一致";
+  finding.detail_en = number(violations) + " of " + of + " dependencies are too early, by up to " + most + ". ";
+  finding.detail_zh = of + " 个依赖中有 " + number(violations) + " 个过早开始，最多提前 " + most + "。";
+  if (one_machine) {
+    finding.detail_en += "All stamps come from one machine, so the stages may be assigned wrongly (--stages), or logs of "
+                         "different runs were mixed.";
+    finding.detail_zh += "所有时间戳来自同一台机器，因此可能是级的归属有误（--stages），或混入了不同运行的日志。";
+  } else {
+    finding.detail_en += "Times are shown as recorded; bubbles that compare ranks may be off by as much. Synchronise the "
+                         "machines' clocks before the next run.";
+    finding.detail_zh += "时间按原始记录显示；跨 rank 比较的气泡可能偏差这么多。下次运行前请先同步各机时钟。";
+  }
+  out.push_back(std::move(finding));
+}
+
+// Replicas meet at the gradient exchange: those that finish early wait for the last one.
+void add_replicas(const Facts& f, std::vector<Finding>& out) {
+  if (f.extent.dp_count < 2 || f.trace.clock == ClockState::kPerRank) return;
+  double waited = 0, whole = 0;
+  size_t r = 0;
+  for (const StepSums& step : f.sums.steps) {
+    std::map<int32_t, int64_t> last;  // replica → end of its last compute cell
+    for (; r < f.sums.ranks.size() && f.sums.ranks[r].step == step.step; ++r) {
+      int64_t& end = last[f.trace.parts[static_cast<size_t>(f.sums.ranks[r].part)].dp];
+      end = std::max(end, f.sums.ranks[r].last_ns);
+    }
+    if (is_outlier(f, step.step)) continue;
+    for (const auto& [dp, end] : last) {
+      waited += static_cast<double>(step.pipeline_end_ns - end);
+      whole += static_cast<double>(step.pipeline_span_ns());
+    }
+  }
+  if (whole <= 0 || waited / whole < kReplicaShare) return;
+  Finding finding;
+  finding.id = "replica.uneven";
+  finding.weight = f.bubble > 0 ? (f.bubble + f.compute) * waited / whole : 0;
+  finding.value = percent(waited / whole);
+  finding.value_note_en = "of the pipeline's span";
+  finding.value_note_zh = "占流水线跨度";
+  finding.title_en = "The replicas do not finish together";
+  finding.title_zh = "各副本不同时结束";
+  finding.detail_en = "On average a replica waits " + percent(waited / whole) +
+                      " of the span for the last one before the gradient exchange; this is part of the span bubble. Even out "
+                      "what they are given (sequence lengths, packing), or look for a slow device.";
+  finding.detail_zh = "平均每个副本在梯度同步前要等最后一个副本 " + percent(waited / whole) +
+                      " 的跨度，这部分计入跨度气泡。请均衡各副本的数据（序列长度、打包），或查找慢设备。";
   out.push_back(std::move(finding));
 }
 
@@ -306,8 +391,9 @@ Headline headline_of(const Facts& f, const std::vector<Finding>& findings) {
   const std::string step = human_duration(f.median_step_ns);
   const double waiting = 1 - f.compute;
   const std::string waiting_share = fixed(waiting * 100, 0) + "\u2009%";
-  h.title_en = step + " a step, " + waiting_share + " of it not computing.";
-  h.title_zh = "每步 " + step + "，其中 " + waiting_share + " 没有在计算。";
+  const bool unsure = f.trace.clock == ClockState::kPerRank;
+  h.title_en = step + " a step, " + (unsure ? "perhaps " : "") + waiting_share + " of it not computing.";
+  h.title_zh = "每步 " + step + "，其中" + (unsure ? "大约 " : " ") + waiting_share + " 没有在计算。";
   const auto count = [](int32_t n, const char* one, const char* many) {
     return std::to_string(n) + " " + (n == 1 ? one : many);
   };
@@ -321,10 +407,17 @@ Headline headline_of(const Facts& f, const std::vector<Finding>& findings) {
               std::to_string(f.extent.micro_batch_count) + " 个微批" +
               (f.extent.chunk_count > 1 ? "，每 rank " + std::to_string(f.extent.chunk_count) + " 个分块" : "") + "，" +
               std::to_string(f.extent.step_count) + " 步。";
-  const auto slow = std::find_if(findings.begin(), findings.end(), [](const Finding& x) { return x.id == "stage.slow"; });
-  if (slow != findings.end()) {
-    h.lead_en += " " + slow->title_en + ".";
-    h.lead_zh += slow->title_zh + "。";
+  if (f.trace.parts.size() == 1 && f.trace.pipeline_stages <= 1) {
+    h.lead_en += " Only one rank was given: what it waits for is not in the picture.";
+    h.lead_zh += "只给了一个 rank：看不到它在等什么。";
+  }
+  if (!findings.empty() && (findings[0].id == "stage.slow" || findings[0].id == "rank.slow")) {
+    h.lead_en += " " + findings[0].title_en + ".";
+    h.lead_zh += findings[0].title_zh + "。";
+  }
+  if (unsure) {
+    h.lead_en += " The ranks are not on one clock, so what they wait for each other is uncertain.";
+    h.lead_zh += "各 rank 不在同一时钟上，相互等待的时间并不确定。";
   }
   h.parts = {{"compute", "compute", "计算", f.compute},
              {"bubble", "waiting in the pipeline", "流水线内等待", f.bubble},
@@ -348,10 +441,12 @@ Findings find_findings(const Trace& trace) {
   add_outlier_steps(facts, result.list);
   add_outside(facts, result.list);
   add_causality(facts, result.list);
+  add_replicas(facts, result.list);
   std::stable_sort(result.list.begin(), result.list.end(),
                    [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
   // What is slow comes before what follows from it: a stage that everyone waits for explains the bubble.
-  std::stable_partition(result.list.begin(), result.list.end(), [](const Finding& x) { return x.id == "stage.slow"; });
+  std::stable_partition(result.list.begin(), result.list.end(),
+                        [](const Finding& x) { return x.id == "stage.slow" || x.id == "rank.slow"; });
   add_per_rank_clock(facts, result.list);
   if (result.list.empty()) {
     Finding none;

@@ -54,7 +54,7 @@ Table stages_table(const Trace& trace) {
               {{"stage", "stage", Type::kInteger, "Pipeline stage"},
                {"kind", "kind", Type::kText,
                 "F forward, B full backward, I input gradient, W weight gradient, F&B overlapped; "
-                "all: compute time per forward, that is per micro-batch and chunk"},
+                "all: mean forward plus backward time per backward, that is per micro-batch and chunk"},
                {"count", "count", Type::kInteger, "Cells over all steps, ranks and replicas of the stage"},
                {"mean_ns", "mean", Type::kDuration, "Mean duration"},
                {"p50_ns", "p50", Type::kDuration, "Median duration"},

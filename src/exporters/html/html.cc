@@ -102,6 +102,6 @@ std::string html_report(const ExportInput& input, const HtmlLimits& limits) {
 extern const Exporter html_exporter;
 const Exporter html_exporter = {
     "html", "one page with the answer, the chart, the tables and the flaws; opens anywhere, needs no network", {"html"},
-    true, write};
+    false, true, write};
 
 }  // namespace stageline
