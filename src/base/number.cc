@@ -134,7 +134,7 @@ std::string grouped(int64_t value) {
   if (digits.size() - sign < 5) return digits;
   for (size_t at = digits.size(); at > sign + 3;) {
     at -= 3;
-    digits.insert(at, "\u2009");
+    digits.insert(at, "\u202f");
   }
   return digits;
 }
@@ -151,10 +151,10 @@ std::string three_digits(double value) {
 
 std::string human_duration(double ns) {
   const double magnitude = std::fabs(ns);
-  if (magnitude >= 999.5e6) return three_digits(ns / 1e9) + "\u2009s";
-  if (magnitude >= 999.5e3) return three_digits(ns / 1e6) + "\u2009ms";
-  if (magnitude >= 999.5) return three_digits(ns / 1e3) + "\u2009µs";
-  return fixed(ns, 0) + "\u2009ns";
+  if (magnitude >= 999.5e6) return three_digits(ns / 1e9) + "\u202fs";
+  if (magnitude >= 999.5e3) return three_digits(ns / 1e6) + "\u202fms";
+  if (magnitude >= 999.5) return three_digits(ns / 1e3) + "\u202fµs";
+  return fixed(ns, 0) + "\u202fns";
 }
 
 std::string human_bytes(double bytes) {
@@ -164,9 +164,9 @@ std::string human_bytes(double bytes) {
     bytes /= 1000;
     ++unit;
   }
-  return (unit == 0 ? fixed(bytes, 0) : three_digits(bytes)) + "\u2009" + units[unit];
+  return (unit == 0 ? fixed(bytes, 0) : three_digits(bytes)) + "\u202f" + units[unit];
 }
 
-std::string percent(double share) { return fixed(share * 100, 1) + "\u2009%"; }
+std::string percent(double share) { return fixed(share * 100, 1) + "\u202f%"; }
 
 }  // namespace stageline

@@ -29,7 +29,7 @@ std::string fixed(double value, int decimals);
 // Nanoseconds in a larger unit, exact decimal, trailing zeros cut: ns_as_decimal(1500, 3) = "1.5".
 std::string ns_as_decimal(int64_t ns, int unit_ns_log10);
 
-// For prose: digits grouped by thin spaces (U+2009) from five digits on: "112 320".
+// For prose: digits grouped by thin spaces (U+202F) from five digits on: "112 320".
 std::string grouped(int64_t value);
 // For prose: a duration with a unit that suits it: "2.21 s", "66.8 ms", "19 µs", "420 ns".
 std::string human_duration(double ns);

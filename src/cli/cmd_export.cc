@@ -11,7 +11,7 @@ int run_export(const Arguments& arguments) {
   if (!terminal) return fail(terminal.error());
   const std::string output = arguments.get("output");
   if (output.empty())
-    return fail({ErrorCode::kUsage, "export needs to know where to write", {}, "stageline export PATH… -o pipeline.pftrace"});
+    return fail({ErrorCode::kUsage, "export needs to know where to write", {}, "stageline export PATH… -o pipeline.pftrace; -o - is stdout"});
   Result<const Exporter*> exporter = choose_exporter(arguments.get("to"), output);
   if (!exporter) return fail(exporter.error());
   ExportOptions options;

@@ -56,8 +56,9 @@ int run_report(const Arguments& arguments) {
     struct stat st {};
     stat(output.c_str(), &st);
     text += "\n" + output + "  " + human_bytes(static_cast<double>(st.st_size)) + "  " +
-            std::to_string(trace->parts.size()) + " ranks, " + grouped(static_cast<int64_t>(trace->cells.size())) + " cells, " +
-            std::to_string(extent.step_count) + " steps\n";
+            std::to_string(trace->parts.size()) + (trace->parts.size() == 1 ? " rank, " : " ranks, ") +
+            grouped(static_cast<int64_t>(trace->cells.size())) + " cells, " + std::to_string(extent.step_count) +
+            (extent.step_count == 1 ? " step\n" : " steps\n");
   }
   fputs(text.c_str(), output == "-" ? stderr : stdout);
   Result<int> code = fail_on(arguments, findings);

@@ -84,6 +84,31 @@ Result<SimulateOptions> options_of(const Arguments& a) {
   return o;
 }
 
+// Logs of another run in the folder would be read as ranks of this one. What an earlier simulation
+// left (truth.csv is the mark) is removed; anybody else's logs are not ours to touch.
+Status clear_folder(const std::filesystem::path& folder) {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> logs;
+  std::error_code ec;
+  const auto collect = [&](const fs::path& place) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(place, ec)) {
+      const std::string name = entry.path().filename().string();
+      if (entry.is_regular_file(ec) && (name.starts_with("workerlog.") || name == "cells.csv")) logs.push_back(entry.path());
+    }
+  };
+  collect(folder);
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ec))
+    if (entry.is_directory(ec) && entry.path().filename().string().starts_with("machine")) collect(entry.path());
+  if (logs.empty()) return {};
+  if (!fs::exists(folder / "truth.csv", ec))
+    return Error{ErrorCode::kUsage, "the folder holds logs that no simulation wrote", {logs[0].string()},
+                 "give a folder of its own"};
+  for (const fs::path& log : logs) fs::remove(log, ec);
+  for (const fs::path& log : logs)
+    if (log.parent_path() != folder) fs::remove(log.parent_path(), ec);  // only when empty by now
+  return {};
+}
+
 }  // namespace
 
 int run_simulate(const Arguments& arguments) {
@@ -103,6 +128,7 @@ int run_simulate(const Arguments& arguments) {
   std::error_code ec;
   fs::create_directories(folder, ec);
   if (ec) return fail({ErrorCode::kIo, "cannot make this folder: " + ec.message(), {folder}, ""});
+  if (Status s = clear_folder(folder); !s) return fail(s.error());
   const Status written = format == "paddle" ? write_worker_logs(run->trace, folder)
                                             : write_timings_csv(run->trace, {}, (fs::path(folder) / "cells.csv").string());
   if (!written) return fail(written.error());

@@ -27,8 +27,8 @@ const std::vector<Flag>& flag_table() {
       {"width", "PX", "Width of a chart in pixels; default from its content", ""},
       {"title", "TEXT", "Title of charts and reports; default from the input's name", ""},
       {"json", "", "The same as --format json", ""},
-      {"compat", "NAME", "Give a rival's answer instead of ours: paddle-v3, hta or msprof, where a command has it",
-       "paddle-v3,hta,msprof"},
+      {"compat", "NAME", "Give a rival's answer instead of ours, where a command has one (paddle-timeline: paddle-v3)",
+       "paddle-v3"},
       {"log-dir", "DIR", "Folder of workerlog.N; the two files are written here", ""},
       {"multi-machine", "", "The folder holds one folder machine* per machine", ""},
       {"fail-on", "LIST", "Exit with 1 when one of these findings is made: stage.slow, bubble, rank.slow, step.outlier, "
@@ -37,7 +37,7 @@ const std::vector<Flag>& flag_table() {
       {"micro-batches", "M", "Micro-batches a step", ""},
       {"chunks", "V", "Model chunks a rank (vpp); default 1, for vpp 2", ""},
       {"dp", "D", "Data-parallel replicas; default 1", ""},
-      {"cost", "F,B | F,I,W", "Cost of one cell; without a unit, ms; default 10,20 (or 10,10,10)", ""},
+      {"cost", "F,B | F,I,W", "Cost of one cell, that is of one micro-batch on one chunk; without a unit, ms; default 10,20 (or 10,10,10)", ""},
       {"optimizer", "T", "Cost of the optimizer; default 0: none is written", ""},
       {"latency", "L", "Delay of every message between ranks; default 0", ""},
       {"jitter", "J", "Standard deviation of durations as a share of the cost; default 0", ""},
@@ -63,7 +63,7 @@ const std::vector<Command>& command_table() {
   static const std::vector<Command> table = {
       {"report", "PATH…", "Write one self-contained page: findings, pipeline chart, tables",
        "Reads files or folders of one run and writes an HTML page that needs no network, then prints the findings.",
-       with_open({"output", "range", "title", "fail-on", "compat"}), 1, -1, run_report,
+       with_open({"output", "range", "title", "fail-on"}), 1, -1, run_report,
        {{"output", "FILE", "Where to write the page; default report.html, - is stdout", ""}}},
       {"analyze", "ANALYSIS PATH…", "Answer one question in tables",
        "Runs an analysis (stageline help analyses) and prints its tables. CSV and JSON carry raw values: nanoseconds and "
@@ -79,7 +79,10 @@ const std::vector<Command>& command_table() {
       {"paddle-timeline", "", "Drop-in for Paddle's profiler_helper_static.py",
        "Writes pipeline_profile.json and pipeline_profile_perfetto.json into --log-dir, byte for byte as Paddle's script "
        "(version V3) does where that works, and correctly, saying so, where it fails. --compat paddle-v3 keeps its faults.",
-       {"devices", "log-dir", "multi-machine", "compat"}, 0, 0, run_paddle_timeline},
+       {"devices", "log-dir", "multi-machine", "compat"}, 0, 0, run_paddle_timeline,
+       {{"compat", "NAME", "paddle-v3: the script's output with its faults", "paddle-v3"},
+        {"log-dir", "DIR", "Folder of workerlog.N; the two files are written here (--log_dir is the same: _ serves for - in every flag)", ""},
+        {"devices", "LIST", "Rows in this order, such as 0,1,2,3; default all logs found", ""}}},
       {"simulate", "SCHEDULE", "Make a synthetic run: worker logs or a table of cells, with the truth beside it",
        "Replays a schedule (stageline help schedules) with the given costs and writes workerlog.N (--format paddle) or "
        "cells.csv (--format cells), and truth.csv. Times without a unit are milliseconds.",

@@ -116,7 +116,7 @@ Result<Arguments> parse_arguments(const Command& command, const std::vector<std:
   if (arguments.has("help")) return arguments;
   const auto count = static_cast<int>(arguments.operands.size());
   if (count < command.min_operands)
-    return usage(command, std::string("too little: stageline ") + command.name + " " + command.operands, "");
+    return usage(command, std::string("something is missing: stageline ") + command.name + " " + command.operands, "");
   if (command.max_operands >= 0 && count > command.max_operands)
     return usage(command, "\"" + arguments.operands[static_cast<size_t>(command.max_operands)] + "\" is one too many: stageline " +
                               command.name + " " + command.operands, "");

@@ -137,7 +137,10 @@ std::vector<std::string> operand_words(std::string_view command) {
   if (command == "simulate")
     for (const Item& item : topic_items("schedules")) words.push_back(item.name);
   if (command == "completion") words = {"bash", "zsh", "fish"};
-  if (command == "help") words = {"readers", "analyses", "exporters", "schedules"};
+  if (command == "help") {
+    words = {"readers", "analyses", "exporters", "schedules"};
+    for (const Command& known : command_table()) words.emplace_back(known.name);
+  }
   return words;
 }
 
@@ -152,6 +155,8 @@ std::vector<std::string> value_words(const Flag& f) {
   return words;
 }
 
+bool takes_files(const Command& command) { return std::string_view(command.operands).find("PATH") != std::string_view::npos; }
+
 std::string bash_completion() {
   std::string commands;
   for (const Command& command : command_table()) commands += std::string(commands.empty() ? "" : " ") + command.name;
@@ -164,7 +169,7 @@ std::string bash_completion() {
   out += "  esac\n  case ${COMP_WORDS[1]} in\n";
   for (const Command& command : command_table())
     out += "    " + std::string(command.name) + ") [[ $cur == -* ]] && COMPREPLY=($(compgen -W \"" + join(flag_words(command)) +
-           "\" -- \"$cur\")) || COMPREPLY=($(compgen -f -W \"" + join(operand_words(command.name)) + "\" -- \"$cur\")) ;;\n";
+           "\" -- \"$cur\")) || COMPREPLY=($(compgen " + (takes_files(command) ? "-f " : "") + "-W \"" + join(operand_words(command.name)) + "\" -- \"$cur\")) ;;\n";
   return out + "  esac\n}\ncomplete -o filenames -F _stageline stageline\n";
 }
 

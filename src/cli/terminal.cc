@@ -145,7 +145,7 @@ std::string findings_text(const Terminal& terminal, const Findings& findings) {
   for (const SpanPart& part : h.parts) {
     const std::string share = fixed(part.share * 100, 1);
     const std::string& label = pick(part.label_en, part.label_zh);
-    out += std::string(static_cast<size_t>(std::max(1, 6 - display_width(share))), ' ') + share + "\u2009%  " + label +
+    out += std::string(static_cast<size_t>(std::max(1, 6 - display_width(share))), ' ') + share + "\u202f%  " + label +
            std::string(static_cast<size_t>(label_width - display_width(label) + 2), ' ');
     const char* const colour = part.id == "compute" ? "34" : part.id == "bubble" ? "33" : "90";
     std::string bar;
@@ -191,7 +191,7 @@ struct ProgressBar::Impl {
         const double share = std::min(1.0, done / whole);
         const int filled = static_cast<int>(share * 32);
         for (int i = 0; i < 32; ++i) line += i < filled ? "━" : "─";
-        line += "  " + fixed(share * 100, 0) + "\u2009%  " + human_bytes(done) + " of " + human_bytes(whole);
+        line += "  " + fixed(share * 100, 0) + "\u202f%  " + human_bytes(done) + " of " + human_bytes(whole);
       } else {
         line += human_bytes(done);
       }

@@ -40,6 +40,10 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   Result<Trace> trace = (*reader)->read(*source, read_options);
   if (!trace) return trace;
   infer_layout(*trace, options.stages);
+  for (const int32_t rank : options.ranks)
+    if (std::none_of(trace->parts.begin(), trace->parts.end(), [&](const Part& part) { return part.rank == rank; }))
+      trace->diagnostics.add("filter.no_such_rank", Severity::kWarning,
+                             "--ranks names rank " + std::to_string(rank) + ", which the input does not have");
   if (!options.ranks.empty() || options.first_step != INT64_MIN || options.last_step != INT64_MAX)
     filter_trace(*trace, options.ranks, options.first_step, options.last_step);
   if (options.range) keep_range(*trace, *options.range);

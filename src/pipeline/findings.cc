@@ -390,7 +390,7 @@ Headline headline_of(const Facts& f, const std::vector<Finding>& findings) {
   Headline h;
   const std::string step = human_duration(f.median_step_ns);
   const double waiting = 1 - f.compute;
-  const std::string waiting_share = fixed(waiting * 100, 0) + "\u2009%";
+  const std::string waiting_share = fixed(waiting * 100, 0) + "\u202f%";
   const bool unsure = f.trace.clock == ClockState::kPerRank;
   h.title_en = step + " a step, " + (unsure ? "perhaps " : "") + waiting_share + " of it not computing.";
   h.title_zh = "每步 " + step + "，其中" + (unsure ? "大约 " : " ") + waiting_share + " 没有在计算。";

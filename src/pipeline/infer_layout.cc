@@ -156,7 +156,7 @@ void fill_layout(Trace& trace, int32_t stages) {
                           "the input does not name stages; " + std::to_string(layout.stages) + " stages" +
                               (replicas > 1 ? " × " + std::to_string(replicas) + " replicas" : "") +
                               (layout.peers > 1 ? " × " + std::to_string(layout.peers) + " peers" : "") +
-                              (layout.stages == 1 && replicas == 1 ? " follows from " : " follow from ") + layout.how + "; --stages overrides");
+                              (layout.stages == 1 && replicas == 1 ? " follows from " : " follow from ") + layout.how + (stages > 0 ? "" : "; --stages overrides"));
 }
 
 }  // namespace

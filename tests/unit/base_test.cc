@@ -41,13 +41,13 @@ TEST_CASE("doubles print as Python's repr prints them") {
 }
 
 TEST_CASE("numbers for prose") {
-  CHECK(human_duration(2.2134e9) == "2.21\u2009s");
-  CHECK(human_duration(66.84e6) == "66.8\u2009ms");
-  CHECK(human_duration(19e3) == "19.0\u2009µs");
-  CHECK(human_duration(420) == "420\u2009ns");
-  CHECK(grouped(112320) == "112\u2009320");
+  CHECK(human_duration(2.2134e9) == "2.21\u202fs");
+  CHECK(human_duration(66.84e6) == "66.8\u202fms");
+  CHECK(human_duration(19e3) == "19.0\u202fµs");
+  CHECK(human_duration(420) == "420\u202fns");
+  CHECK(grouped(112320) == "112\u202f320");
   CHECK(grouped(6784) == "6784");
-  CHECK(percent(0.3641) == "36.4\u2009%");
+  CHECK(percent(0.3641) == "36.4\u202f%");
   CHECK(ns_as_decimal(1697793307213760986, 6) == "1697793307213.760986");
   CHECK(ns_as_decimal(-1500, 3) == "-1.5");
 }

@@ -236,7 +236,7 @@ TEST_CASE("ticks start at zero, keep apart and share one unit") {
         CHECK(ticks[i].label != ticks[i - 1].label);
       }
     }
-  CHECK(chart_ticks(2'210'000'000, 1000, 84)[1].label == "0.2\u2009s");
+  CHECK(chart_ticks(2'210'000'000, 1000, 84)[1].label == "0.2\u202fs");
 }
 
 TEST_CASE("clocks that cannot be compared are said to be so") {

@@ -1,7 +1,7 @@
 // Numbers for people: three figures, thin spaces, units beside them.
 import type {ColumnType, Value} from './data/report';
 
-const THIN = '\u2009';
+const THIN = '\u202f';
 const UNITS: ReadonlyArray<readonly [number, string]> = [[1e9, 's'], [1e6, 'ms'], [1e3, 'µs']];
 
 export function duration(ns: number): string {

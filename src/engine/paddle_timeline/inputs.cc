@@ -76,7 +76,13 @@ Result<TimelineInputs> find_timeline_inputs(const PaddleTimelineOptions& options
   std::vector<std::string> folders{options.log_dir};
   if (multi) {
     folders = root->machine_folders;
-    if (!options.compat_v3) std::sort(folders.begin(), folders.end(), natural_less);
+    if (!options.compat_v3) {
+      std::sort(folders.begin(), folders.end(), natural_less);
+      if (folders != root->machine_folders)
+        diagnostics.add("paddle.machine_order", Severity::kWarning,
+                        "machines are numbered in the natural order of their folders; Paddle's script numbers them as the "
+                        "directory lists them, which differs here (--compat paddle-v3 does so)", {options.log_dir});
+    }
     if (folders.empty() && !options.compat_v3)
       return Error{ErrorCode::kBadInput, "no folder here begins with \"machine\"", {options.log_dir},
                    root->devices.empty() ? "gather each machine's logs as machine0/workerlog.0 …"

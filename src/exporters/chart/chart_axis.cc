@@ -79,7 +79,7 @@ std::vector<ChartTick> chart_ticks(int64_t span_ns, double width_px, double min_
   for (int64_t k = 0;; ++k) {
     const double at = static_cast<double>(k) * step;
     if (at * unit->ns > span * (1 + 1e-9)) break;
-    ticks.push_back({at * unit->ns / span * width_px, fixed(at, decimals) + "\u2009" + unit->name});
+    ticks.push_back({at * unit->ns / span * width_px, fixed(at, decimals) + "\u202f" + unit->name});
   }
   return ticks;
 }

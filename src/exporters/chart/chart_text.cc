@@ -70,7 +70,7 @@ Result<ChartFonts> ChartFonts::load() {
       cairo_font_face_destroy(std::exchange(fonts.face_[f], nullptr));
     }
   }
-  fonts.thin_space_ = has_glyph(fonts.scaled_[0], "\u2009") && has_glyph(fonts.scaled_[1], "\u2009");
+  fonts.thin_space_ = has_glyph(fonts.scaled_[0], "\u202f") && has_glyph(fonts.scaled_[1], "\u202f");
   return fonts;
 }
 
@@ -91,7 +91,7 @@ ChartFonts::~ChartFonts() {
 template <class Run>
 void ChartFonts::for_each_run(std::string_view raw, Run run) const {
   std::string text = valid_utf8(raw);
-  for (size_t at = 0; !thin_space_ && (at = text.find("\u2009", at)) != std::string::npos;) text.replace(at, 3, " ");
+  for (size_t at = 0; !thin_space_ && (at = text.find("\u202f", at)) != std::string::npos;) text.replace(at, 3, " ");
   for (char& c : text)
     if (static_cast<unsigned char>(c) < 0x20) c = ' ';
   for (size_t begin = 0; begin < text.size();) {

@@ -13,5 +13,5 @@ export function timeTicks(t0: number, t1: number, zero: number, maxCount: number
   const largest = Math.max(Math.abs(t0 - zero), Math.abs(t1 - zero));
   const [size, unit] = UNITS.find(([s]) => largest >= s * 0.9999) ?? UNITS[3]!;
   const decimals = Math.max(0, Math.min(9, Math.ceil(Math.log10(size / step) - 1e-9)));
-  return {values, label: ns => `${((ns - zero) / size).toFixed(decimals).replace(/^-(0\.?0*)$/, '$1')}\u2009${unit}`};
+  return {values, label: ns => `${((ns - zero) / size).toFixed(decimals).replace(/^-(0\.?0*)$/, '$1')}\u202f${unit}`};
 }

@@ -68,6 +68,6 @@ export function truncatedView(app: App): HTMLElement | null {
   if (cells.count >= cells.total) return null;
   const number = (i: number): string => String(steps[i]?.step ?? t('unknown'));
   return h('p', {class: 'notice', id: 'truncated'},
-    t('chart.truncated', cells.count.toLocaleString('en').replace(/,/g, '\u2009'),
-      cells.total.toLocaleString('en').replace(/,/g, '\u2009'), number(0), number(steps.length - 1), cells.steps));
+    t('chart.truncated', cells.count.toLocaleString('en').replace(/,/g, '\u202f'),
+      cells.total.toLocaleString('en').replace(/,/g, '\u202f'), number(0), number(steps.length - 1), cells.steps));
 }
