@@ -105,7 +105,7 @@ void add_slow_stage(const Facts& f, std::vector<Finding>& out) {
   if (!slow || f.loads.size() < 2 || slow->stage == kUnknown) return;
   const double others = median_of_others(f.loads, slow->stage);
   const double ratio = slow->per_micro_batch_ns / others;
-  if (!(ratio >= kSlowRatio)) return;
+  if (!(others > 0 && ratio >= kSlowRatio)) return;
   double mean = 0;
   for (const StageLoad& load : f.loads) mean += load.per_micro_batch_ns / static_cast<double>(f.loads.size());
   const Persistence p = persistence_of(f, slow->stage);
@@ -122,7 +122,7 @@ void add_slow_stage(const Facts& f, std::vector<Finding>& out) {
   const std::string stage = std::to_string(slow->stage);
   Finding finding;
   finding.id = "stage.slow";
-  finding.weight = f.compute * (slow->per_micro_batch_ns - mean) / mean;
+  finding.weight = f.compute * (1 - mean / slow->per_micro_batch_ns);  // what evening the stages out would save
   finding.value = times(ratio);
   finding.value_note_en = "the other stages";
   finding.value_note_zh = "相对其他级";
