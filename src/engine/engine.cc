@@ -71,9 +71,7 @@ std::string info_json(const Trace& trace) {
   json.field("slices", static_cast<int64_t>(trace.slice_count()));
   json.field("start_ns", extent.start_ns);
   json.field("end_ns", extent.end_ns);
-  json.field("clock", trace.clock == ClockState::kShared      ? "shared"
-                      : trace.clock == ClockState::kUnaligned ? "unaligned"
-                                                              : "per-rank");
+  json.field("clock", clock_name(trace.clock));
   json.key("diagnostics").begin_array();
   for (const Diagnostic& d : trace.diagnostics.items()) {
     json.begin_object();

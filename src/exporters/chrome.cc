@@ -51,15 +51,6 @@ constexpr std::array<const char*, kCellKindCount> kColour = {
 };
 constexpr const char* kStepColour = "thread_state_unknown";
 
-std::string_view clock_name(ClockState clock) {
-  switch (clock) {
-    case ClockState::kShared: return "shared";
-    case ClockState::kUnaligned: return "unaligned";
-    case ClockState::kPerRank: return "per rank";
-  }
-  return "";
-}
-
 void append_integer(std::string& out, uint64_t value) {
   char digits[24];
   out.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);

@@ -184,21 +184,4 @@ void append_table_json(JsonWriter& json, const Table& table, const std::function
   json.end_array().end_object();
 }
 
-std::string_view column_type_name(ColumnType type) {
-  switch (type) {
-    case ColumnType::kInteger: return "integer";
-    case ColumnType::kReal: return "real";
-    case ColumnType::kText: return "text";
-    case ColumnType::kDuration: return "duration";
-    case ColumnType::kTime: return "time";
-    case ColumnType::kShare: return "share";
-    case ColumnType::kRatio: return "ratio";
-  }
-  return "";
-}
-
-std::string_view raw_unit(ColumnType type) {
-  return type == ColumnType::kDuration || type == ColumnType::kTime ? "ns" : "";
-}
-
 }  // namespace stageline

@@ -25,9 +25,4 @@ void append_csv_rows(std::string& out, const Table& table, size_t begin, size_t 
 // value is null. `flush`, if given, is called now and then with the writer, to move text out.
 void append_table_json(JsonWriter& json, const Table& table, const std::function<void(JsonWriter&)>& flush = {});
 
-// "integer", "real", "text", "duration", "time", "share", "ratio".
-std::string_view column_type_name(ColumnType type);
-// Unit of the raw value: "ns" or "".
-std::string_view raw_unit(ColumnType type);
-
 }  // namespace stageline

@@ -84,6 +84,23 @@ std::string Table::shown_text(size_t row, size_t column) const {
   return {};
 }
 
+std::string_view column_type_name(ColumnType type) {
+  switch (type) {
+    case ColumnType::kInteger: return "integer";
+    case ColumnType::kReal: return "real";
+    case ColumnType::kText: return "text";
+    case ColumnType::kDuration: return "duration";
+    case ColumnType::kTime: return "time";
+    case ColumnType::kShare: return "share";
+    case ColumnType::kRatio: return "ratio";
+  }
+  return "";
+}
+
+std::string_view raw_unit(ColumnType type) {
+  return type == ColumnType::kDuration || type == ColumnType::kTime ? "ns" : "";
+}
+
 std::string_view shown_unit(ColumnType type) {
   switch (type) {
     case ColumnType::kDuration:

@@ -69,6 +69,10 @@ class Table {
   size_t row_count_ = 0;
 };
 
+// The type as machine formats name it ("duration"), and the unit of its raw values ("ns" or "").
+std::string_view column_type_name(ColumnType type);
+std::string_view raw_unit(ColumnType type);
+
 // The unit people see for a column type: "ms", "%", "×", "".
 std::string_view shown_unit(ColumnType type);
 

@@ -26,6 +26,15 @@ std::vector<uint32_t> Part::add_lane(std::string name, const Slices& rows) {
   return new_index;
 }
 
+std::string_view clock_name(ClockState clock) {
+  switch (clock) {
+    case ClockState::kShared: return "shared";
+    case ClockState::kUnaligned: return "unaligned";
+    case ClockState::kPerRank: return "per-rank";
+  }
+  return "unaligned";
+}
+
 size_t Trace::slice_count() const {
   size_t count = 0;
   for (const Part& part : parts) count += part.slices.size();

@@ -62,6 +62,8 @@ enum class ClockState : uint8_t {
   kPerRank,    // every rank counts from its own zero: ranks cannot be compared
 };
 
+std::string_view clock_name(ClockState clock);  // "shared", "unaligned", "per-rank"
+
 struct Trace {
   std::string format;       // name of the reader
   std::string description;  // "2 machines × 4 workerlogs", for people
@@ -72,6 +74,10 @@ struct Trace {
   Diagnostics diagnostics;
   ClockState clock = ClockState::kUnaligned;
   bool steps_laid_end_to_end = false;  // the source restarts its time at every step
+  // Chunk numbers tell pieces of one forward or backward apart (Paddle's overlap mode cuts them into
+  // slices), not virtual stages.
+  bool chunks_are_pieces = false;
+  int32_t pipeline_stages = 0;  // of the whole run, whatever ranks were filtered out
 
   size_t slice_count() const;
   int32_t machine_count() const;

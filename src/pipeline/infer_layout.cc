@@ -121,7 +121,9 @@ Layout from_time(const std::vector<RankFacts>& facts) {
 
 }  // namespace
 
-void infer_layout(Trace& trace, int32_t stages) {
+namespace {
+
+void fill_layout(Trace& trace, int32_t stages) {
   const auto count = static_cast<int32_t>(trace.parts.size());
   const bool known = std::none_of(trace.parts.begin(), trace.parts.end(),
                                   [](const Part& part) { return part.stage == kUnknown; });
@@ -155,6 +157,13 @@ void infer_layout(Trace& trace, int32_t stages) {
                               (replicas > 1 ? " × " + std::to_string(replicas) + " replicas" : "") +
                               (layout.peers > 1 ? " × " + std::to_string(layout.peers) + " peers" : "") +
                               (layout.stages == 1 && replicas == 1 ? " follows from " : " follow from ") + layout.how + "; --stages overrides");
+}
+
+}  // namespace
+
+void infer_layout(Trace& trace, int32_t stages) {
+  fill_layout(trace, stages);
+  trace.pipeline_stages = extent_of(trace).stage_count;
 }
 
 }  // namespace stageline

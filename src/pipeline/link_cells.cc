@@ -31,7 +31,7 @@ std::vector<int32_t> positions_in_stage(const std::vector<Part>& parts) {
 
 std::vector<Stop> stops_of(const Trace& trace, const Extent& extent, ChunkLayout layout) {
   Schedule shape;  // only what virtual_stage() looks at
-  shape.sizes.stages = extent.stage_count;
+  shape.sizes.stages = std::max(extent.stage_count, trace.pipeline_stages);
   shape.layout = layout;
   const std::vector<int32_t> position = positions_in_stage(trace.parts);
   const Cells& cells = trace.cells;
@@ -44,7 +44,8 @@ std::vector<Stop> stops_of(const Trace& trace, const Extent& extent, ChunkLayout
     const Part& part = trace.parts[part_index];
     if ((!down && !up) || cells.step[i] == kUnknown || cells.micro_batch[i] == kUnknown || part.stage == kUnknown)
       continue;
-    const int32_t vstage = virtual_stage(shape, part.stage, std::max(cells.chunk[i], 0));
+    const int32_t chunk = trace.chunks_are_pieces ? 0 : std::max(cells.chunk[i], 0);
+    const int32_t vstage = virtual_stage(shape, part.stage, chunk);
     Stop stop{cells.step[i],    part.dp, position[part_index],    cells.micro_batch[i],
               Direction::kDown, vstage,  static_cast<uint32_t>(i)};
     if (down) stops.push_back(stop);
@@ -93,7 +94,7 @@ size_t causal_links(const Trace& trace, const Extent& extent, ChunkLayout layout
 
 ChunkLayout guess_chunk_layout(const Trace& trace) {
   const Extent extent = extent_of(trace);
-  if (extent.chunk_count < 2 || extent.stage_count < 2 || trace.clock == ClockState::kPerRank)
+  if (extent.chunk_count < 2 || trace.chunks_are_pieces || extent.stage_count < 2 || trace.clock == ClockState::kPerRank)
     return ChunkLayout::kLoop;
   const bool v = causal_links(trace, extent, ChunkLayout::kV) > causal_links(trace, extent, ChunkLayout::kLoop);
   return v ? ChunkLayout::kV : ChunkLayout::kLoop;

@@ -2,6 +2,7 @@
 import csv
 import gzip
 import io
+import json
 import subprocess
 import unittest
 
@@ -47,6 +48,17 @@ class Reading(Case):
         found = info(self.dir)
         self.assertEqual((found['steps'], found['cells']), (2, 14))
         self.assertEqual(flaws(found)['paddle.zero_job']['count'], 2)
+
+    def test_pieces_of_a_forward_are_no_virtual_stages(self):
+        for stage in range(2):
+            at = 10 * stage
+            self.write(f'workerlog.{stage}', job('forward', 0, at, at + 10) + job('forward(chunk0)', 1, at + 10, at + 15) +
+                       job('forward(chunk1)', 1, at + 15, at + 20) + job('backward', 0, 60 - at, 70 - at) + job('backward', 1, 80 - at, 90 - at))
+        out = self.dir / 'x.json'
+        run('export', self.dir, '--stages', 2, '-o', out, check=0)
+        arrows = [e for e in json.loads(out.read_text())['traceEvents'] if e['ph'] == 's']
+        # F0, F1 (left at its last piece) down; B0, B1 up. Nothing leads back from stage 1 to a piece on stage 0.
+        self.assertEqual(len(arrows), 4)
 
     def test_evaluation_runs_stand_outside_steps(self):
         self.write('workerlog.0', one_step() + job('default', 0, 150, 160) + job('default', 0, 165, 170) + one_step(at=200))

@@ -250,6 +250,14 @@ class Outputs(Case):
         self.assertEqual(count('--range', '200:'), 42)
         self.assertIn('nothing is left', run('export', self.dir, '--to', 'csv', '-o', '-', '--steps', '99', check=2).err)
 
+    def test_filtered_ranks_keep_their_arrows(self):
+        run('simulate', 'vpp', '--stages', 4, '--micro-batches', 8, '--steps', 1, '-o', self.dir / 'logs', check=0)
+        run('export', self.dir / 'logs', '--ranks', '0-1', '-o', self.dir / 'x.json', check=0)
+        arrows = [e for e in json.loads((self.dir / 'x.json').read_text())['traceEvents'] if e['ph'] == 's']
+        # Between ranks 0 and 1 only: 8 micro-batches x 2 chunks down and as many up; chunk 0 of rank 1
+        # does not lead to chunk 1 of rank 0, for ranks 2 and 3 lie between.
+        self.assertEqual(len(arrows), 32)
+
     def test_same_bytes_for_any_number_of_threads(self):
         run('simulate', '1f1b', '--stages', 8, '--steps', 5, '--jitter', 0.1, '-o', self.dir / 'logs', check=0)
         for kind in ['csv', 'json', 'chrome', 'perfetto', 'html']:

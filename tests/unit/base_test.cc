@@ -1,7 +1,11 @@
 #include <doctest/doctest.h>
 
+#include <random>
+#include <string>
+
 #include "base/csv.h"
 #include "base/diagnostics.h"
+#include "base/find_anchor.h"
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "base/text.h"
@@ -100,4 +104,15 @@ TEST_CASE("diagnostics count kinds and keep the earliest place") {
   CHECK(d.count("x.bad") == 2);
   CHECK(d.items()[0].first.line == 4);
   CHECK(d.flaw_count() == 1);
+}
+
+TEST_CASE("find_anchor finds what std::string finds") {
+  std::mt19937 random(1);
+  for (int round = 0; round < 2000; ++round) {
+    std::string text(random() % 200, ' ');
+    for (char& c : text) c = "Pf rofile"[random() % 9];
+    if (random() % 2 && text.size() > 9) text.replace(random() % (text.size() - 8), 9, "Profiler ");
+    for (size_t from = 0; from <= text.size(); ++from)
+      REQUIRE(find_anchor(text, from, "Profiler ", 3) == text.find("Profiler ", from));
+  }
 }

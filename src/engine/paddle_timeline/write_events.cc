@@ -1,5 +1,6 @@
 #include "engine/paddle_timeline/write_events.h"
 
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -12,6 +13,7 @@ namespace {
 
 constexpr size_t kMaxEventBytes = 32 * 1024;  // OutputFile::reserve gives 64 KiB
 constexpr size_t kMaxTypeBytes = 1024;        // longer types go the slow way
+constexpr size_t kMaxTimeBytes = 64;          // repr_double gives at most 25
 
 char* put(char* to, std::string_view text) {
   memcpy(to, text.data(), text.size());
@@ -29,15 +31,24 @@ char* put_number(char* to, uint64_t value) {
   return to;
 }
 
+constexpr std::array<char, 200> kDigitPairs = [] {
+  std::array<char, 200> pairs{};
+  for (size_t i = 0; i < 100; ++i) {
+    pairs[2 * i] = static_cast<char>('0' + i / 10);
+    pairs[2 * i + 1] = static_cast<char>('0' + i % 10);
+  }
+  return pairs;
+}();
+
 // repr(float) of microseconds since the epoch, fast. From 2^50 to 2^51 (the years 2005 to 2041) a
 // double moves in quarters, and the shortest text that reads back is one of .0 .2 .5 .8.
 char* put_time(char* to, double us) {
   if (us >= 0x1p50 && us < 0x1p51) {
     const auto quarters = static_cast<uint64_t>(us * 4);
     uint64_t whole = quarters >> 2;
-    for (char* digit = to + 15; digit >= to; --digit) {
-      *digit = static_cast<char>('0' + whole % 10);
-      whole /= 10;
+    for (char* pair = to + 14; pair >= to; pair -= 2) {
+      memcpy(pair, kDigitPairs.data() + 2 * (whole % 100), 2);
+      whole /= 100;
     }
     to[16] = '.';
     to[17] = "0258"[quarters & 3];
@@ -102,19 +113,17 @@ void TimelineWriter::jobs(const PaddleLog& log, const TimelineRow& row) {
     chrome_texts.push_back(event_text(type, row.chrome_tid, ""));
     perfetto_texts.push_back(event_text(type, row.perfetto_tid, replaced));
   }
-  const auto emit = [&](OutputFile& file, const EventText& text, const PaddleJob& job) {
+  const auto emit = [&](OutputFile& file, const EventText& text, const PaddleJob& job, std::string_view start,
+                        std::string_view end) {
     // A hostile type can be megabytes long; everything else fits the reserved room many times.
     if (text.begin.size() > kMaxTypeBytes) {
-      char number[64];
-      const auto as_text = [&](char* end) { return std::string_view(number, static_cast<size_t>(end - number)); };
+      char number[20];
       for (const bool begin : {true, false}) {
         if (!begin || !first_) file.write(", ");
         file.write(text.name);
-        file.write(as_text(put_number(number, job.id)));
+        file.write({number, static_cast<size_t>(put_number(number, job.id) - number)});
         file.write(begin ? text.begin : text.end);
-        std::string time(400, '\0');
-        time.resize(static_cast<size_t>(put_time(time.data(), begin ? job.start_us : job.end_us) - time.data()));
-        file.write(time);
+        file.write(begin ? start : end);
         file.write(begin ? text.begin_rest : text.end_rest);
       }
       return;
@@ -127,19 +136,22 @@ void TimelineWriter::jobs(const PaddleLog& log, const TimelineRow& row) {
     to = put_number(to, job.id);
     const auto name_size = static_cast<size_t>(to - name);
     to = put(to, text.begin);
-    to = put_time(to, job.start_us);
+    to = put(to, start);
     to = put(to, text.begin_rest);
     to = put(to, ", ");
     memcpy(to, name, name_size);
     to += name_size;
     to = put(to, text.end);
-    to = put_time(to, job.end_us);
+    to = put(to, end);
     to = put(to, text.end_rest);
     file.advance(static_cast<size_t>(to - from));
   };
   for (const PaddleJob& job : log.jobs) {
-    emit(chrome_, chrome_texts[job.type], job);
-    emit(perfetto_, perfetto_texts[job.type], job);
+    char start_text[kMaxTimeBytes], end_text[kMaxTimeBytes];  // printed once for both files
+    const std::string_view start(start_text, static_cast<size_t>(put_time(start_text, job.start_us) - start_text));
+    const std::string_view end(end_text, static_cast<size_t>(put_time(end_text, job.end_us) - end_text));
+    emit(chrome_, chrome_texts[job.type], job, start, end);
+    emit(perfetto_, perfetto_texts[job.type], job, start, end);
     first_ = false;
   }
 }
@@ -148,7 +160,7 @@ void TimelineWriter::step(int64_t number, const PyTime& start, const PyTime& end
   for (OutputFile* file : {&chrome_, &perfetto_}) {
     const std::string tid = file == &chrome_ ? "\"Step\"" : "2333";
     for (const bool begin : {true, false}) {
-      std::string time(400, '\0');
+      std::string time(kMaxTimeBytes, '\0');
       time.resize(static_cast<size_t>(put_time(time.data(), begin ? start : end) - time.data()));
       file->write((first_ && begin ? "" : ", ") + ("{\"name\": \"step" + std::to_string(number)) +
                   "\", \"cat\": \"step\", \"ph\": \"" + (begin ? "B" : "E") + "\", \"ts\": " + time +

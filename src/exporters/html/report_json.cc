@@ -9,28 +9,6 @@
 namespace stageline {
 namespace {
 
-const char* clock_name(ClockState clock) {
-  switch (clock) {
-    case ClockState::kShared: return "shared";
-    case ClockState::kUnaligned: return "unaligned";
-    case ClockState::kPerRank: return "per-rank";
-  }
-  return "unaligned";
-}
-
-const char* type_name(ColumnType type) {
-  switch (type) {
-    case ColumnType::kInteger: return "integer";
-    case ColumnType::kReal: return "real";
-    case ColumnType::kText: return "text";
-    case ColumnType::kDuration: return "duration";
-    case ColumnType::kTime: return "time";
-    case ColumnType::kShare: return "share";
-    case ColumnType::kRatio: return "ratio";
-  }
-  return "text";
-}
-
 void write_both(JsonWriter& json, std::string_view name, const std::string& en, const std::string& zh) {
   json.key(name).begin_array().value(en).value(zh).end_array();
 }
@@ -89,7 +67,7 @@ void write_table(JsonWriter& json, const Table& table, size_t max_rows) {
   json.field("rowCount", static_cast<int64_t>(table.row_count()));
   json.key("columns").begin_array();
   for (const ColumnSpec& spec : table.columns()) {
-    json.begin_object().field("name", spec.name).field("title", spec.title).field("type", type_name(spec.type));
+    json.begin_object().field("name", spec.name).field("title", spec.title).field("type", column_type_name(spec.type));
     json.field("unit", shown_unit(spec.type)).field("help", spec.help).end_object();
   }
   json.end_array().key("values").begin_array();

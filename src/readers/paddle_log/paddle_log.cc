@@ -124,6 +124,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
                                                : "a log without profiler lines (rank crashed, or profiling was off "
                                                  "there); the other ranks are kept",
                             {files[i].path});
+    trace.chunks_are_pieces |= logs[i].chunk_form.count > 0;
     job_count += logs[i].jobs.size();
     first_step = std::max(first_step, logs[i].start_step);
     per_machine = std::max(per_machine, files[i].device + 1);

@@ -96,7 +96,8 @@ bool convert_time(const TimeText& time, double& us, int64_t& ns, uint8_t& flags)
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), ms);
   if (ec != std::errc()) return false;
   us = ms * 1000;
-  // The usual form, 13 digits and 6 decimals, is nanoseconds once the point is taken out.
+  // The usual form, 13 digits, a point and 6 decimals, is nanoseconds once the point is taken out;
+  // 18 digits always fit, and so do 19 up to the limit.
   if (time.decimals == 6 && text.size() <= 20) {
     uint64_t value = 0;  // 19 digits
     for (const char ch : text)

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""./dev bench [--full] [small noisy large junkline scan]: what stageline and its rival cost on the same
+input, as a Markdown table on stdout. bench/README.md says how and keeps the last table."""
+import argparse
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import cases  # noqa: E402
+import measure  # noqa: E402
+import rival as rivals  # noqa: E402
+
+SCAN = "build/release/stageline_scan_bench"
+SAID = os.path.join(cases.CACHE, "said.txt")
+NAMES = ("small", "noisy", "large", "junkline", "scan")
+FASTER = 100  # times less CPU than the rival
+MOST_MB = {"large": 450}
+MOST_MB_ELSE = 32
+SCAN_OF_GREP = 2.0
+JUNK_OF_LINES = 1.25  # no more than its bytes, and a quarter for the noise of the clock
+
+bars = []  # (text, met)
+
+
+def seconds(value):
+    return f"{value * 1000:.0f} ms" if value < 1 else f"{value:.1f} s"
+
+
+def times(value):
+    return f"{value:.0f}×" if value >= 20 else f"{value:.2f}×"
+
+
+def bar(text, met):
+    bars.append((text, met))
+
+
+def row(*cells):
+    print("| " + " | ".join(cells) + " |", flush=True)
+
+
+def machine():
+    model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "unknown CPU")
+    memory = int(open("/proc/meminfo").readline().split()[1]) / 1e6
+    return f"{model}, {os.cpu_count()} cores, {memory:.0f} GB"
+
+
+def load():
+    return f"{os.getloadavg()[0]:.1f}"
+
+
+def run_ours(case):
+    case.remove_outputs("ours")
+    return measure.run([cases.STAGELINE, "paddle-timeline", "--quiet", "--log_dir", case.side("ours"), "--devices",
+                        case.devices()], SAID)
+
+
+def run_theirs(case, rival):
+    case.remove_outputs("theirs")
+    return measure.run(rival.command(case.side("theirs"), case.devices()), SAID, rival.env)
+
+
+def convert(name, rival, our_runs, their_runs):
+    """One row: the whole conversion, ours and theirs."""
+    case = cases.Case(name)
+    case.prepare()
+    ours, theirs = measure.interleave(lambda: run_ours(case), lambda: run_theirs(case, rival), our_runs, their_runs)
+    own = measure.median(ours)
+    cells = [name, f"{case.text}, {case.bytes() / 1e6:.1f} MB",
+             f"{seconds(own.cpu)} ({seconds(min(c.cpu for c in ours))} – {seconds(max(c.cpu for c in ours))}, {len(ours)} runs)",
+             seconds(own.wall), f"{own.rss:.0f} MB"]
+    if theirs:
+        other = measure.median(theirs)
+        ratio = other.cpu / own.cpu
+        same = case.same_outputs()
+        cells += [f"{seconds(other.cpu)} ({len(theirs)} {'run' if len(theirs) == 1 else 'runs'})", seconds(other.wall),
+                  f"{other.rss:.0f} MB", times(ratio), "yes" if same else "NO"]
+        bar(f"{name}: {times(ratio)} less CPU than the rival, asked ≥ {FASTER}×", ratio >= FASTER)
+        bar(f"{name}: both files hold the rival's bytes", same)
+    else:
+        cells += ["–"] * 5
+    row(*cells)
+    most = MOST_MB.get(name, MOST_MB_ELSE if name != "large8" else MOST_MB["large"])
+    bar(f"{name}: {own.rss:.0f} MB at the peak, asked ≤ {most} MB", own.rss <= most)
+    for side in ("ours", "theirs"):
+        case.remove_outputs(side)
+
+
+def compare(text, ours, theirs, limit, runs, label):
+    """One row of the second table: two short programs on files. The least CPU of each is compared: what
+    other processes add to runs this short is of the size of the difference asked about."""
+    own_costs, other_costs = measure.interleave(lambda: measure.run(ours, SAID), theirs, 1, runs)
+    own, other = min(c.cpu for c in own_costs), min(c.cpu for c in other_costs)
+    row(text, seconds(own), label, seconds(other), times(own / other), f"≤ {limit}×")
+    bar(f"{text}: {times(own / other)} of {label}, asked ≤ {limit}×", own / other <= limit)
+
+
+def compare_scans():
+    print("\n| scanner alone | least CPU | against | least CPU | ratio | bar |\n| --- | --- | --- | --- | --- | --- |", flush=True)
+    noisy = cases.Case("noisy")
+    noisy.prepare()
+    # The C locale: grep's fastest. Its input is checked for UTF-8 by ours only.
+    grep_env = dict(os.environ, LC_ALL="C")
+    compare("noisy", [SCAN, *noisy.logs], lambda: measure.run(["grep", "-c", cases.MARK, *noisy.logs], SAID, grep_env),
+            SCAN_OF_GREP, 15, f"`grep -c '{cases.MARK}'`")
+    line, lines = cases.Case("junkline"), cases.Case("junklines")
+    line.prepare()
+    lines.prepare()
+    repeat = ["--repeat", "3000"]
+    compare("junkline, 3000 times", [SCAN, *repeat, *line.logs], lambda: measure.run([SCAN, *repeat, *lines.logs], SAID),
+            JUNK_OF_LINES, 15, "the same bytes in lines of 160")
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="CASE", help=", ".join(NAMES) + "; default all")
+    parser.add_argument("--full", action="store_true",
+                        help="time the rival on 64 x 100k jobs too: a quarter of an hour and 9 GB of memory")
+    args = parser.parse_args()
+    for name in args.names:
+        if name not in NAMES:
+            parser.error(f"no case {name}; there are {', '.join(NAMES)}")
+    wanted = args.names or NAMES
+    os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+    os.makedirs(cases.CACHE, exist_ok=True)
+    converts = [name for name in wanted if name != "scan"]
+    print(f"Machine: {machine()}; load average before {load()}.", flush=True)
+    if converts:
+        rival = rivals.find()
+        print(f"Rival: {rival.name}; importing paddle is not counted. CPU is user + system of the whole process, the "
+              "median (least – most).\n", flush=True)
+        row("case", "input", "stageline CPU", "wall", "peak", "rival CPU", "wall", "peak", "CPU ratio", "same bytes")
+        row(*["---"] * 10)
+        for name in converts:
+            if name == "large":
+                if not args.full:
+                    convert("large8", rival, 4, 1)
+                convert("large", rival, 3, 1 if args.full else 0)
+            else:
+                convert(name, rival, 7, 5 if name == "small" else 1)
+    if "scan" in wanted:
+        compare_scans()
+    print(f"\nLoad average after: {load()}.\n")
+    for text, met in bars:
+        print(f"- {'met' if met else '**MISSED**'}: {text}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
