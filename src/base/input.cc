@@ -60,7 +60,8 @@ struct Input::Impl {
   int fd = -1;
   Progress* progress = nullptr;
   Coding coding = Coding::kPlain;
-  std::vector<char> raw;  // bytes read from the descriptor and not yet used
+  // Bytes read from the descriptor and not yet used. Not cleared: sniffing opens many small files.
+  std::unique_ptr<char[]> raw{new char[kRawBufferBytes]};
   size_t raw_begin = 0, raw_end = 0;
   int64_t raw_offset = 0;  // position in the file of raw_end
   bool raw_finished = false;
@@ -93,7 +94,7 @@ struct Input::Impl {
   Status fill() {
     if (raw_begin < raw_end || raw_finished) return {};
     raw_begin = raw_end = 0;
-    Result<size_t> n = read_descriptor(raw.data(), raw.size());
+    Result<size_t> n = read_descriptor(raw.get(), kRawBufferBytes);
     if (!n) return std::move(n).error();
     raw_end = *n;
     return {};
@@ -114,8 +115,9 @@ struct Input::Impl {
         if (frame_done) return size_t{0};
         return damaged("gzip data ends in the middle");
       }
-      if (frame_done && coding_of(reinterpret_cast<unsigned char*>(&raw[raw_begin]), raw_end - raw_begin) !=
-                            Coding::kGzip && raw_end - raw_begin >= 2) {
+      const auto* const next = reinterpret_cast<const unsigned char*>(&raw[raw_begin]);
+      const bool is_member = raw_end - raw_begin < 2 ? next[0] == 0x1f : coding_of(next, raw_end - raw_begin) == Coding::kGzip;
+      if (frame_done && !is_member) {
         raw_begin = raw_end;  // padding after the last member, as tar and some tools leave it
         raw_finished = true;
         return size_t{0};
@@ -173,14 +175,13 @@ Result<Input> Input::open(const std::string& path, Progress* progress) {
   struct stat st;
   if (fstat(impl->fd, &st) == 0 && S_ISDIR(st.st_mode))
     return Error{ErrorCode::kIo, "is a folder, a file was expected", {path}, ""};
-  impl->raw.resize(kRawBufferBytes);
   // A pipe may hand over its first bytes singly; four decide the coding.
   while (impl->raw_end < 4 && !impl->raw_finished) {
-    Result<size_t> n = impl->read_descriptor(impl->raw.data() + impl->raw_end, kRawBufferBytes - impl->raw_end);
+    Result<size_t> n = impl->read_descriptor(impl->raw.get() + impl->raw_end, kRawBufferBytes - impl->raw_end);
     if (!n) return std::move(n).error();
     impl->raw_end += *n;
   }
-  impl->coding = coding_of(reinterpret_cast<unsigned char*>(impl->raw.data()), impl->raw_end);
+  impl->coding = coding_of(reinterpret_cast<unsigned char*>(impl->raw.get()), impl->raw_end);
   if (impl->coding == Coding::kGzip) {
     if (inflateInit2(&impl->gzip, 15 + 16) != Z_OK) return Error{ErrorCode::kIo, "zlib cannot start", {path}, ""};
     impl->gzip_open = true;

@@ -7,6 +7,13 @@
 
 namespace stageline {
 
+namespace {
+
+// from_chars takes no leading plus; with it dropped, "+-5" would pass for a number.
+bool plus_before_number(std::string_view text) { return text.size() > 1 && text[0] == '+' && text[1] != '-'; }
+
+}  // namespace
+
 std::optional<int64_t> parse_decimal_ns(std::string_view text, int unit_ns_log10) {
   size_t i = 0;
   bool negative = false;
@@ -38,7 +45,7 @@ std::optional<int64_t> parse_decimal_ns(std::string_view text, int unit_ns_log10
   if (i < text.size() && (text[i] == 'e' || text[i] == 'E')) {
     int exponent = 0;
     size_t from = i + 1;
-    if (from < text.size() && text[from] == '+') ++from;
+    if (plus_before_number(text.substr(from))) ++from;
     const auto [end, ec] = std::from_chars(text.data() + from, text.data() + text.size(), exponent);
     if (ec != std::errc() || end == text.data() + from || std::abs(exponent) > 400) return std::nullopt;
     scale += exponent;
@@ -69,7 +76,7 @@ std::optional<int64_t> parse_decimal_ns(std::string_view text, int unit_ns_log10
 
 std::optional<int64_t> parse_int(std::string_view text) {
   int64_t value = 0;
-  if (!text.empty() && text[0] == '+') text.remove_prefix(1);
+  if (plus_before_number(text)) text.remove_prefix(1);
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (ec != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
   return value;
@@ -77,7 +84,7 @@ std::optional<int64_t> parse_int(std::string_view text) {
 
 std::optional<double> parse_double(std::string_view text) {
   double value = 0;
-  if (!text.empty() && text[0] == '+') text.remove_prefix(1);
+  if (plus_before_number(text)) text.remove_prefix(1);
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (ec != std::errc() || end != text.data() + text.size() || text.empty() || !std::isfinite(value))
     return std::nullopt;

@@ -6,8 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
-#include <vector>
+#include <memory>
 
 #include "base/progress.h"
 
@@ -64,7 +65,8 @@ struct OutputFile::Impl {
   bool direct = false;
   int error = 0;
   int64_t written = 0;
-  std::vector<char> buffer;
+  std::unique_ptr<char[]> buffer;  // not cleared: a large one costs more to clear than a small file to write
+  size_t capacity = 0;
   size_t used = 0;
 
   void put(const char* data, size_t size) {
@@ -80,7 +82,7 @@ struct OutputFile::Impl {
     }
   }
   void flush() {
-    put(buffer.data(), used);
+    put(buffer.get(), used);
     used = 0;
   }
   ~Impl() {
@@ -115,28 +117,29 @@ Result<OutputFile> OutputFile::create(const std::string& path, size_t buffer_byt
     }
     if (!impl->direct) impl->slot = take_slot(impl->partial);
   }
-  impl->buffer.resize(std::max<size_t>(buffer_bytes, size_t{1} << 16));
+  impl->capacity = std::max<size_t>(buffer_bytes, size_t{1} << 16);
+  impl->buffer.reset(new char[impl->capacity]);
   return OutputFile(std::move(impl));
 }
 
 void OutputFile::write(std::string_view bytes) {
   Impl& f = *impl_;
   f.written += static_cast<int64_t>(bytes.size());
-  if (bytes.size() > f.buffer.size() - f.used) {
+  if (bytes.size() > f.capacity - f.used) {
     f.flush();
-    if (bytes.size() >= f.buffer.size()) {
+    if (bytes.size() >= f.capacity) {
       f.put(bytes.data(), bytes.size());
       return;
     }
   }
-  memcpy(f.buffer.data() + f.used, bytes.data(), bytes.size());
+  memcpy(f.buffer.get() + f.used, bytes.data(), bytes.size());
   f.used += bytes.size();
 }
 
 char* OutputFile::reserve(size_t bytes) {
   Impl& f = *impl_;
-  if (bytes > f.buffer.size() - f.used) f.flush();
-  return f.buffer.data() + f.used;
+  if (bytes > f.capacity - f.used) f.flush();
+  return f.buffer.get() + f.used;
 }
 
 void OutputFile::advance(size_t bytes) {

@@ -26,8 +26,15 @@ TEST_CASE("decimal text becomes nanoseconds exactly") {
   CHECK(parse_decimal_ns("0", 9) == 0);
   CHECK(parse_decimal_ns("1e3", 0) == 1000);
   CHECK(parse_decimal_ns("9223372036854775807", 0) == INT64_MAX);
-  for (const char* bad : {"", "-", ".", "1.2.3", "1e", "abc", "1 ", "nan", "9223372036854775808", "1e400", "1e99"})
+  for (const char* bad : {"", "-", ".", "1.2.3", "1e", "abc", "1 ", "nan", "9223372036854775808", "1e400", "1e99", "+-1", "1e+-5", "1e++5"})
     CHECK_MESSAGE(!parse_decimal_ns(bad, 0), bad);
+  CHECK(parse_decimal_ns("+1e+3", 0) == 1000);
+  CHECK(parse_int("+12") == 12);
+  CHECK(parse_double("+.5") == 0.5);
+  for (const char* bad : {"+-12", "++12", "+", "-+12"}) {
+    CHECK_MESSAGE(!parse_int(bad), bad);
+    CHECK_MESSAGE(!parse_double(bad), bad);
+  }
 }
 
 TEST_CASE("doubles print as Python's repr prints them") {

@@ -1,6 +1,7 @@
 #include "readers/paddle_log/job_type.h"
 
 #include "base/number.h"
+#include "model/ops.h"
 
 namespace stageline {
 
@@ -11,13 +12,13 @@ JobType job_type(std::string_view text) {
   if (text.ends_with("_reduce")) text.remove_suffix(7);
   if (const size_t open = text.find("(chunk"); open != std::string_view::npos) {
     const auto chunk = parse_int(text.substr(open + 6, text.size() - open - 7));
-    type.chunk = chunk && *chunk < 100'000 ? static_cast<int32_t>(*chunk) : 0;
+    type.chunk = chunk && *chunk <= kMaxChunkNumber ? static_cast<int32_t>(*chunk) : 0;
     text = text.substr(0, open);
   } else {
     size_t digits = text.size();
     while (digits > 0 && text[digits - 1] >= '0' && text[digits - 1] <= '9') --digits;
     const auto chunk = parse_int(text.substr(digits));
-    if (chunk && *chunk < 100'000) {
+    if (chunk && *chunk <= kMaxChunkNumber) {
       type.chunk = static_cast<int32_t>(*chunk);
       text = text.substr(0, digits);
     }

@@ -5,6 +5,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "model/ops.h"
 #include "readers/paddle_log/job_type.h"
 #include "readers/paddle_log/scan.h"
 #include "readers/paddle_log/steps.h"
@@ -61,6 +62,11 @@ void add_rank(Trace& trace, int32_t part_index, const PaddleLog& log, const std:
     cell.kind = type.kind;
     cell.chunk = type.chunk;
     cell.micro_batch = type.has_micro_batch ? static_cast<int32_t>(job.micro_batch) : kUnknown;
+    if (cell.micro_batch > kMaxMicroBatchNumber) {
+      cell.micro_batch = kUnknown;
+      trace.diagnostics.add("paddle.large_number", Severity::kWarning,
+                            "a micro-batch number is beyond all sense and was dropped; the job is kept", {log.path});
+    }
     cell.start_ns = job.start_ns;
     cell.end_ns = job.end_ns;
     cell.slice = slice[row];
@@ -131,12 +137,14 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
 
   const auto steps = match_steps(bursts, logs, trace.diagnostics);
   trace.cells.reserve(job_count);
+  // Ranks leave room for missing logs, unless the numbers are wild: then they count what is there.
+  const int64_t rank_room = files.empty() ? 0 : (int64_t{files.back().machine} + 1) * per_machine;
   for (size_t i = 0; i < files.size(); ++i) {
     Part part;
     part.machine = files[i].machine;
     part.machine_name = files[i].machine_name;
     part.device = files[i].device;
-    part.rank = files[i].machine * per_machine + files[i].device;
+    part.rank = rank_room <= kMaxRankNumber ? files[i].machine * per_machine + files[i].device : static_cast<int32_t>(i);
     part.source = files[i].path;
     trace.parts.push_back(std::move(part));
     add_rank(trace, static_cast<int32_t>(i), logs[i], burst_of_job[i], steps[i], static_cast<int32_t>(first_step));

@@ -2,6 +2,7 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 
@@ -53,7 +54,8 @@ bool is_word(char c) {
 // some of them back.
 struct TimeText {
   std::string_view text;
-  char separator = 0;    // '.', or what stands in its place; 0: digits only
+  bool has_separator = false;
+  char separator = 0;    // '.', or what stands in its place: a NUL too, crashed machines leave them
   size_t decimals = 0;
 };
 
@@ -61,9 +63,10 @@ bool take_time(Cursor& c, TimeText& time) {
   const char* const from = c.at;
   const size_t whole = c.digits().size();
   if (whole == 0) return false;
-  time.separator = 0;
+  time.has_separator = false;
   time.decimals = 0;
   if (c.at + 1 < c.end && *c.at != '\n' && *c.at != '\r' && c.at[1] >= '0' && c.at[1] <= '9') {
+    time.has_separator = true;
     time.separator = *c.at++;
     time.decimals = c.digits().size();
   } else if (whole < 3) {
@@ -75,9 +78,9 @@ bool take_time(Cursor& c, TimeText& time) {
 
 // Returns false when the value fits no clock.
 bool convert_time(const TimeText& time, double& us, int64_t& ns, uint8_t& flags) {
-  char repaired[64];
+  std::string repaired;
   std::string_view text = time.text;
-  if (time.separator != 0 && time.separator != '.') {
+  if (time.has_separator && time.separator != '.') {
     if (time.separator != ',') {
       flags |= kJobBadNumber;
       us = 0;
@@ -85,28 +88,27 @@ bool convert_time(const TimeText& time, double& us, int64_t& ns, uint8_t& flags)
       return true;
     }
     flags |= kJobDecimalComma;
-    if (text.size() > sizeof repaired) return false;
-    memcpy(repaired, text.data(), text.size());
+    repaired = text;
     repaired[text.size() - time.decimals - 1] = '.';
-    text = {repaired, text.size()};
+    text = repaired;
   }
   double ms = 0;
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), ms);
   if (ec != std::errc()) return false;
   us = ms * 1000;
   // The usual form, 13 digits, a point and 6 decimals, is nanoseconds once the point is taken out;
-  // 18 digits always fit, and so do 19 up to the year 2262.
+  // 18 digits always fit, and so do 19 up to the limit.
   if (time.decimals == 6 && text.size() <= 20) {
-    uint64_t value = 0;
+    uint64_t value = 0;  // 19 digits
     for (const char ch : text)
       if (ch != '.') value = value * 10 + static_cast<uint64_t>(ch - '0');
-    ns = static_cast<int64_t>(value);
-    if (ns >= 0) return true;
+    ns = static_cast<int64_t>(std::min(value, uint64_t{INT64_MAX}));
+  } else {
+    const auto exact = parse_decimal_ns(text, 6);
+    if (!exact) return false;
+    ns = *exact;
   }
-  const auto exact = parse_decimal_ns(text, 6);
-  if (!exact) return false;
-  ns = *exact;
-  return true;
+  return ns <= kMaxPaddleTimeNs;
 }
 
 int type_index(PaddleLog& log, std::string_view type) {
@@ -141,7 +143,7 @@ bool take_job(PaddleLog& log, Cursor& c, int64_t offset, bool at_end) {
   // A time has as many decimals as its twin. One that has fewer was cut: without its point, or at
   // the very end of the file.
   const bool ends_file = at_end && c.at == c.end;
-  if (end.decimals < start.decimals && (end.separator == 0 || ends_file)) job.flags |= kJobCut;
+  if (end.decimals < start.decimals && (!end.has_separator || ends_file)) job.flags |= kJobCut;
   if (!(job.flags & (kJobCut | kJobBadNumber))) {
     if (job.start_ns == 0 && job.end_ns == 0) {
       job.flags |= kJobZero;

@@ -58,8 +58,10 @@ struct PaddleLog {
   Error read_error;                // what() empty when the file could be read to its end
 };
 
-// Limits: kMaxPaddleTypes distinct types per file; further ones count as damaged lines.
+// Limits: kMaxPaddleTypes distinct types per file, times up to kMaxPaddleTimeNs (the year 2096), so that
+// sums and differences of times fit; lines beyond count as damaged.
 inline constexpr size_t kMaxPaddleTypes = 4096;
+inline constexpr int64_t kMaxPaddleTimeNs = 4'000'000'000'000'000'000;
 
 // Errors: kNotFound, kIo when nothing can be read. A file that fails midway gives what came before,
 // with read_error set. O(bytes), memory O(jobs).

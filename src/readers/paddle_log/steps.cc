@@ -25,7 +25,7 @@ void extend(PaddleBurst& burst, const PaddleJob& job) {
 bool is_new_run(const std::vector<PaddleBurst>& bursts, size_t i, int64_t median_ns) {
   const int64_t hole = bursts[i].start_ns - bursts[i - 1].end_ns;
   return bursts[i].start_ns > 0 && bursts[i - 1].end_ns > 0 &&
-         (hole < -median_ns || hole > std::max<int64_t>(50 * median_ns, 30'000'000'000));
+         (hole < -median_ns || (hole > 30'000'000'000 && hole / 50 > median_ns));
 }
 
 }  // namespace

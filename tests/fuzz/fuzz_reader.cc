@@ -1,0 +1,159 @@
+// Every reader of the registry on hostile files, then what stands on its Trace: layout, links, sums,
+// findings, tables and one exporter.
+//
+// Input: byte 0 chooses the reader (STAGELINE_FUZZ_READER=name fixes it; fuzz_replay tries all), byte 1
+// how the files are offered, byte 2 the exporter; the rest are files as split_texts() cuts them.
+#include <simdjson.h>
+
+#include <cmath>
+
+#include "base/parallel.h"
+#include "engine/engine.h"
+#include "exporters/exporter.h"
+#include "model/pipeline_sums.h"
+#include "model/stage_costs.h"
+#include "pipeline/findings.h"
+#include "pipeline/infer_layout.h"
+#include "pipeline/link_cells.h"
+#include "readers/reader.h"
+#include "trace_invariants.h"
+
+namespace stageline::fuzz {
+namespace {
+
+// Names that some reader looks for. Appending keeps old inputs meaning what they meant.
+constexpr const char* kNames[] = {
+    "workerlog.0",
+    "workerlog.1",
+    "workerlog.2",
+    "machine0/workerlog.0",
+    "machine1/workerlog.0",
+    "machine1/workerlog.1",
+    "workerlog.0.gz",
+    "trace.json",
+    "rank_0.json",
+    "rank_1.json",
+    "ops.csv",
+    "ops.tsv",
+    "profile.json",
+    "notes.txt",
+    "dp0_pp0.json",
+    "dp0_pp1.json",
+    "pipeline_profile.json",
+    "ops.jsonl",
+    "events.log",
+    "rank0/trace.json",
+    "profile_record_tmp_file_for_rank_0",
+    "profile_record_tmp_file_for_rank_1",
+    "pp_rank_0.json",
+    "pp_rank_1.json",
+    "config.json",
+    "trace_rank3.json",
+};
+constexpr size_t kMaxFiles = 8;
+
+// zstd makes gigabytes of four bytes; fuzz_input has its own cap and takes care of compressed files.
+bool is_bomb(std::string_view bytes) { return bytes.find("\x28\xb5\x2f\xfd") != std::string_view::npos; }
+
+Source offer(const TempFolder& folder, std::string_view bytes, uint8_t how) {
+  std::vector<std::string> names;
+  for (const NamedText& text : split_texts(bytes)) {
+    if (names.size() == kMaxFiles) break;
+    const std::string name = kNames[text.choice % std::size(kNames)];
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    folder.write(name, text.text);
+    names.push_back(name);
+  }
+  std::vector<std::string> paths{folder.path()};
+  if (how & 1) {
+    paths.clear();
+    for (const std::string& name : names) paths.push_back(folder / name);
+  }
+  Result<Source> source = scan_source(paths);
+  FUZZ_CHECK(source, source.error().text());
+  return std::move(*source);
+}
+
+void check_json(const std::string& path) {
+  simdjson::dom::parser parser;
+  const auto parsed = parser.load(path);
+  FUZZ_CHECK(!parsed.error(), path + ": " + simdjson::error_message(parsed.error()));
+}
+
+void export_with(Trace& trace, const TempFolder& folder, const Exporter& exporter, const ExportOptions& options) {
+  const std::string name = exporter.name;
+  if (name == "png" || name == "pdf" || name == "sqlite")
+    return;  // libraries' work, and slow: svg and json stand for them
+  const bool is_json = name == "chrome" || name == "json";
+  const std::string path = is_json ? folder / "out.json" : "/dev/null";
+  const Status written = export_trace(trace, path, name, options);
+  if (is_json && written) check_json(path);
+}
+
+void look_at(Trace& trace, const TempFolder& folder, uint8_t how, uint8_t exporter) {
+  check_trace(trace);
+  infer_layout(trace, (how >> 1) & 3);
+  for (const Part& part : trace.parts) FUZZ_CHECK(part.stage >= 0 && part.dp >= 0, part.source);
+  link_cells(trace);
+  check_trace(trace);
+  const PipelineSums sums = pipeline_sums(trace);
+  for (const StepSums& step : sums.steps) FUZZ_CHECK(step.span_ns() >= step.pipeline_span_ns(), "step");
+  for (const RankSums& rank : sums.ranks)
+    FUZZ_CHECK(rank.busy_ns >= 0 && rank.inner_bubble_ns >= 0 && rank.span_bubble_ns >= rank.inner_bubble_ns, "rank");
+  for (const StageCost& cost : stage_costs(trace))
+    FUZZ_CHECK(cost.count > 0 && cost.mean_ns >= 0 && cost.p50_ns <= cost.p95_ns, "cost");
+  const Findings findings = find_findings(trace);
+  FUZZ_CHECK(!findings.headline.title_en.empty() && !findings.headline.title_zh.empty(), "headline");
+  for (const Finding& finding : findings.list) {
+    FUZZ_CHECK(std::isfinite(finding.weight) && finding.weight >= 0 && finding.weight <= 1.001, finding.id);
+    FUZZ_CHECK(!finding.title_en.empty() && !finding.title_zh.empty(), finding.id);
+  }
+  simdjson::dom::parser parser;
+  const std::string info = info_json(trace);
+  FUZZ_CHECK(!parser.parse(info).error(), info);
+  ExportOptions options;
+  options.lang = (how & 8) ? "zh" : "en";
+  options.dark = (how & 16) != 0;
+  export_with(trace, folder, *exporters()[exporter % exporters().size()], options);
+}
+
+void read_with(const Reader& reader, const TempFolder& folder, const Source& source, uint8_t how, uint8_t exporter) {
+  ReadOptions options;
+  if (how & 32) options.devices = {0};
+  Result<Trace> trace = reader.read(source, options);
+  if (!trace) {
+    FUZZ_CHECK(!trace.error().what.empty(), reader.name);
+    return;
+  }
+  FUZZ_CHECK(trace->cells.size() > 0 || trace->slice_count() > 0, reader.name);
+  look_at(*trace, folder, how, exporter);
+}
+
+}  // namespace
+}  // namespace stageline::fuzz
+
+FUZZ_TARGET(reader) {
+  using namespace stageline;
+  using namespace stageline::fuzz;
+  static const TempFolder folder;
+  set_thread_count(1);  // coverage of one thread is the same every time
+  Bytes input{data, size};
+  const uint8_t choice = input.byte(), how = input.byte(), exporter = input.byte();
+  if (is_bomb(input.rest())) return 0;
+  folder.clear();
+  const Source source = offer(folder, input.rest(), how);
+  for (const Reader* reader : readers()) reader->sniff(source);
+  static const char* const fixed = getenv("STAGELINE_FUZZ_READER");
+#ifdef STAGELINE_FUZZ_REPLAY
+  constexpr bool all = true;
+#else
+  constexpr bool all = false;
+#endif
+  const size_t count = readers().size();
+  for (size_t i = 0; i < count; ++i) {
+    const Reader& reader = *readers()[i];
+    if (fixed ? std::string_view(fixed) == reader.name : all || choice % count == i)
+      read_with(reader, folder, source, how, exporter);
+  }
+  return 0;
+}
