@@ -17,7 +17,7 @@ struct AnalysisTable {
 };
 
 struct Analysis {
-  const char* name;     // "pipeline-summary"
+  const char* name;  // "pipeline-summary"
   const char* summary;
   std::vector<AnalysisTable> tables;  // in the order run() returns them
   // Errors: kBadInput when the trace holds nothing to analyse.

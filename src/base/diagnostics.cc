@@ -39,8 +39,7 @@ int64_t Diagnostics::count(std::string_view name) const {
 }
 
 int64_t Diagnostics::flaw_count() const {
-  return std::count_if(items_.begin(), items_.end(),
-                       [](const Diagnostic& d) { return d.severity != Severity::kInfo; });
+  return std::count_if(items_.begin(), items_.end(), [](const Diagnostic& d) { return d.severity != Severity::kInfo; });
 }
 
 }  // namespace stageline

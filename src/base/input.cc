@@ -101,7 +101,9 @@ struct Input::Impl {
   }
 
   Error damaged(const std::string& what) const {
-    return {ErrorCode::kBadInput, what, {path, 0, raw_offset - static_cast<int64_t>(raw_end - raw_begin)},
+    return {ErrorCode::kBadInput,
+            what,
+            {path, 0, raw_offset - static_cast<int64_t>(raw_end - raw_begin)},
             "the file was cut or altered after it was compressed; what comes before this place was read"};
   }
 
@@ -116,7 +118,8 @@ struct Input::Impl {
         return damaged("gzip data ends in the middle");
       }
       const auto* const next = reinterpret_cast<const unsigned char*>(&raw[raw_begin]);
-      const bool is_member = raw_end - raw_begin < 2 ? next[0] == 0x1f : coding_of(next, raw_end - raw_begin) == Coding::kGzip;
+      const bool is_member =
+          raw_end - raw_begin < 2 ? next[0] == 0x1f : coding_of(next, raw_end - raw_begin) == Coding::kGzip;
       if (frame_done && !is_member) {
         raw_begin = raw_end;  // padding after the last member, as tar and some tools leave it
         raw_finished = true;

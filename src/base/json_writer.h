@@ -29,7 +29,9 @@ class JsonWriter {
   // Text that is JSON already.
   JsonWriter& raw(std::string_view json);
   template <class T>
-  JsonWriter& field(std::string_view name, const T& v) { return key(name).value(v); }
+  JsonWriter& field(std::string_view name, const T& v) {
+    return key(name).value(v);
+  }
 
   const std::string& text() const { return out_; }
   std::string take() { return std::move(out_); }

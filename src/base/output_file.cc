@@ -112,7 +112,9 @@ Result<OutputFile> OutputFile::create(const std::string& path, size_t buffer_byt
     if (impl->fd < 0) {
       const int reason = errno;
       impl->partial.clear();
-      return Error{ErrorCode::kIo, std::string("cannot write here: ") + strerror(reason), {path},
+      return Error{ErrorCode::kIo,
+                   std::string("cannot write here: ") + strerror(reason),
+                   {path},
                    reason == ENOENT ? "the folder does not exist; make it first" : ""};
     }
     if (!impl->direct) impl->slot = take_slot(impl->partial);
@@ -158,7 +160,9 @@ Status OutputFile::commit() {
   f.fd = -1;
   if (f.error == EPIPE) return {};
   if (f.error != 0)
-    return Error{ErrorCode::kIo, std::string("cannot write: ") + strerror(f.error), {f.path},
+    return Error{ErrorCode::kIo,
+                 std::string("cannot write: ") + strerror(f.error),
+                 {f.path},
                  f.error == ENOSPC ? "the disk is full; nothing was left behind" : ""};
   if (!f.direct) {
     if (::rename(f.partial.c_str(), f.path.c_str()) != 0)

@@ -48,14 +48,38 @@ class [[nodiscard]] Result {
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
 
   explicit operator bool() const { return state_.index() == 0; }
-  T& operator*() & { assert(*this); return std::get<0>(state_); }
-  const T& operator*() const& { assert(*this); return std::get<0>(state_); }
-  T&& operator*() && { assert(*this); return std::get<0>(std::move(state_)); }
-  T* operator->() { assert(*this); return &std::get<0>(state_); }
-  const T* operator->() const { assert(*this); return &std::get<0>(state_); }
-  Error& error() & { assert(!*this); return std::get<1>(state_); }
-  const Error& error() const& { assert(!*this); return std::get<1>(state_); }
-  Error&& error() && { assert(!*this); return std::get<1>(std::move(state_)); }
+  T& operator*() & {
+    assert(*this);
+    return std::get<0>(state_);
+  }
+  const T& operator*() const& {
+    assert(*this);
+    return std::get<0>(state_);
+  }
+  T&& operator*() && {
+    assert(*this);
+    return std::get<0>(std::move(state_));
+  }
+  T* operator->() {
+    assert(*this);
+    return &std::get<0>(state_);
+  }
+  const T* operator->() const {
+    assert(*this);
+    return &std::get<0>(state_);
+  }
+  Error& error() & {
+    assert(!*this);
+    return std::get<1>(state_);
+  }
+  const Error& error() const& {
+    assert(!*this);
+    return std::get<1>(state_);
+  }
+  Error&& error() && {
+    assert(!*this);
+    return std::get<1>(std::move(state_));
+  }
 
  private:
   std::variant<T, Error> state_;
@@ -67,9 +91,18 @@ class [[nodiscard]] Status {
   Status() = default;
   Status(Error error) : error_(std::move(error)) {}
   explicit operator bool() const { return !error_; }
-  Error& error() & { assert(error_); return *error_; }
-  const Error& error() const& { assert(error_); return *error_; }
-  Error&& error() && { assert(error_); return std::move(*error_); }
+  Error& error() & {
+    assert(error_);
+    return *error_;
+  }
+  const Error& error() const& {
+    assert(error_);
+    return *error_;
+  }
+  Error&& error() && {
+    assert(error_);
+    return std::move(*error_);
+  }
 
  private:
   std::optional<Error> error_;

@@ -153,7 +153,9 @@ std::string file_extension(std::string_view path) {
 Result<std::vector<int32_t>> parse_number_list(std::string_view text) {
   constexpr int64_t kMaxNumbers = 1'000'000;
   const auto bad = [&](std::string_view item) {
-    return Error{ErrorCode::kUsage, "\"" + std::string(item) + "\" is not a number or a range", {},
+    return Error{ErrorCode::kUsage,
+                 "\"" + std::string(item) + "\" is not a number or a range",
+                 {},
                  "write numbers and ranges such as 0-3,8"};
   };
   std::vector<int32_t> numbers;

@@ -14,7 +14,9 @@ Result<const Analysis*> analysis_named(const std::string& name) {
   std::vector<std::string> names;
   for (const Analysis* analysis : analyses()) names.emplace_back(analysis->name);
   const std::string near = nearest(dashed(name), names);
-  return Error{ErrorCode::kUsage, "no analysis \"" + name + "\"", {},
+  return Error{ErrorCode::kUsage,
+               "no analysis \"" + name + "\"",
+               {},
                near.empty() ? "stageline help analyses lists them" : "did you mean \"" + near + "\"?"};
 }
 
@@ -27,7 +29,8 @@ Status check_table(const Analysis& analysis, const std::string& name) {
   }
   std::string list;
   for (const std::string& n : names) list += (list.empty() ? "" : ", ") + n;
-  return Error{ErrorCode::kUsage, std::string(analysis.name) + " has no table \"" + name + "\"", {}, "its tables are " + list};
+  return Error{
+      ErrorCode::kUsage, std::string(analysis.name) + " has no table \"" + name + "\"", {}, "its tables are " + list};
 }
 
 }  // namespace

@@ -11,7 +11,10 @@ int run_export(const Arguments& arguments) {
   if (!terminal) return fail(terminal.error());
   const std::string output = arguments.get("output");
   if (output.empty())
-    return fail({ErrorCode::kUsage, "export needs to know where to write", {}, "stageline export PATH… -o pipeline.pftrace; -o - is stdout"});
+    return fail({ErrorCode::kUsage,
+                 "export needs to know where to write",
+                 {},
+                 "stageline export PATH… -o pipeline.pftrace; -o - is stdout"});
   Result<const Exporter*> exporter = choose_exporter(arguments.get("to"), output);
   if (!exporter) return fail(exporter.error());
   ExportOptions options;
@@ -33,7 +36,8 @@ int run_export(const Arguments& arguments) {
   if (!written) return fail(written.error());
   print_flaws(*terminal, trace->diagnostics, arguments.operands[0]);
   if (output != "-")
-    note(*terminal, output + "  " + (*exporter)->name + ", " + grouped(static_cast<int64_t>(trace->cells.size())) + " cells");
+    note(*terminal,
+         output + "  " + (*exporter)->name + ", " + grouped(static_cast<int64_t>(trace->cells.size())) + " cells");
   return kExitGood;
 }
 

@@ -20,7 +20,8 @@ std::string info_text(const Trace& trace) {
   if (extent.chunk_count > 1) line("chunks", std::to_string(extent.chunk_count) + " a rank");
   line("micro-batches", std::to_string(extent.micro_batch_count));
   line("steps", std::to_string(extent.step_count));
-  line("cells", grouped(static_cast<int64_t>(trace.cells.size())) + " of " + grouped(static_cast<int64_t>(trace.slice_count())) + " slices");
+  line("cells", grouped(static_cast<int64_t>(trace.cells.size())) + " of " +
+                    grouped(static_cast<int64_t>(trace.slice_count())) + " slices");
   line("time", human_duration(static_cast<double>(extent.end_ns - extent.start_ns)) + " from first start to last end" +
                    (trace.steps_laid_end_to_end ? ", steps laid end to end" : ""));
   line("clocks", trace.clock == ClockState::kShared      ? "one clock"

@@ -39,8 +39,9 @@ int run_paddle_timeline(const Arguments& arguments) {
   if (!done) return fail(done.error());
   print_flaws(*terminal, done->diagnostics, options.log_dir);
   note(*terminal, grouped(done->jobs) + " jobs of " + grouped(done->logs) + (done->logs == 1 ? " log" : " logs") +
-                      (done->machines > 1 ? " on " + grouped(done->machines) + " machines" : "") + ", " + grouped(done->steps) +
-                      (done->steps == 1 ? " step" : " steps") + "\n" + done->chrome_path + "\n" + done->perfetto_path);
+                      (done->machines > 1 ? " on " + grouped(done->machines) + " machines" : "") + ", " +
+                      grouped(done->steps) + (done->steps == 1 ? " step" : " steps") + "\n" + done->chrome_path + "\n" +
+                      done->perfetto_path);
   return kExitGood;
 }
 

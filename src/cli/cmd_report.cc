@@ -14,13 +14,16 @@ namespace {
 // 1 when one of the findings named by --fail-on was made.
 Result<int> fail_on(const Arguments& arguments, const Findings& findings) {
   if (!arguments.has("fail-on")) return kExitGood;
-  const std::vector<std::string> known = {"stage.slow", "bubble", "rank.slow", "step.outlier", "replica.uneven", "outside", "clock.causality", "any"};
+  const std::vector<std::string> known = {"stage.slow",     "bubble",  "rank.slow",       "step.outlier",
+                                          "replica.uneven", "outside", "clock.causality", "any"};
   const std::string list = arguments.get("fail-on");
   for (const std::string_view item : split(list, ',')) {
     const std::string id(trim(item));
     if (std::find(known.begin(), known.end(), id) == known.end()) {
       const std::string near = nearest(id, known);
-      return Error{ErrorCode::kUsage, "no finding \"" + id + "\"", {},
+      return Error{ErrorCode::kUsage,
+                   "no finding \"" + id + "\"",
+                   {},
                    near.empty() ? "stageline report --help lists them" : "did you mean " + near + "?"};
     }
     for (const Finding& finding : findings.list)
@@ -53,7 +56,7 @@ int run_report(const Arguments& arguments) {
   const Extent extent = extent_of(*trace);
   std::string text = findings_text(*terminal, findings);
   if (output != "-") {
-    struct stat st {};
+    struct stat st{};
     stat(output.c_str(), &st);
     text += "\n" + output + "  " + human_bytes(static_cast<double>(st.st_size)) + "  " +
             std::to_string(trace->parts.size()) + (trace->parts.size() == 1 ? " rank, " : " ranks, ") +

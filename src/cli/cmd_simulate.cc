@@ -15,7 +15,9 @@ namespace {
 
 // "10,20" → F,B with B split in halves; "10,10,10" → F,I,W with B their sum.
 Status parse_cost(const std::string& text, SimulateOptions& options) {
-  const Error bad{ErrorCode::kUsage, "\"" + text + "\" is not a cost", {},
+  const Error bad{ErrorCode::kUsage,
+                  "\"" + text + "\" is not a cost",
+                  {},
                   "write --cost F,B such as 10,20 or --cost F,I,W such as 10,10,10 (ms, or with a unit)"};
   std::vector<int64_t> values;
   for (const std::string_view item : split(text, ',')) {
@@ -42,7 +44,8 @@ Status parse_cost(const std::string& text, SimulateOptions& options) {
 Result<SimulateOptions> options_of(const Arguments& a) {
   SimulateOptions o;
   ScheduleSizes sizes;
-  const auto integer = [&](std::string_view name, int64_t fallback, int64_t least, int64_t most, int32_t& into) -> Status {
+  const auto integer = [&](std::string_view name, int64_t fallback, int64_t least, int64_t most,
+                           int32_t& into) -> Status {
     Result<int64_t> value = a.integer(name, fallback, least, most);
     if (!value) return std::move(value).error();
     into = static_cast<int32_t>(*value);
@@ -65,7 +68,8 @@ Result<SimulateOptions> options_of(const Arguments& a) {
     const char* name;
     int64_t* into;
   };
-  for (const Time& t : {Time{"optimizer", &o.optimizer_ns}, {"latency", &o.latency_ns}, {"clock-skew", &o.clock_skew_ns}}) {
+  for (const Time& t :
+       {Time{"optimizer", &o.optimizer_ns}, {"latency", &o.latency_ns}, {"clock-skew", &o.clock_skew_ns}}) {
     Result<int64_t> value = a.duration_ns(t.name, 0);
     if (!value) return std::move(value).error();
     *t.into = *value;
@@ -93,7 +97,8 @@ Status clear_folder(const std::filesystem::path& folder) {
   const auto collect = [&](const fs::path& place) {
     for (const fs::directory_entry& entry : fs::directory_iterator(place, ec)) {
       const std::string name = entry.path().filename().string();
-      if (entry.is_regular_file(ec) && (name.starts_with("workerlog.") || name == "cells.csv")) logs.push_back(entry.path());
+      if (entry.is_regular_file(ec) && (name.starts_with("workerlog.") || name == "cells.csv"))
+        logs.push_back(entry.path());
     }
   };
   collect(folder);
@@ -101,7 +106,9 @@ Status clear_folder(const std::filesystem::path& folder) {
     if (entry.is_directory(ec) && entry.path().filename().string().starts_with("machine")) collect(entry.path());
   if (logs.empty()) return {};
   if (!fs::exists(folder / "truth.csv", ec))
-    return Error{ErrorCode::kUsage, "the folder holds logs that no simulation wrote", {logs[0].string()},
+    return Error{ErrorCode::kUsage,
+                 "the folder holds logs that no simulation wrote",
+                 {logs[0].string()},
                  "give a folder of its own"};
   for (const fs::path& log : logs) fs::remove(log, ec);
   for (const fs::path& log : logs)
@@ -129,8 +136,9 @@ int run_simulate(const Arguments& arguments) {
   fs::create_directories(folder, ec);
   if (ec) return fail({ErrorCode::kIo, "cannot make this folder: " + ec.message(), {folder}, ""});
   if (Status s = clear_folder(folder); !s) return fail(s.error());
-  const Status written = format == "paddle" ? write_worker_logs(run->trace, folder)
-                                            : write_timings_csv(run->trace, {}, (fs::path(folder) / "cells.csv").string());
+  const Status written = format == "paddle"
+                             ? write_worker_logs(run->trace, folder)
+                             : write_timings_csv(run->trace, {}, (fs::path(folder) / "cells.csv").string());
   if (!written) return fail(written.error());
   if (Status s = write_timings_csv(run->trace, run->clock_offset_ns, (fs::path(folder) / "truth.csv").string()); !s)
     return fail(s.error());

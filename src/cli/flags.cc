@@ -46,8 +46,10 @@ Result<int64_t> Arguments::integer(std::string_view name, int64_t fallback, int6
   if (!has(name)) return fallback;
   const auto value = parse_int(trim(get(name)));
   if (!value || *value < least || *value > most)
-    return usage(*command, "--" + std::string(name) + " must be a whole number from " + std::to_string(least) + " to " +
-                               std::to_string(most) + ", not \"" + get(name) + "\"", "");
+    return usage(*command,
+                 "--" + std::string(name) + " must be a whole number from " + std::to_string(least) + " to " +
+                     std::to_string(most) + ", not \"" + get(name) + "\"",
+                 "");
   return *value;
 }
 
@@ -62,7 +64,8 @@ Result<int64_t> Arguments::duration_ns(std::string_view name, int64_t fallback_n
   if (!has(name)) return fallback_ns;
   const auto value = parse_duration(get(name));
   if (!value)
-    return usage(*command, "--" + std::string(name) + " must be a time such as 8, 8ms or 200us, not \"" + get(name) + "\"", "");
+    return usage(*command,
+                 "--" + std::string(name) + " must be a time such as 8, 8ms or 200us, not \"" + get(name) + "\"", "");
   return *value;
 }
 
@@ -118,8 +121,10 @@ Result<Arguments> parse_arguments(const Command& command, const std::vector<std:
   if (count < command.min_operands)
     return usage(command, std::string("something is missing: stageline ") + command.name + " " + command.operands, "");
   if (command.max_operands >= 0 && count > command.max_operands)
-    return usage(command, "\"" + arguments.operands[static_cast<size_t>(command.max_operands)] + "\" is one too many: stageline " +
-                              command.name + " " + command.operands, "");
+    return usage(command,
+                 "\"" + arguments.operands[static_cast<size_t>(command.max_operands)] +
+                     "\" is one too many: stageline " + command.name + " " + command.operands,
+                 "");
   return arguments;
 }
 

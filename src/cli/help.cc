@@ -42,13 +42,15 @@ std::vector<Item> topic_items(std::string_view topic) {
   if (topic == "analyses")
     for (const Analysis* analysis : analyses()) {
       std::string tables;
-      for (const AnalysisTable& table : analysis->tables) tables += (tables.empty() ? "" : ", ") + std::string(table.name);
+      for (const AnalysisTable& table : analysis->tables)
+        tables += (tables.empty() ? "" : ", ") + std::string(table.name);
       items.push_back({analysis->name, std::string(analysis->summary) + ". Tables: " + tables});
     }
   if (topic == "exporters")
     for (const Exporter* exporter : exporters()) {
       std::string extensions;
-      for (const char* extension : exporter->extensions) extensions += (extensions.empty() ? " (." : ", .") + std::string(extension);
+      for (const char* extension : exporter->extensions)
+        extensions += (extensions.empty() ? " (." : ", .") + std::string(extension);
       items.push_back({exporter->name, std::string(exporter->summary) + (extensions.empty() ? "" : extensions + ")")});
     }
   if (topic == "schedules")
@@ -60,21 +62,24 @@ std::vector<Item> topic_items(std::string_view topic) {
 }  // namespace
 
 std::string overview_text() {
-  std::string out =
-      "stageline " STAGELINE_VERSION " – where the time of a pipeline-parallel training run goes\n\nUsage: stageline COMMAND …\n\n";
+  std::string out = "stageline " STAGELINE_VERSION
+                    " – where the time of a pipeline-parallel training run goes\n\nUsage: stageline COMMAND …\n\n";
   for (const Command& command : command_table()) out += entry(command.name, command.summary, 20);
-  out += "\nStart with:  stageline report LOGS -o report.html\n"
-         "Lists:       stageline help readers | analyses | exporters | schedules\n"
-         "Details:     stageline COMMAND --help\n";
+  out +=
+      "\nStart with:  stageline report LOGS -o report.html\n"
+      "Lists:       stageline help readers | analyses | exporters | schedules\n"
+      "Details:     stageline COMMAND --help\n";
   return out;
 }
 
 std::string command_help_text(const Command& command) {
   std::string out = std::string("stageline ") + command.name + (command.operands[0] ? " " : "") + command.operands +
                     "\n" + wrapped(command.summary, kWidth, 0) + "\n" + wrapped(command.details, kWidth, 0) + "\n";
-  for (const char* name : command.flags) out += entry(flag_head(flag_of(command, name)), flag_of(command, name).help, 26);
+  for (const char* name : command.flags)
+    out += entry(flag_head(flag_of(command, name)), flag_of(command, name).help, 26);
   out += "\n";
-  for (const char* name : common_flags()) out += entry(flag_head(flag_of(command, name)), flag_of(command, name).help, 26);
+  for (const char* name : common_flags())
+    out += entry(flag_head(flag_of(command, name)), flag_of(command, name).help, 26);
   return out;
 }
 
@@ -93,7 +98,9 @@ int run_help(const Arguments& arguments) {
     std::vector<std::string> known = {"readers", "analyses", "exporters", "schedules"};
     for (const Command& command : command_table()) known.emplace_back(command.name);
     const std::string near = nearest(topic, known);
-    return fail({ErrorCode::kUsage, "no help on \"" + arguments.operands[0] + "\"", {},
+    return fail({ErrorCode::kUsage,
+                 "no help on \"" + arguments.operands[0] + "\"",
+                 {},
                  near.empty() ? "stageline help gives an overview" : "did you mean \"" + near + "\"?"});
   }
   for (const Item& item : items) fputs(entry(item.name, item.text, 20).c_str(), stdout);
@@ -155,21 +162,27 @@ std::vector<std::string> value_words(const Flag& f) {
   return words;
 }
 
-bool takes_files(const Command& command) { return std::string_view(command.operands).find("PATH") != std::string_view::npos; }
+bool takes_files(const Command& command) {
+  return std::string_view(command.operands).find("PATH") != std::string_view::npos;
+}
 
 std::string bash_completion() {
   std::string commands;
   for (const Command& command : command_table()) commands += std::string(commands.empty() ? "" : " ") + command.name;
   std::string out =
-      "# bash completion for stageline\n_stageline() {\n  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
-      "  if [ \"$COMP_CWORD\" = 1 ]; then COMPREPLY=($(compgen -W \"" + commands + "\" -- \"$cur\")); return; fi\n  case $prev in\n";
+      "# bash completion for stageline\n_stageline() {\n  local cur=${COMP_WORDS[COMP_CWORD]} "
+      "prev=${COMP_WORDS[COMP_CWORD-1]}\n"
+      "  if [ \"$COMP_CWORD\" = 1 ]; then COMPREPLY=($(compgen -W \"" +
+      commands + "\" -- \"$cur\")); return; fi\n  case $prev in\n";
   for (const Flag& f : flag_table())
     if (const auto words = value_words(f); !words.empty())
-      out += "    --" + std::string(f.name) + ") COMPREPLY=($(compgen -W \"" + join(words) + "\" -- \"$cur\")); return ;;\n";
+      out += "    --" + std::string(f.name) + ") COMPREPLY=($(compgen -W \"" + join(words) +
+             "\" -- \"$cur\")); return ;;\n";
   out += "  esac\n  case ${COMP_WORDS[1]} in\n";
   for (const Command& command : command_table())
-    out += "    " + std::string(command.name) + ") [[ $cur == -* ]] && COMPREPLY=($(compgen -W \"" + join(flag_words(command)) +
-           "\" -- \"$cur\")) || COMPREPLY=($(compgen " + (takes_files(command) ? "-f " : "") + "-W \"" + join(operand_words(command.name)) + "\" -- \"$cur\")) ;;\n";
+    out += "    " + std::string(command.name) + ") [[ $cur == -* ]] && COMPREPLY=($(compgen -W \"" +
+           join(flag_words(command)) + "\" -- \"$cur\")) || COMPREPLY=($(compgen " +
+           (takes_files(command) ? "-f " : "") + "-W \"" + join(operand_words(command.name)) + "\" -- \"$cur\")) ;;\n";
   return out + "  esac\n}\ncomplete -o filenames -F _stageline stageline\n";
 }
 
@@ -194,12 +207,14 @@ std::string fish_completion() {
            quoted_for_fish(command.summary) + "\n";
   for (const Command& command : command_table()) {
     const std::string when = std::string(" -n '__fish_seen_subcommand_from ") + command.name + "'";
-    for (const std::string& word : operand_words(command.name)) out += "complete -c stageline" + when + " -a " + word + "\n";
+    for (const std::string& word : operand_words(command.name))
+      out += "complete -c stageline" + when + " -a " + word + "\n";
     std::vector<const char*> names = command.flags;
     names.insert(names.end(), common_flags().begin(), common_flags().end());
     for (const char* name : names) {
       const Flag& f = flag_of(command, name);
-      out += "complete -c stageline" + when + " -l " + f.name + (f.value[0] != '\0' ? " -r" : "") + " -d " + quoted_for_fish(f.help);
+      out += "complete -c stageline" + when + " -l " + f.name + (f.value[0] != '\0' ? " -r" : "") + " -d " +
+             quoted_for_fish(f.help);
       if (const auto words = value_words(f); !words.empty()) out += " -a " + quoted_for_fish(join(words));
       out += "\n";
     }
@@ -224,8 +239,10 @@ int run_completion(const Arguments& arguments) {
 }
 
 int run_man(const Arguments&) {
-  std::string out = ".TH STAGELINE 1 \"\" \"stageline " STAGELINE_VERSION "\"\n.SH NAME\nstageline \\- where the time of a "
-                    "pipeline\\-parallel training run goes\n.SH SYNOPSIS\n.B stageline\n.I COMMAND\n[\\fIargument\\fR …]\n.SH COMMANDS\n";
+  std::string out = ".TH STAGELINE 1 \"\" \"stageline " STAGELINE_VERSION
+                    "\"\n.SH NAME\nstageline \\- where the time of a "
+                    "pipeline\\-parallel training run goes\n.SH SYNOPSIS\n.B stageline\n.I COMMAND\n[\\fIargument\\fR "
+                    "…]\n.SH COMMANDS\n";
   for (const Command& command : command_table()) {
     out += ".SS \"" + troff(command.name) + " " + troff(command.operands) + "\"\n" + troff(command.summary) + ".\n" +
            troff(command.details) + "\n";
@@ -243,7 +260,8 @@ int run_man(const Arguments&) {
   }
   for (const char* topic : {"readers", "analyses", "exporters", "schedules"}) {
     out += ".SH " + std::string(topic) + "\n";
-    for (const Item& item : topic_items(topic)) out += ".TP\n\\fB" + troff(item.name) + "\\fR\n" + troff(item.text) + "\n";
+    for (const Item& item : topic_items(topic))
+      out += ".TP\n\\fB" + troff(item.name) + "\\fR\n" + troff(item.text) + "\n";
   }
   out += ".SH EXIT STATUS\n0 good, 1 a finding named by \\-\\-fail\\-on, 2 an error, 130 interrupted.\n";
   fputs(out.c_str(), stdout);

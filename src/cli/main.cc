@@ -1,8 +1,9 @@
 // stageline: parse, find the command, run it. Exit codes: 0 good, 1 a finding, 2 an error, 130 Ctrl-C.
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdio>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 #include "base/output_file.h"
@@ -44,8 +45,10 @@ int main(int argc, char** argv) {
     std::vector<std::string> names;
     for (const Command& known : command_table()) names.emplace_back(known.name);
     const std::string near = nearest(dashed(words[0]), names);
-    return fail({ErrorCode::kUsage, "no command \"" + words[0] + "\"" + (near.empty() ? "" : "; did you mean \"" + near + "\"?"),
-                 {}, near.empty() ? "stageline help lists the commands" : ""});
+    return fail({ErrorCode::kUsage,
+                 "no command \"" + words[0] + "\"" + (near.empty() ? "" : "; did you mean \"" + near + "\"?"),
+                 {},
+                 near.empty() ? "stageline help lists the commands" : ""});
   }
   words.erase(words.begin());
   Result<Arguments> arguments = parse_arguments(*command, words);

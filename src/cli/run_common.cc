@@ -13,9 +13,12 @@ Status check_compat(const Arguments& arguments, std::string_view known) {
   const std::string asked = dashed(arguments.get("compat"));
   for (const std::string_view name : split(known, ','))
     if (!name.empty() && asked == name) return {};
-  std::string hint = known.empty() ? std::string("this command has no rival's answer to give") : "it has: " + std::string(known);
-  return Error{ErrorCode::kUsage, std::string("\"") + arguments.command->name + "\" has no --compat " + arguments.get("compat"),
-               {}, hint};
+  std::string hint =
+      known.empty() ? std::string("this command has no rival's answer to give") : "it has: " + std::string(known);
+  return Error{ErrorCode::kUsage,
+               std::string("\"") + arguments.command->name + "\" has no --compat " + arguments.get("compat"),
+               {},
+               hint};
 }
 
 Result<Trace> open_run(const Arguments& arguments, const Terminal& terminal, const std::vector<std::string>& paths,

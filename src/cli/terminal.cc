@@ -35,7 +35,8 @@ std::string language_of_environment() {
 int columns() {
   winsize size{};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) return std::min<int>(size.ws_col, 100);
-  if (const auto value = parse_int(environment("COLUMNS")); value && *value >= 40) return static_cast<int>(std::min<int64_t>(*value, 100));
+  if (const auto value = parse_int(environment("COLUMNS")); value && *value >= 40)
+    return static_cast<int>(std::min<int64_t>(*value, 100));
   return 80;
 }
 
@@ -136,12 +137,15 @@ void print_flaws(const Terminal& terminal, const Diagnostics& diagnostics, std::
 
 std::string findings_text(const Terminal& terminal, const Findings& findings) {
   const bool zh = terminal.lang == "zh";
-  const auto pick = [&](const std::string& en, const std::string& chinese) -> const std::string& { return zh ? chinese : en; };
+  const auto pick = [&](const std::string& en, const std::string& chinese) -> const std::string& {
+    return zh ? chinese : en;
+  };
   const Headline& h = findings.headline;
   std::string out = painted(pick(h.title_en, h.title_zh), "1", terminal.colour_out) + "\n";
   out += wrapped(pick(h.lead_en, h.lead_zh), terminal.width, 0) + "\n";
   int label_width = 0;
-  for (const SpanPart& part : h.parts) label_width = std::max(label_width, display_width(pick(part.label_en, part.label_zh)));
+  for (const SpanPart& part : h.parts)
+    label_width = std::max(label_width, display_width(pick(part.label_en, part.label_zh)));
   for (const SpanPart& part : h.parts) {
     const std::string share = fixed(part.share * 100, 1);
     const std::string& label = pick(part.label_en, part.label_zh);
@@ -158,8 +162,8 @@ std::string findings_text(const Terminal& terminal, const Findings& findings) {
     const std::string title = std::to_string(++n) + ". " + pick(finding.title_en, finding.title_zh);
     const int room = terminal.width - display_width(finding.value) - 2;
     if (!finding.value.empty() && display_width(title) <= room) {
-      out += painted(title, "1", terminal.colour_out) + std::string(static_cast<size_t>(room + 2 - display_width(title)), ' ') +
-             finding.value + "\n";
+      out += painted(title, "1", terminal.colour_out) +
+             std::string(static_cast<size_t>(room + 2 - display_width(title)), ' ') + finding.value + "\n";
     } else {
       out += painted(wrapped(title, terminal.width, 0), "1", terminal.colour_out);
     }

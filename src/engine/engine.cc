@@ -1,8 +1,9 @@
 #include "engine/engine.h"
 
-#include <algorithm>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <algorithm>
 
 #include "analyses/analysis.h"
 #include "base/input.h"
@@ -48,11 +49,13 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
     filter_trace(*trace, options.ranks, options.first_step, options.last_step);
   if (options.range) keep_range(*trace, *options.range);
   if (trace->cells.size() == 0) {
-    const bool filtered = !options.ranks.empty() || options.range || options.first_step != INT64_MIN ||
-                          options.last_step != INT64_MAX;
-    return Error{ErrorCode::kBadInput, filtered ? "nothing is left of it with these --ranks, --steps and --range"
-                                                : "it holds no pipeline work", {paths.empty() ? "" : paths[0]},
-                 "stageline info shows what there is"};
+    const bool filtered =
+        !options.ranks.empty() || options.range || options.first_step != INT64_MIN || options.last_step != INT64_MAX;
+    return Error{
+        ErrorCode::kBadInput,
+        filtered ? "nothing is left of it with these --ranks, --steps and --range" : "it holds no pipeline work",
+        {paths.empty() ? "" : paths[0]},
+        "stageline info shows what there is"};
   }
   link_cells(*trace);
   return trace;
@@ -137,7 +140,9 @@ Status parse_step_range(std::string_view text, int64_t& first, int64_t& last) {
   const auto from = a.empty() ? std::optional<int64_t>(INT64_MIN) : parse_int(a);
   const auto to = b.empty() ? std::optional<int64_t>(INT64_MAX) : parse_int(b);
   if (!from || !to || (a.empty() && b.empty()) || *from > *to)
-    return Error{ErrorCode::kUsage, "\"" + std::string(text) + "\" is not a range of steps", {},
+    return Error{ErrorCode::kUsage,
+                 "\"" + std::string(text) + "\" is not a range of steps",
+                 {},
                  "write --steps 3:5, 3:, :5 or 3 (both ends count)"};
   first = *from;
   last = *to;
@@ -157,7 +162,9 @@ std::optional<int64_t> parse_duration(std::string_view text) {
 }
 
 Result<TimeRange> parse_time_range(std::string_view text) {
-  const Error bad{ErrorCode::kUsage, "\"" + std::string(text) + "\" is not a range of time", {},
+  const Error bad{ErrorCode::kUsage,
+                  "\"" + std::string(text) + "\" is not a range of time",
+                  {},
                   "write --range 200ms:1.5s (from the first cell; without a unit: milliseconds)"};
   const size_t colon = text.find(':');
   if (colon == std::string_view::npos) return bad;

@@ -19,12 +19,12 @@ struct TimeRange {
 };
 
 struct OpenOptions {
-  std::string reader;                    // forces a reader; "" chooses by sniffing
-  std::vector<int32_t> ranks;            // sorted; empty keeps all
+  std::string reader;          // forces a reader; "" chooses by sniffing
+  std::vector<int32_t> ranks;  // sorted; empty keeps all
   int64_t first_step = INT64_MIN, last_step = INT64_MAX;
   std::optional<TimeRange> range;
-  std::vector<int32_t> devices;          // Paddle: workerlog numbers
-  int32_t stages = 0;                    // number of stages where the source does not say; 0 infers
+  std::vector<int32_t> devices;  // Paddle: workerlog numbers
+  int32_t stages = 0;            // number of stages where the source does not say; 0 infers
   Progress* progress = nullptr;
 };
 

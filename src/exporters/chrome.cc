@@ -328,6 +328,8 @@ Status write_chrome(const ExportInput& input, const std::string& path) {
 
 // `.json` is this one: it is what people expect of a trace. Tables as JSON are asked for by --to.
 extern const Exporter chrome_exporter = {
-    "chrome", "Chrome trace JSON, also compressed as .json.gz, for Perfetto and chrome://tracing", {"json"}, true, false, write_chrome};
+    "chrome", "Chrome trace JSON, also compressed as .json.gz, for Perfetto and chrome://tracing",
+    {"json"}, true,
+    false,    write_chrome};
 
 }  // namespace stageline

@@ -30,11 +30,11 @@ struct ExportInput {
 };
 
 struct Exporter {
-  const char* name;     // "perfetto"
+  const char* name;  // "perfetto"
   const char* summary;
   std::vector<const char*> extensions;  // "pftrace", "perfetto-trace"; the first is the usual one
-  bool compresses;      // a path that ends in .gz is written compressed
-  bool needs_tables;    // false: tables and findings may be left empty (they cost time)
+  bool compresses;                      // a path that ends in .gz is written compressed
+  bool needs_tables;                    // false: tables and findings may be left empty (they cost time)
   // Writes one whole file at `path` (through OutputFile: it appears only when whole).
   Status (*write)(const ExportInput& input, const std::string& path);
 };

@@ -358,10 +358,11 @@ Status write_perfetto(const ExportInput& input, const std::string& path) {
 
 }  // namespace
 
-extern const Exporter perfetto_exporter = {
-    "perfetto",
-    "Perfetto's own format: exact nanoseconds, a third of the size of JSON",
-    {"pftrace", "perfetto-trace"}, true, false,
-    write_perfetto};
+extern const Exporter perfetto_exporter = {"perfetto",
+                                           "Perfetto's own format: exact nanoseconds, a third of the size of JSON",
+                                           {"pftrace", "perfetto-trace"},
+                                           true,
+                                           false,
+                                           write_perfetto};
 
 }  // namespace stageline

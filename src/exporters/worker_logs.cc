@@ -30,7 +30,8 @@ std::string job_type(CellKind kind, int32_t chunk, bool chunked) {
 // Milliseconds with six decimals, as std::to_string(double) prints them.
 std::string six_decimals(int64_t ns) {
   char buffer[40];
-  snprintf(buffer, sizeof buffer, "%lld.%06lld", static_cast<long long>(ns / 1'000'000), static_cast<long long>(ns % 1'000'000));
+  snprintf(buffer, sizeof buffer, "%lld.%06lld", static_cast<long long>(ns / 1'000'000),
+           static_cast<long long>(ns % 1'000'000));
   return buffer;
 }
 
@@ -53,7 +54,8 @@ WallTime wall_time(int64_t ns) {
   const int second = static_cast<int>(rest / 1'000'000 % 60), micro = static_cast<int>(rest % 1'000'000);
   char glog[64], python[64];
   snprintf(glog, sizeof glog, "%02d%02d %02d:%02d:%02d.%06d", month, day, hour, minute, second, micro);
-  snprintf(python, sizeof python, "%04d-%02d-%02d %02d:%02d:%02d,%03d", year, month, day, hour, minute, second, micro / 1000);
+  snprintf(python, sizeof python, "%04d-%02d-%02d %02d:%02d:%02d,%03d", year, month, day, hour, minute, second,
+           micro / 1000);
   return {glog, python};
 }
 
@@ -79,7 +81,8 @@ Status write_worker_logs(const Trace& trace, const std::string& folder) {
       const int32_t step = cells.step[own[i]];
       size_t end = i;
       int64_t last_ns = 0;
-      for (; end < own.size() && cells.step[own[end]] == step; ++end) last_ns = std::max(last_ns, cells.end_ns[own[end]]);
+      for (; end < own.size() && cells.step[own[end]] == step; ++end)
+        last_ns = std::max(last_ns, cells.end_ns[own[end]]);
       // The burst is printed after the step has run.
       const WallTime now = wall_time(last_ns + 1'000'000);
       if (i == 0) out->write("LAUNCH INFO " + now.python + " -----------  Configuration  ----------------------\n");
@@ -88,7 +91,8 @@ Status write_worker_logs(const Trace& trace, const std::string& folder) {
         const std::string micro_batch = std::to_string(std::max(0, cell.micro_batch));
         out->write("I" + now.glog + " " + thread + " standalone_executor.cc:217] Profiler Info: Job (" + micro_batch +
                    "), type = " + job_type(cell.kind, cell.chunk, chunked) + ", micro_batch_id = " + micro_batch +
-                   ", job_start_time = " + six_decimals(cell.start_ns) + ", job_end_time = " + six_decimals(cell.end_ns) + "\n");
+                   ", job_start_time = " + six_decimals(cell.start_ns) +
+                   ", job_end_time = " + six_decimals(cell.end_ns) + "\n");
       }
       out->write("[" + now.python + "] [    INFO] - global_step: " + std::to_string(step + 1) + ", interval_runtime: " +
                  ns_as_decimal((last_ns - cells.start_ns[own[end - 1]]) / 1'000'000 * 1'000'000, 9) + "\n");

@@ -9,9 +9,9 @@
 namespace stageline {
 
 struct Finding {
-  std::string id;         // stable: "stage.slow"
-  double weight = 0;      // share of the step's time that is at stake, 0..1; orders findings
-  std::string value;      // the number that matters, short: "2.08×", "36.4 %"
+  std::string id;                            // stable: "stage.slow"
+  double weight = 0;                         // share of the step's time that is at stake, 0..1; orders findings
+  std::string value;                         // the number that matters, short: "2.08×", "36.4 %"
   std::string value_note_en, value_note_zh;  // what the value is: "of the median stage"
   std::string title_en, title_zh;            // one sentence
   std::string detail_en, detail_zh;          // evidence and what to try; one or two sentences

@@ -9,26 +9,26 @@
 namespace stageline {
 
 enum class CellKind : uint8_t {
-  kForward,         // F
-  kBackward,        // B = I + W in one piece
-  kInputGrad,       // I
-  kWeightGrad,      // W
-  kForwardBackward, // F&B, one overlapped cell
-  kSendForward,     // SF, activations to the next stage
-  kRecvForward,     // RF
-  kSendBackward,    // SB, gradients to the previous stage
-  kRecvBackward,    // RB
-  kCollective,      // C, any data- or tensor-parallel collective
-  kOptimizer,       // O
-  kOther,           // everything else (gc, learning-rate schedule, unknown jobs)
+  kForward,          // F
+  kBackward,         // B = I + W in one piece
+  kInputGrad,        // I
+  kWeightGrad,       // W
+  kForwardBackward,  // F&B, one overlapped cell
+  kSendForward,      // SF, activations to the next stage
+  kRecvForward,      // RF
+  kSendBackward,     // SB, gradients to the previous stage
+  kRecvBackward,     // RB
+  kCollective,       // C, any data- or tensor-parallel collective
+  kOptimizer,        // O
+  kOther,            // everything else (gc, learning-rate schedule, unknown jobs)
 };
 inline constexpr int kCellKindCount = 12;
 
 // Groups that share a colour and a lane.
 enum class KindGroup : uint8_t { kForward, kBackward, kWeight, kMessage, kCollective, kOptimizer, kOther };
 
-std::string_view kind_code(CellKind kind);   // "F", "B", "I", "W", "F&B", "SF", …, "C", "O", "other"
-std::string_view kind_name(CellKind kind);   // "forward", "backward", "input grad", …
+std::string_view kind_code(CellKind kind);  // "F", "B", "I", "W", "F&B", "SF", …, "C", "O", "other"
+std::string_view kind_name(CellKind kind);  // "forward", "backward", "input grad", …
 std::optional<CellKind> kind_from_code(std::string_view code);
 KindGroup kind_group(CellKind kind);
 

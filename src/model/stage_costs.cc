@@ -35,8 +35,13 @@ std::vector<StageCost> stage_costs(const Trace& trace, const std::function<bool(
     std::sort(values.begin(), values.end());
     double sum = 0;
     for (const int64_t v : values) sum += static_cast<double>(v);
-    StageCost cost{key.first, key.second, static_cast<int64_t>(values.size()), sum / static_cast<double>(values.size()),
-                   percentile_of_sorted(values, 0.5), percentile_of_sorted(values, 0.95), 1};
+    StageCost cost{key.first,
+                   key.second,
+                   static_cast<int64_t>(values.size()),
+                   sum / static_cast<double>(values.size()),
+                   percentile_of_sorted(values, 0.5),
+                   percentile_of_sorted(values, 0.95),
+                   1};
     means[cost.kind].push_back(cost.mean_ns);
     costs.push_back(cost);
   }

@@ -15,8 +15,8 @@
 namespace stageline {
 
 enum class ColumnType : uint8_t {
-  kInteger,   // counts and ids
-  kReal,      // plain numbers
+  kInteger,  // counts and ids
+  kReal,     // plain numbers
   kText,
   kDuration,  // int64 nanoseconds
   kTime,      // int64 nanoseconds since the trace's own zero or the Unix epoch
@@ -28,7 +28,7 @@ struct ColumnSpec {
   std::string name;   // machine name, unit last
   std::string title;  // for people, without unit: "span bubble"
   ColumnType type;
-  std::string help;   // one sentence: definition and source
+  std::string help;  // one sentence: definition and source
 };
 
 inline constexpr int64_t kNullInteger = INT64_MIN;  // an unknown integer; NaN is the unknown real

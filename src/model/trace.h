@@ -31,18 +31,18 @@ struct Slices {
 };
 
 struct Lane {
-  std::string name;  // "compute stream", "pp-comm", …
+  std::string name;           // "compute stream", "pp-comm", …
   size_t begin = 0, end = 0;  // slices [begin, end) of the part
 };
 
 struct Part {
-  int32_t rank = 0;             // global rank
-  int32_t machine = kUnknown;   // index of the machine in natural order of the machines' names
-  int32_t device = kUnknown;    // index within the machine
-  int32_t stage = kUnknown;     // pipeline stage
-  int32_t dp = kUnknown;        // data-parallel index
-  std::string machine_name;     // folder or host name, may be empty
-  std::string source;           // the file it was read from
+  int32_t rank = 0;            // global rank
+  int32_t machine = kUnknown;  // index of the machine in natural order of the machines' names
+  int32_t device = kUnknown;   // index within the machine
+  int32_t stage = kUnknown;    // pipeline stage
+  int32_t dp = kUnknown;       // data-parallel index
+  std::string machine_name;    // folder or host name, may be empty
+  std::string source;          // the file it was read from
   std::vector<Lane> lanes;
   Slices slices;
 

@@ -30,7 +30,7 @@ struct Facts {
   std::vector<StageCost> costs;
   std::vector<StageLoad> loads;
   double median_step_ns = 0;
-  std::set<int32_t> outliers;  // steps that take 1.3 × the median: told apart, not averaged in
+  std::set<int32_t> outliers;                   // steps that take 1.3 × the median: told apart, not averaged in
   double compute = 0, bubble = 0, outside = 0;  // shares of all ranks' step time; add up to 1
 };
 
@@ -143,8 +143,10 @@ void add_slow_stage(const Facts& f, std::vector<Finding>& out) {
   std::string also_en, also_zh;
   for (const StageLoad& load : f.loads) {
     if (load.stage == slow->stage || load.ratio_to_median < kSlowRatio) continue;
-    also_en += (also_en.empty() ? " Slow too: stage " : ", stage ") + std::to_string(load.stage) + " (" + times(load.ratio_to_median) + ")";
-    also_zh += (also_zh.empty() ? "同样偏慢：第 " : "、第 ") + std::to_string(load.stage) + " 级（" + times(load.ratio_to_median) + "）";
+    also_en += (also_en.empty() ? " Slow too: stage " : ", stage ") + std::to_string(load.stage) + " (" +
+               times(load.ratio_to_median) + ")";
+    also_zh += (also_zh.empty() ? "同样偏慢：第 " : "、第 ") + std::to_string(load.stage) + " 级（" +
+               times(load.ratio_to_median) + "）";
   }
   if (!also_en.empty()) {
     also_en += ".";
@@ -182,8 +184,8 @@ void add_bubble(const Facts& f, std::vector<Finding>& out) {
   finding.value_note_zh = "占流水线跨度";
   finding.title_en = "Ranks wait " + percent(in_pipeline) + " of the pipeline's span (span bubble)";
   finding.title_zh = "各 rank 有 " + percent(in_pipeline) + " 的流水线跨度在等待（跨度气泡）";
-  const bool split = std::any_of(f.costs.begin(), f.costs.end(),
-                                 [](const StageCost& c) { return c.kind == CellKind::kWeightGrad; });
+  const bool split =
+      std::any_of(f.costs.begin(), f.costs.end(), [](const StageCost& c) { return c.kind == CellKind::kWeightGrad; });
   if (p > 1 && m > 0 && f.extent.chunk_count == 1 && !split) {
     const double formula = static_cast<double>(p - 1) / static_cast<double>(m + p - 1);
     finding.detail_en = "With " + std::to_string(m) + " micro-batches on " + std::to_string(p) +
@@ -203,7 +205,8 @@ void add_bubble(const Facts& f, std::vector<Finding>& out) {
   } else {
     finding.detail_en = "Measured over " + number(static_cast<int64_t>(f.sums.steps.size())) +
                         " steps: the pipeline's span minus what each rank computes.";
-    finding.detail_zh = "对 " + number(static_cast<int64_t>(f.sums.steps.size())) + " 步的测量：流水线跨度减去各 rank 的计算时间。";
+    finding.detail_zh =
+        "对 " + number(static_cast<int64_t>(f.sums.steps.size())) + " 步的测量：流水线跨度减去各 rank 的计算时间。";
   }
   out.push_back(std::move(finding));
 }
@@ -255,7 +258,8 @@ void add_slow_rank(const Facts& f, std::vector<Finding>& out) {
   finding.title_zh = "rank " + rank + machine + " 比第 " + stage + " 级的其他 rank 慢";
   finding.detail_en = "The same work takes it " + times(worst_ratio) +
                       " the median of its peers, over all steps. Look at that device: clocks, heat, neighbours.";
-  finding.detail_zh = "同样的计算，它在全部步中的用时是同级中位数的 " + times(worst_ratio) + "。请检查该设备：频率、温度、同机负载。";
+  finding.detail_zh =
+      "同样的计算，它在全部步中的用时是同级中位数的 " + times(worst_ratio) + "。请检查该设备：频率、温度、同机负载。";
   out.push_back(std::move(finding));
 }
 
@@ -281,10 +285,12 @@ void add_outlier_steps(const Facts& f, std::vector<Finding>& out) {
   finding.title_zh = of + " 步中有 " + n + " 步超过中位步的 1.3 倍";
   finding.detail_en = "The longest is step " + std::to_string(worst->step) + " with " +
                       human_duration(static_cast<double>(worst->span_ns())) + " against " +
-                      human_duration(f.median_step_ns) + ". They cost " + percent(lost / total) + " of the time and are left out of the other findings.";
+                      human_duration(f.median_step_ns) + ". They cost " + percent(lost / total) +
+                      " of the time and are left out of the other findings.";
   finding.detail_zh = "最长的是第 " + std::to_string(worst->step) + " 步，" +
                       human_duration(static_cast<double>(worst->span_ns())) + "，中位步为 " +
-                      human_duration(f.median_step_ns) + "；合计多用总时间的 " + percent(lost / total) + "，其他结论不计入这些步。";
+                      human_duration(f.median_step_ns) + "；合计多用总时间的 " + percent(lost / total) +
+                      "，其他结论不计入这些步。";
   out.push_back(std::move(finding));
 }
 
@@ -298,8 +304,9 @@ void add_outside(const Facts& f, std::vector<Finding>& out) {
   finding.value_note_zh = "占每步";
   finding.title_en = percent(f.outside) + " of a step lies before or after the pipeline";
   finding.title_zh = "每步有 " + percent(f.outside) + " 在流水线之前或之后";
-  finding.detail_en = "Optimizer, gradient exchange, parameter gathering and whatever else the source recorded outside "
-                      "the first forward and the last backward.";
+  finding.detail_en =
+      "Optimizer, gradient exchange, parameter gathering and whatever else the source recorded outside "
+      "the first forward and the last backward.";
   finding.detail_zh = "优化器、梯度同步、参数聚合，以及来源在首个前向之前、末个反向之后记录的其他部分。";
   out.push_back(std::move(finding));
 }
@@ -329,12 +336,14 @@ void add_causality(const Facts& f, std::vector<Finding>& out) {
   finding.detail_en = number(violations) + " of " + of + " dependencies are too early, by up to " + most + ". ";
   finding.detail_zh = of + " 个依赖中有 " + number(violations) + " 个过早开始，最多提前 " + most + "。";
   if (one_machine) {
-    finding.detail_en += "All stamps come from one machine, so the stages may be assigned wrongly (--stages), or logs of "
-                         "different runs were mixed.";
+    finding.detail_en +=
+        "All stamps come from one machine, so the stages may be assigned wrongly (--stages), or logs of "
+        "different runs were mixed.";
     finding.detail_zh += "所有时间戳来自同一台机器，因此可能是级的归属有误（--stages），或混入了不同运行的日志。";
   } else {
-    finding.detail_en += "Times are shown as recorded; bubbles that compare ranks may be off by as much. Synchronise the "
-                         "machines' clocks before the next run.";
+    finding.detail_en +=
+        "Times are shown as recorded; bubbles that compare ranks may be off by as much. Synchronise the "
+        "machines' clocks before the next run.";
     finding.detail_zh += "时间按原始记录显示；跨 rank 比较的气泡可能偏差这么多。下次运行前请先同步各机时钟。";
   }
   out.push_back(std::move(finding));
@@ -366,9 +375,10 @@ void add_replicas(const Facts& f, std::vector<Finding>& out) {
   finding.value_note_zh = "占流水线跨度";
   finding.title_en = "The replicas do not finish together";
   finding.title_zh = "各副本不同时结束";
-  finding.detail_en = "On average a replica waits " + percent(waited / whole) +
-                      " of the span for the last one before the gradient exchange; this is part of the span bubble. Even out "
-                      "what they are given (sequence lengths, packing), or look for a slow device.";
+  finding.detail_en =
+      "On average a replica waits " + percent(waited / whole) +
+      " of the span for the last one before the gradient exchange; this is part of the span bubble. Even out "
+      "what they are given (sequence lengths, packing), or look for a slow device.";
   finding.detail_zh = "平均每个副本在梯度同步前要等最后一个副本 " + percent(waited / whole) +
                       " 的跨度，这部分计入跨度气泡。请均衡各副本的数据（序列长度、打包），或查找慢设备。";
   out.push_back(std::move(finding));

@@ -9,9 +9,9 @@ namespace stageline {
 namespace {
 
 struct RankFacts {
-  int32_t warm_up = -1;         // forwards before the first backward, median over steps; −1: no backward seen
-  int64_t first_forward_ns = 0; // start of the first forward after the step's first start, median over steps
-  int64_t forward_ns = 0;       // median duration of a forward
+  int32_t warm_up = -1;          // forwards before the first backward, median over steps; −1: no backward seen
+  int64_t first_forward_ns = 0;  // start of the first forward after the step's first start, median over steps
+  int64_t forward_ns = 0;        // median duration of a forward
 };
 
 template <class T>
@@ -29,9 +29,8 @@ std::vector<RankFacts> facts_of(const Trace& trace) {
   std::vector<std::vector<int64_t>> first(n), forward(n);
   for (const StepRange& step : step_ranges(cells)) {
     if (step.step == kUnknown) continue;
-    const int64_t step_start =
-        *std::min_element(cells.start_ns.begin() + static_cast<std::ptrdiff_t>(step.begin),
-                          cells.start_ns.begin() + static_cast<std::ptrdiff_t>(step.end));
+    const int64_t step_start = *std::min_element(cells.start_ns.begin() + static_cast<std::ptrdiff_t>(step.begin),
+                                                 cells.start_ns.begin() + static_cast<std::ptrdiff_t>(step.end));
     for (size_t i = step.begin; i < step.end;) {
       const int32_t part = cells.part[i];
       int32_t forwards = 0;
@@ -125,8 +124,8 @@ namespace {
 
 void fill_layout(Trace& trace, int32_t stages) {
   const auto count = static_cast<int32_t>(trace.parts.size());
-  const bool known = std::none_of(trace.parts.begin(), trace.parts.end(),
-                                  [](const Part& part) { return part.stage == kUnknown; });
+  const bool known =
+      std::none_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.stage == kUnknown; });
   if (count == 0 || (known && stages <= 0)) return;
   Layout layout;
   if (stages > 0 && count % stages == 0) {
@@ -156,7 +155,8 @@ void fill_layout(Trace& trace, int32_t stages) {
                           "the input does not name stages; " + std::to_string(layout.stages) + " stages" +
                               (replicas > 1 ? " × " + std::to_string(replicas) + " replicas" : "") +
                               (layout.peers > 1 ? " × " + std::to_string(layout.peers) + " peers" : "") +
-                              (layout.stages == 1 && replicas == 1 ? " follows from " : " follow from ") + layout.how + (stages > 0 ? "" : "; --stages overrides"));
+                              (layout.stages == 1 && replicas == 1 ? " follows from " : " follow from ") + layout.how +
+                              (stages > 0 ? "" : "; --stages overrides"));
 }
 
 }  // namespace

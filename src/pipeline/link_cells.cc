@@ -94,7 +94,8 @@ size_t causal_links(const Trace& trace, const Extent& extent, ChunkLayout layout
 
 ChunkLayout guess_chunk_layout(const Trace& trace) {
   const Extent extent = extent_of(trace);
-  if (extent.chunk_count < 2 || trace.chunks_are_pieces || extent.stage_count < 2 || trace.clock == ClockState::kPerRank)
+  if (extent.chunk_count < 2 || trace.chunks_are_pieces || extent.stage_count < 2 ||
+      trace.clock == ClockState::kPerRank)
     return ChunkLayout::kLoop;
   const bool v = causal_links(trace, extent, ChunkLayout::kV) > causal_links(trace, extent, ChunkLayout::kLoop);
   return v ? ChunkLayout::kV : ChunkLayout::kLoop;

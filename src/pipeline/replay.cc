@@ -38,9 +38,8 @@ Result<std::vector<std::vector<ReplayedCell>>> replay(const Schedule& schedule, 
         return stage == 0 ? 0 : after(done.forward[slot(action.micro_batch, stage - 1)], stage - 1);
       case CellKind::kWeightGrad: return done.input[slot(action.micro_batch, stage)];
       default:
-        return stage == virtual_stages - 1
-                   ? done.forward[slot(action.micro_batch, stage)]
-                   : after(done.backward[slot(action.micro_batch, stage + 1)], stage + 1);
+        return stage == virtual_stages - 1 ? done.forward[slot(action.micro_batch, stage)]
+                                           : after(done.backward[slot(action.micro_batch, stage + 1)], stage + 1);
     }
   };
 
@@ -98,7 +97,9 @@ Result<std::vector<std::vector<ReplayedCell>>> replay(const Schedule& schedule, 
       if (result[r].size() < schedule.ranks[r].size())
         return Error{ErrorCode::kBadInput,
                      "the schedule deadlocks: rank " + std::to_string(r) + " waits for ever at position " +
-                         std::to_string(result[r].size()), {}, ""};
+                         std::to_string(result[r].size()),
+                     {},
+                     ""};
   }
   return result;
 }

@@ -66,7 +66,9 @@ Status check(const SimulateOptions& o) {
 }  // namespace
 
 Result<Fault> parse_fault(std::string_view text) {
-  const Error bad{ErrorCode::kUsage, "\"" + std::string(text) + "\" is not a fault", {},
+  const Error bad{ErrorCode::kUsage,
+                  "\"" + std::string(text) + "\" is not a fault",
+                  {},
                   "write slow-stage:STAGE,FACTOR or slow-rank:RANK,FACTOR, such as slow-stage:2,1.3"};
   const size_t colon = text.find(':');
   if (colon == std::string_view::npos) return bad;
@@ -145,7 +147,8 @@ Result<SimulatedRun> simulate_run(const SimulateOptions& o) {
       for (size_t i = 0; i < times.size(); ++i)
         for (const Action& action : order[i].actions)
           run.trace.cells.add({step, rank, action.kind, action.chunk, action.micro_batch,
-                               step_start + times[i].start_ns + offset, step_start + times[i].end_ns + offset, kNoSlice});
+                               step_start + times[i].start_ns + offset, step_start + times[i].end_ns + offset,
+                               kNoSlice});
       if (o.optimizer_ns > 0) {
         const int64_t end = step_end + cost_ns(CellKind::kOptimizer, slowness(part.stage, rank));
         run.trace.cells.add({step, rank, CellKind::kOptimizer, 0, kUnknown, step_end + offset, end + offset, kNoSlice});

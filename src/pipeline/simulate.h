@@ -12,8 +12,8 @@
 namespace stageline {
 
 struct Fault {
-  std::string kind;    // "slow-stage": every cell of the stage takes factor times as long
-                       // "slow-rank": the same for one global rank
+  std::string kind;  // "slow-stage": every cell of the stage takes factor times as long
+                     // "slow-rank": the same for one global rank
   int32_t target = 0;
   double factor = 1;
 };
@@ -27,10 +27,10 @@ struct SimulateOptions {
   // weight_ns are its halves where a schedule splits it.
   int64_t forward_ns = 10'000'000, backward_ns = 20'000'000;
   int64_t input_ns = 10'000'000, weight_ns = 10'000'000;
-  int64_t optimizer_ns = 0;       // 0: no optimizer cell
+  int64_t optimizer_ns = 0;  // 0: no optimizer cell
   int64_t latency_ns = 0;
-  double jitter = 0;              // standard deviation of a cell's duration as a share of its cost
-  int64_t clock_skew_ns = 0;      // each machine's clock is off by up to ± this
+  double jitter = 0;          // standard deviation of a cell's duration as a share of its cost
+  int64_t clock_skew_ns = 0;  // each machine's clock is off by up to ± this
   int64_t step_gap_ns = 1'000'000;
   int64_t start_ns = 1'721'470'000'000'000'000;  // wall clock of the first step
   std::vector<Fault> faults;
@@ -38,8 +38,8 @@ struct SimulateOptions {
 };
 
 struct SimulatedRun {
-  Trace trace;                             // stamps as the machines' clocks would write them
-  std::vector<int64_t> clock_offset_ns;    // per machine: its clock minus the true time
+  Trace trace;                           // stamps as the machines' clocks would write them
+  std::vector<int64_t> clock_offset_ns;  // per machine: its clock minus the true time
 };
 
 // Rank of (stage, dp) is dp · stages + stage; machines hold equal blocks of ranks (the last one may

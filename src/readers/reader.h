@@ -13,10 +13,10 @@
 namespace stageline {
 
 struct SourceFile {
-  std::string path;     // as it can be opened
-  std::string rel;      // relative to the root it was found under: "machine0/workerlog.1"
+  std::string path;  // as it can be opened
+  std::string rel;   // relative to the root it was found under: "machine0/workerlog.1"
   int64_t size_bytes = 0;
-  bool given = false;   // named on the command line itself, not found in a folder
+  bool given = false;  // named on the command line itself, not found in a folder
 };
 
 // What the user pointed at: files, or everything two levels deep in folders, in natural order.

@@ -28,7 +28,9 @@ Result<const Reader*> choose_reader(const Source& source, std::string_view force
   if (!forced.empty()) {
     if (const Reader* reader = find_reader(forced)) return reader;
     const std::string near = nearest(dashed(forced), names);
-    return Error{ErrorCode::kUsage, "no reader \"" + std::string(forced) + "\"", {},
+    return Error{ErrorCode::kUsage,
+                 "no reader \"" + std::string(forced) + "\"",
+                 {},
                  near.empty() ? "stageline help readers lists them" : "did you mean \"" + near + "\"?"};
   }
   for (const Match wanted : {Match::kCertain, Match::kMaybe}) {
@@ -40,7 +42,8 @@ Result<const Reader*> choose_reader(const Source& source, std::string_view force
       return Error{ErrorCode::kAmbiguous,
                    std::string("both ") + found[0]->name + " and " + found[1]->name + " claim this input",
                    {source.roots.empty() ? "" : source.roots[0]},
-                   std::string("name one file instead of the folder, or say which with --reader ") + found[0]->name + " or --reader " + found[1]->name};
+                   std::string("name one file instead of the folder, or say which with --reader ") + found[0]->name +
+                       " or --reader " + found[1]->name};
     }
   }
   std::string known;
@@ -48,9 +51,12 @@ Result<const Reader*> choose_reader(const Source& source, std::string_view force
   std::string table_hint;
   for (const SourceFile& file : source.files)
     if (file.given && file_extension(file.path) == "csv")
-      table_hint = "\n  a table of timings needs named columns with units, such as stage,kind,step,micro_batch,start_ms,dur_ms; "
-                   "--reader op-table says what is missing";
-  return Error{ErrorCode::kUnknownKind, "no reader recognises this input", {source.roots.empty() ? "" : source.roots[0]},
+      table_hint =
+          "\n  a table of timings needs named columns with units, such as stage,kind,step,micro_batch,start_ms,dur_ms; "
+          "--reader op-table says what is missing";
+  return Error{ErrorCode::kUnknownKind,
+               "no reader recognises this input",
+               {source.roots.empty() ? "" : source.roots[0]},
                "the readers are:" + known + "\n  name one with --reader if you know better" + table_hint};
 }
 

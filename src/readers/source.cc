@@ -34,8 +34,10 @@ Status scan_folder(const fs::path& folder, const std::string& rel, int depth, st
       const auto size = entry.file_size(ignored);
       files.push_back({entry.path().string(), rel + name, ignored ? 0 : static_cast<int64_t>(size), false});
       if (files.size() > kMaxSourceFiles)
-        return Error{ErrorCode::kLimit, "more than " + std::to_string(kMaxSourceFiles) + " files below this folder",
-                     {folder.string()}, "name the folder of one run"};
+        return Error{ErrorCode::kLimit,
+                     "more than " + std::to_string(kMaxSourceFiles) + " files below this folder",
+                     {folder.string()},
+                     "name the folder of one run"};
     }
   }
   return {};
@@ -52,8 +54,7 @@ Result<Source> scan_source(const std::vector<std::string>& paths) {
       source.files.push_back({path, "-", 0, true});
       continue;
     }
-    if (stat(path.c_str(), &st) != 0)
-      return Error{ErrorCode::kNotFound, "no such file or folder", {path}, ""};
+    if (stat(path.c_str(), &st) != 0) return Error{ErrorCode::kNotFound, "no such file or folder", {path}, ""};
     if (S_ISDIR(st.st_mode)) {
       // With several roots, each folder's own name tells machines apart.
       const std::string prefix = paths.size() > 1 ? file_name(path) + "/" : "";

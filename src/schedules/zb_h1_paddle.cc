@@ -13,7 +13,9 @@ Result<Schedule> make(const ScheduleSizes& sizes) {
   if (m < p)
     return Error{ErrorCode::kUsage,
                  "zb-h1-paddle needs at least as many micro-batches as stages (" + std::to_string(p) + "), not " +
-                     std::to_string(m), {}, "raise --micro-batches"};
+                     std::to_string(m),
+                 {},
+                 "raise --micro-batches"};
   Schedule schedule{"zb-h1-paddle", sizes, ChunkLayout::kLoop, {}};
   for (int32_t r = 0; r < p; ++r) {
     RankOrder order;

@@ -42,7 +42,7 @@ def compare(path, text):
         return
     counts['failed'] += 1
     diff = difflib.unified_diff(expected.splitlines(), text.splitlines(), str(path.relative_to(HERE)), 'now', lineterm='')
-    print('\n'.join(list(diff)[:60]))
+    print('\n'.join(line[:240] for line in list(diff)[:60]))
 
 
 # ---- decoders of our own, so that no exporter is checked by the code that wrote it ----------------------------------

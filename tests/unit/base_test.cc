@@ -17,7 +17,7 @@ TEST_CASE("decimal text becomes nanoseconds exactly") {
   CHECK(parse_decimal_ns("848671.6747283936", 3) == 848671675);
   CHECK(parse_decimal_ns("0.8486716747283936", 9) == 848671675);
   CHECK(parse_decimal_ns("8.486716747283936e5", 3) == 848671675);
-  CHECK(parse_decimal_ns("0.5", 0) == 0);   // half to even
+  CHECK(parse_decimal_ns("0.5", 0) == 0);  // half to even
   CHECK(parse_decimal_ns("1.5", 0) == 2);
   CHECK(parse_decimal_ns("2.5", 0) == 2);
   CHECK(parse_decimal_ns("2.50000000000000000000000000000000000000000001", 0) == 3);
@@ -26,7 +26,8 @@ TEST_CASE("decimal text becomes nanoseconds exactly") {
   CHECK(parse_decimal_ns("0", 9) == 0);
   CHECK(parse_decimal_ns("1e3", 0) == 1000);
   CHECK(parse_decimal_ns("9223372036854775807", 0) == INT64_MAX);
-  for (const char* bad : {"", "-", ".", "1.2.3", "1e", "abc", "1 ", "nan", "9223372036854775808", "1e400", "1e99", "+-1", "1e+-5", "1e++5"})
+  for (const char* bad : {"", "-", ".", "1.2.3", "1e", "abc", "1 ", "nan", "9223372036854775808", "1e400", "1e99",
+                          "+-1", "1e+-5", "1e++5"})
     CHECK_MESSAGE(!parse_decimal_ns(bad, 0), bad);
   CHECK(parse_decimal_ns("+1e+3", 0) == 1000);
   CHECK(parse_int("+12") == 12);

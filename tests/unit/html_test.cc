@@ -1,8 +1,9 @@
+#include "exporters/html/html.h"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
-#include "exporters/html/html.h"
 #include "exporters/html/payload.h"
 #include "exporters/html/web_bundle.h"
 

@@ -46,9 +46,11 @@ void add_step(Trace& trace, const Shape& shape, int step, int replica, int64_t z
       const int mb = warm ? f[i] : b[i];
       if (mb >= m) continue;
       const auto k = static_cast<size_t>(mb);
-      const int64_t ready = warm ? (s == 0 ? zero : forward[i - 1][k]) : (s == p - 1 ? forward[i][k] : backward[i + 1][k]);
+      const int64_t ready =
+          warm ? (s == 0 ? zero : forward[i - 1][k]) : (s == p - 1 ? forward[i][k] : backward[i + 1][k]);
       if (ready < 0) continue;
-      const int64_t slow = s == p - 1 ? 3 : 2, jitter = ((step * 7919 + s * 104729 + mb * 1299709 + replica * 15485863) % 997) * 977;
+      const int64_t slow = s == p - 1 ? 3 : 2,
+                    jitter = ((step * 7919 + s * 104729 + mb * 1299709 + replica * 15485863) % 997) * 977;
       const int64_t dur = (warm ? shape.forward_ns : shape.backward_ns) * slow / 2 + jitter;
       const int64_t start = std::max(now[i], ready + 200'000);
       const int part = replica * p + s;
@@ -63,7 +65,8 @@ void add_step(Trace& trace, const Shape& shape, int step, int replica, int64_t z
       }
       add_cell(trace, part, cell);
       const int64_t ended = start + dur;
-      if (s < p - 1 && warm) add_cell(trace, part, {step, part, CellKind::kSendForward, 0, mb, ended, ended + 1'500'000});
+      if (s < p - 1 && warm)
+        add_cell(trace, part, {step, part, CellKind::kSendForward, 0, mb, ended, ended + 1'500'000});
       if (s > 0 && !warm) add_cell(trace, part, {step, part, CellKind::kSendBackward, 0, mb, ended, ended + 1'500'000});
       (warm ? forward : backward)[i][k] = now[i] = ended;
       ++(warm ? f : b)[i];
@@ -130,9 +133,11 @@ void fill_trace(Trace& trace, const Shape& shape) {
 }
 
 Table stages_table(const Shape& shape) {
-  Table table("stages", "Stages", {{"stage", "stage", ColumnType::kInteger, "Pipeline stage."},
-    {"kind", "kind", ColumnType::kText, "F forward, B backward, all both."}, {"mean_ns", "mean", ColumnType::kDuration, "Mean duration of a cell."},
-    {"ratio_to_median", "to median", ColumnType::kRatio, "Against the median of all stages."}});
+  Table table("stages", "Stages",
+              {{"stage", "stage", ColumnType::kInteger, "Pipeline stage."},
+               {"kind", "kind", ColumnType::kText, "F forward, B backward, all both."},
+               {"mean_ns", "mean", ColumnType::kDuration, "Mean duration of a cell."},
+               {"ratio_to_median", "to median", ColumnType::kRatio, "Against the median of all stages."}});
   for (int64_t s = 0; s < shape.stages; ++s) {
     const int64_t slow = s == shape.stages - 1 ? 3 : 2;
     const double ratio = static_cast<double>(slow) / 2;
@@ -144,9 +149,11 @@ Table stages_table(const Shape& shape) {
 }
 
 Table steps_table(const Trace& trace) {
-  Table table("steps", "Steps", {{"step", "step", ColumnType::kInteger, "Training step."},
-    {"span_ns", "span", ColumnType::kDuration, "First start to last end."}, {"cell_count", "cells", ColumnType::kInteger, "Cells in the step."},
-    {"span_bubble_share", "span bubble", ColumnType::kShare, "Share of the span that was not compute."}});
+  Table table("steps", "Steps",
+              {{"step", "step", ColumnType::kInteger, "Training step."},
+               {"span_ns", "span", ColumnType::kDuration, "First start to last end."},
+               {"cell_count", "cells", ColumnType::kInteger, "Cells in the step."},
+               {"span_bubble_share", "span bubble", ColumnType::kShare, "Share of the span that was not compute."}});
   for (const StepRange& range : step_ranges(trace.cells)) {
     int64_t first = INT64_MAX, last = INT64_MIN;
     for (size_t i = range.begin; i < range.end; ++i) {
@@ -159,28 +166,39 @@ Table steps_table(const Trace& trace) {
 }
 
 Table long_table() {
-  Table table("cells", "Cells", {{"row", "row", ColumnType::kInteger, "Number of the row."}, {"name", "name", ColumnType::kText, ""},
-    {"dur_ns", "duration", ColumnType::kDuration, ""}});
-  for (int64_t i = 0; i < 5000; ++i) table.add_row({i, "cell " + std::to_string(i), i % 17 == 0 ? kNullInteger : i * 1000 * (i % 7)});
+  Table table("cells", "Cells",
+              {{"row", "row", ColumnType::kInteger, "Number of the row."},
+               {"name", "name", ColumnType::kText, ""},
+               {"dur_ns", "duration", ColumnType::kDuration, ""}});
+  for (int64_t i = 0; i < 5000; ++i)
+    table.add_row({i, "cell " + std::to_string(i), i % 17 == 0 ? kNullInteger : i * 1000 * (i % 7)});
   return table;
 }
 
 Headline headline() {
-  return {"902 ms a step, 36 % of it not computing.", "每步 902 ms，其中 36 % 没有在计算。",
-    "Most of the loss is the schedule itself: 1F1B with 8 micro-batches on 4 stages. The rest is stage 3, which every other stage waits for.",
-    "主要损失来自调度本身：4 级、8 个微批次的 1F1B。其余是第 3 级，其他各级都在等它。",
-    {{"compute", "compute", "计算", 0.486}, {"schedule_bubble", "schedule bubble", "调度气泡", 0.364},
-     {"imbalance", "imbalance", "不均衡", 0.149}, {"rest", "rest", "其余", 0.001}}};
+  return {"902 ms a step, 36 % of it not computing.",
+          "每步 902 ms，其中 36 % 没有在计算。",
+          "Most of the loss is the schedule itself: 1F1B with 8 micro-batches on 4 stages. The rest is stage 3, which "
+          "every other stage waits for.",
+          "主要损失来自调度本身：4 级、8 个微批次的 1F1B。其余是第 3 级，其他各级都在等它。",
+          {{"compute", "compute", "计算", 0.486},
+           {"schedule_bubble", "schedule bubble", "调度气泡", 0.364},
+           {"imbalance", "imbalance", "不均衡", 0.149},
+           {"rest", "rest", "其余", 0.001}}};
 }
 
 std::vector<Finding> findings() {
-  return {{"stage.slow", 0.185, "−18.5 %", "if balanced", "若均衡", "Move about two layers away from stage 3", "从第 3 级移走约两层",
-           "Its cells take 1.50× the others, in every step and both replicas: the output head.", "它的单元用时是其他级的 1.50 倍，每一步、每个副本都如此：输出层。"},
-          {"schedule.bubble", 0.17, "−17 %", "of time a token", "每 token 用时", "Raise micro-batches from 8 to 16, or interleave two chunks a stage",
-           "把微批次从 8 增至 16，或每级交错两块", "The 1F1B bubble is 27 % of the span with m = 2p. It halves at m = 16; activation memory stays at four micro-batches.",
+  return {{"stage.slow", 0.185, "−18.5 %", "if balanced", "若均衡", "Move about two layers away from stage 3",
+           "从第 3 级移走约两层", "Its cells take 1.50× the others, in every step and both replicas: the output head.",
+           "它的单元用时是其他级的 1.50 倍，每一步、每个副本都如此：输出层。"},
+          {"schedule.bubble", 0.17, "−17 %", "of time a token", "每 token 用时",
+           "Raise micro-batches from 8 to 16, or interleave two chunks a stage", "把微批次从 8 增至 16，或每级交错两块",
+           "The 1F1B bubble is 27 % of the span with m = 2p. It halves at m = 16; activation memory stays at four "
+           "micro-batches.",
            "m = 2p 时 1F1B 气泡占跨度 27 %；m = 16 时减半，激活内存仍为四个微批次。"},
           {"nothing.else", 0, "< 2 %", "", "", "Nothing else is worth a change today", "今天没有其他值得改的",
-           "Messages 0.1 %, jitter below its own error, launch delays 1.9 %. No slow worker, no slow link.", "通信 0.1 %，抖动低于误差，启动延迟 1.9 %。没有慢节点，也没有慢链路。"}};
+           "Messages 0.1 %, jitter below its own error, launch delays 1.9 %. No slow worker, no slow link.",
+           "通信 0.1 %，抖动低于误差，启动延迟 1.9 %。没有慢节点，也没有慢链路。"}};
 }
 
 int write(const std::string& path, const ExportInput& input, const HtmlLimits& limits = {}) {
@@ -193,7 +211,8 @@ int usual(const std::string& folder) {
   const Shape shape{.replicas = 2};
   Trace trace;
   fill_trace(trace, shape);
-  trace.diagnostics.add("paddle.truncated_line", Severity::kLoss, "A line ends early; the jobs before it are kept.", {"workerlog.3", 17, -1}, 2);
+  trace.diagnostics.add("paddle.truncated_line", Severity::kLoss, "A line ends early; the jobs before it are kept.",
+                        {"workerlog.3", 17, -1}, 2);
   trace.diagnostics.add("steps.inferred", Severity::kInfo, "Steps are numbered by the log.");
   const std::vector<Table> tables = {stages_table(shape), steps_table(trace), long_table()};
   return write(folder + "/usual.html", {trace, tables, headline(), findings(), {.title = "trace-ST"}});
@@ -210,7 +229,8 @@ int wide(const std::string& folder) {  // 64 ranks, split backward, clocks not a
 
 int empty(const std::string& folder) {
   Trace trace;
-  const std::vector<Table> tables = {Table("steps", "Steps", {{"step", "step", ColumnType::kInteger, ""}}), Table("stages", "Stages", {})};
+  const std::vector<Table> tables = {Table("steps", "Steps", {{"step", "step", ColumnType::kInteger, ""}}),
+                                     Table("stages", "Stages", {})};
   return write(folder + "/empty.html", {trace, tables, {}, {}, {}});
 }
 
@@ -242,7 +262,8 @@ int hostile(const std::string& folder) {
   Table table(bad, bad, {{bad, bad, ColumnType::kText, bad}});
   table.add_row({bad});
   const Headline words{bad, bad, bad, bad, {{bad, bad, bad, 1}}};
-  return write(folder + "/hostile.html", {trace, {table}, words, {{bad, 0.5, bad, bad, bad, bad, bad, bad, bad}}, {.title = bad}});
+  return write(folder + "/hostile.html",
+               {trace, {table}, words, {{bad, 0.5, bad, bad, bad, bad, bad, bad, bad}}, {.title = bad}});
 }
 
 int large(const std::string& folder) {  // about 107 000 cells
@@ -251,7 +272,8 @@ int large(const std::string& folder) {  // about 107 000 cells
   fill_trace(trace, shape);
   const std::vector<Table> tables = {stages_table(shape), steps_table(trace), long_table()};
   const int failed = write(folder + "/large.html", {trace, tables, headline(), findings(), {.title = "107 k cells"}});
-  return failed + write(folder + "/cut.html", {trace, tables, headline(), findings(), {.title = "cut short"}}, {.cells = 10'000, .table_rows = 50});
+  return failed + write(folder + "/cut.html", {trace, tables, headline(), findings(), {.title = "cut short"}},
+                        {.cells = 10'000, .table_rows = 50});
 }
 
 }  // namespace

@@ -19,22 +19,22 @@ double share(int64_t part, int64_t whole) {
 int64_t known(int32_t value) { return value == kUnknown ? kNullInteger : value; }
 
 Table ranks_table(const Trace& trace, const PipelineSums& sums) {
-  Table table("ranks", "Ranks, by step",
-              {{"step", "step", Type::kInteger, "Step number as the source has it"},
-               {"dp", "dp", Type::kInteger, "Data-parallel replica"},
-               {"stage", "stage", Type::kInteger, "Pipeline stage"},
-               {"rank", "rank", Type::kInteger, "Global rank"},
-               {"cells", "cells", Type::kInteger, "Cells of all kinds in this step"},
-               {"span_ns", "span", Type::kDuration, "First start to last end of the step, over all ranks and cells"},
-               {"pipeline_span_ns", "pipeline", Type::kDuration,
-                "First start to last end of compute cells (F, B, I, W) in the step, over all ranks"},
-               {"own_span_ns", "own span", Type::kDuration, "First start to last end of this rank's compute cells"},
-               {"busy_ns", "busy", Type::kDuration, "Union of this rank's compute cells"},
-               {"span_bubble_ns", "span bubble", Type::kDuration, "Pipeline span minus busy: what the job pays"},
-               {"span_bubble_share", "span bubble", Type::kShare, "Span bubble as a share of the pipeline span"},
-               {"inner_bubble_ns", "inner bubble", Type::kDuration,
-                "Own span minus busy: what the zero-bubble papers count"},
-               {"inner_bubble_share", "inner bubble", Type::kShare, "Inner bubble as a share of the own span"}});
+  Table table(
+      "ranks", "Ranks, by step",
+      {{"step", "step", Type::kInteger, "Step number as the source has it"},
+       {"dp", "dp", Type::kInteger, "Data-parallel replica"},
+       {"stage", "stage", Type::kInteger, "Pipeline stage"},
+       {"rank", "rank", Type::kInteger, "Global rank"},
+       {"cells", "cells", Type::kInteger, "Cells of all kinds in this step"},
+       {"span_ns", "span", Type::kDuration, "First start to last end of the step, over all ranks and cells"},
+       {"pipeline_span_ns", "pipeline", Type::kDuration,
+        "First start to last end of compute cells (F, B, I, W) in the step, over all ranks"},
+       {"own_span_ns", "own span", Type::kDuration, "First start to last end of this rank's compute cells"},
+       {"busy_ns", "busy", Type::kDuration, "Union of this rank's compute cells"},
+       {"span_bubble_ns", "span bubble", Type::kDuration, "Pipeline span minus busy: what the job pays"},
+       {"span_bubble_share", "span bubble", Type::kShare, "Span bubble as a share of the pipeline span"},
+       {"inner_bubble_ns", "inner bubble", Type::kDuration, "Own span minus busy: what the zero-bubble papers count"},
+       {"inner_bubble_share", "inner bubble", Type::kShare, "Inner bubble as a share of the own span"}});
   size_t s = 0;
   for (const RankSums& rank : sums.ranks) {
     while (sums.steps[s].step != rank.step) ++s;
@@ -105,7 +105,9 @@ Table steps_table(const PipelineSums& sums) {
 Result<std::vector<Table>> run(const Trace& trace) {
   const PipelineSums sums = pipeline_sums(trace);
   if (sums.ranks.empty())
-    return Error{ErrorCode::kBadInput, "no step holds a forward or backward cell; there is no pipeline to sum up", {},
+    return Error{ErrorCode::kBadInput,
+                 "no step holds a forward or backward cell; there is no pipeline to sum up",
+                 {},
                  "stageline info says what was read"};
   std::vector<Table> tables;
   tables.push_back(ranks_table(trace, sums));

@@ -23,7 +23,9 @@ Result<Folder> list_folder(const std::string& path) {
   fs::directory_iterator it(path, ec);
   if (ec) {
     const bool missing = ec == std::errc::no_such_file_or_directory;
-    return Error{missing ? ErrorCode::kNotFound : ErrorCode::kIo, "cannot list this folder: " + ec.message(), {path},
+    return Error{missing ? ErrorCode::kNotFound : ErrorCode::kIo,
+                 "cannot list this folder: " + ec.message(),
+                 {path},
                  "--log_dir is the folder that holds workerlog.0"};
   }
   Folder folder;
@@ -79,12 +81,16 @@ Result<TimelineInputs> find_timeline_inputs(const PaddleTimelineOptions& options
     if (!options.compat_v3) {
       std::sort(folders.begin(), folders.end(), natural_less);
       if (folders != root->machine_folders)
-        diagnostics.add("paddle.machine_order", Severity::kWarning,
-                        "machines are numbered in the natural order of their folders; Paddle's script numbers them as the "
-                        "directory lists them, which differs here (--compat paddle-v3 does so)", {options.log_dir});
+        diagnostics.add(
+            "paddle.machine_order", Severity::kWarning,
+            "machines are numbered in the natural order of their folders; Paddle's script numbers them as the "
+            "directory lists them, which differs here (--compat paddle-v3 does so)",
+            {options.log_dir});
     }
     if (folders.empty() && !options.compat_v3)
-      return Error{ErrorCode::kBadInput, "no folder here begins with \"machine\"", {options.log_dir},
+      return Error{ErrorCode::kBadInput,
+                   "no folder here begins with \"machine\"",
+                   {options.log_dir},
                    root->devices.empty() ? "gather each machine's logs as machine0/workerlog.0 …"
                                          : "the logs lie here directly: leave --multi_machine out"};
   }
@@ -121,9 +127,11 @@ Result<TimelineInputs> find_timeline_inputs(const PaddleTimelineOptions& options
       row.perfetto_tid = std::to_string(kFirstRowTid + (inputs.machines > 1 ? m * n : 0) + index);
       if (options.compat_v3 && (device >= n || (multi && inputs.machines == 1))) row.perfetto_tid = row.chrome_tid;
       if (row.path.empty()) {
-        const std::string path = (fs::path(folders[static_cast<size_t>(m)]) / ("workerlog." + std::to_string(device))).string();
+        const std::string path =
+            (fs::path(folders[static_cast<size_t>(m)]) / ("workerlog." + std::to_string(device))).string();
         if (options.compat_v3) return Error{ErrorCode::kNotFound, "no such log (V3 stops here too)", {path}, ""};
-        diagnostics.add("paddle.missing_rank", Severity::kLoss, "a workerlog is missing; the other ranks are kept", {path});
+        diagnostics.add("paddle.missing_rank", Severity::kLoss, "a workerlog is missing; the other ranks are kept",
+                        {path});
       } else {
         inputs.rows.push_back(row);
       }
@@ -135,7 +143,9 @@ Result<TimelineInputs> find_timeline_inputs(const PaddleTimelineOptions& options
     }
   }
   if (inputs.rows.empty() && !options.compat_v3)
-    return Error{ErrorCode::kBadInput, "no workerlog.N here", {options.log_dir},
+    return Error{ErrorCode::kBadInput,
+                 "no workerlog.N here",
+                 {options.log_dir},
                  "--log_dir is the folder that holds workerlog.0 (the launcher's --log_dir)"};
   return inputs;
 }

@@ -21,8 +21,8 @@ struct TimelineRowName {
 
 struct TimelineInputs {
   std::string output_folder;
-  std::vector<TimelineRow> rows;        // in the order of the output
-  std::vector<TimelineRowName> names;   // metadata of the Perfetto file
+  std::vector<TimelineRow> rows;       // in the order of the output
+  std::vector<TimelineRowName> names;  // metadata of the Perfetto file
   int64_t machines = 1;
 };
 

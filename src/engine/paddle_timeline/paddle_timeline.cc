@@ -23,7 +23,9 @@ constexpr size_t kTimelineBufferBytes = size_t{1} << 20;
 // What V3's regular expression would not have matched, or would have raised on.
 Status keep_as_v3(PaddleLog& log) {
   const auto raises = [&](const PaddleFlaw& flaw, const char* what) {
-    return Error{ErrorCode::kBadInput, std::string("V3 raises here: ") + what, {log.path, 0, flaw.first_offset},
+    return Error{ErrorCode::kBadInput,
+                 std::string("V3 raises here: ") + what,
+                 {log.path, 0, flaw.first_offset},
                  "leave --compat out to have it repaired"};
   };
   if (log.bad_utf8.count > 0) return raises(log.bad_utf8, "bytes that are not UTF-8");
@@ -94,8 +96,7 @@ Result<PaddleTimeline> write_paddle_timeline(const PaddleTimelineOptions& option
   if (!chrome) return std::move(chrome).error();
   Result<OutputFile> perfetto = OutputFile::create(result.perfetto_path, kTimelineBufferBytes);
   if (!perfetto) return std::move(perfetto).error();
-  TimelineWriter writer(*chrome, *perfetto,
-                        inputs->machines > 1 ? 0 : static_cast<int64_t>(inputs->names.size()));
+  TimelineWriter writer(*chrome, *perfetto, inputs->machines > 1 ? 0 : static_cast<int64_t>(inputs->names.size()));
 
   const size_t count = inputs->rows.size();
   std::vector<PaddleLog> logs(count);  // jobs are dropped once written; paths stay for messages
@@ -143,7 +144,8 @@ Result<PaddleTimeline> write_paddle_timeline(const PaddleTimelineOptions& option
   }
   if (result.jobs == 0 && !options.compat_v3)
     return Error{ErrorCode::kBadInput,
-                 "none of the " + std::to_string(count) + " worker logs holds a usable profiler line", {options.log_dir},
+                 "none of the " + std::to_string(count) + " worker logs holds a usable profiler line",
+                 {options.log_dir},
                  "run with the job schedule profiler on; docs/howto/paddle.md says how"};
 
   StepMerge merge;

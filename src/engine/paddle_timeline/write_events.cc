@@ -71,9 +71,9 @@ std::string_view colour_of(std::string_view type) {
 
 // The constant texts of all events of one type on one row.
 struct EventText {
-  std::string name;                       // {"name": "forward_
-  std::string begin, end;                 // up to the time
-  std::string begin_rest, end_rest;       // after the time
+  std::string name;                  // {"name": "forward_
+  std::string begin, end;            // up to the time
+  std::string begin_rest, end_rest;  // after the time
 };
 
 EventText event_text(const std::string& type, std::string_view tid, std::string_view category) {

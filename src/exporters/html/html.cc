@@ -30,8 +30,10 @@ std::string script_safe(const std::string& json) {
   std::string out;
   out.reserve(json.size() + json.size() / 64);
   for (const char c : json) {
-    if (c == '<') out += "\\u003c";
-    else out += c;
+    if (c == '<')
+      out += "\\u003c";
+    else
+      out += c;
   }
   return out;
 }
@@ -53,7 +55,8 @@ std::string plain_words(const ExportInput& input, const CellPayload& payload) {
   if (payload.cell_count < input.trace.cells.size()) {
     const std::string kept = grouped(static_cast<int64_t>(payload.cell_count));
     const std::string all = grouped(static_cast<int64_t>(input.trace.cells.size()));
-    line("p", "This page holds the first " + kept + " of " + all + " cells.", "本页只含前 " + kept + " 个单元，共 " + all + " 个。");
+    line("p", "This page holds the first " + kept + " of " + all + " cells.",
+         "本页只含前 " + kept + " 个单元，共 " + all + " 个。");
   }
   line("p", "The chart and the tables need JavaScript.", "图和表需要启用 JavaScript。");
   return out;
@@ -101,7 +104,8 @@ std::string html_report(const ExportInput& input, const HtmlLimits& limits) {
 
 extern const Exporter html_exporter;
 const Exporter html_exporter = {
-    "html", "one page with the answer, the chart, the tables and the flaws; opens anywhere, needs no network", {"html"},
-    false, true, write};
+    "html",   "one page with the answer, the chart, the tables and the flaws; opens anywhere, needs no network",
+    {"html"}, false,
+    true,     write};
 
 }  // namespace stageline

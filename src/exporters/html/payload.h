@@ -22,10 +22,10 @@ struct PayloadColumn {
 struct CellPayload {
   std::string bytes;  // not compressed
   std::vector<PayloadColumn> columns;
-  size_t cell_count = 0;              // embedded cells: rows [0, cell_count) of the trace's cells
-  size_t link_count = 0;              // links with both ends embedded
+  size_t cell_count = 0;                // embedded cells: rows [0, cell_count) of the trace's cells
+  size_t link_count = 0;                // links with both ends embedded
   std::vector<std::string_view> names;  // slice names by the payload's own name id; [0] is ""
-  std::vector<int64_t> part_zero_ns;  // what the start column counts from, per part
+  std::vector<int64_t> part_zero_ns;    // what the start column counts from, per part
 };
 
 // How many rows of sorted cells fit `max_cells`: whole steps from the first on; when even the first

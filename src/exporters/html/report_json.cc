@@ -56,8 +56,10 @@ void write_value(JsonWriter& json, const Table& table, size_t row, size_t column
     case ColumnType::kTime: json.value(table.integer(row, column)); break;
     case ColumnType::kText: json.value(table.text(row, column)); break;
     default:
-      if (std::isfinite(table.real(row, column))) json.value(table.real(row, column));
-      else json.null();
+      if (std::isfinite(table.real(row, column)))
+        json.value(table.real(row, column));
+      else
+        json.null();
   }
 }
 

@@ -201,7 +201,9 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
 
   resolve_ranks(ops, kFormat, trace.diagnostics);
   if (ops.empty())
-    return Error{ErrorCode::kBadInput, "no event says which rank it belongs to", {paths.front()},
+    return Error{ErrorCode::kBadInput,
+                 "no event says which rank it belongs to",
+                 {paths.front()},
                  "an event needs a rank or a stage among its arguments, or a file named for its rank; "
                  "see docs/formats/op-json.md"};
   if (std::none_of(ops.begin(), ops.end(), [](const Op& op) { return op.step != kUnknown; })) {

@@ -109,7 +109,9 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
 
   resolve_ranks(ops, kFormat, trace.diagnostics);
   if (ops.empty())
-    return Error{ErrorCode::kBadInput, "no row of the table says which rank it belongs to", {paths.front(), 1},
+    return Error{ErrorCode::kBadInput,
+                 "no row of the table says which rank it belongs to",
+                 {paths.front(), 1},
                  "a row needs a rank, or a stage (and dp); see docs/formats/op-table.md"};
   if (!global_chunks.empty()) localise_chunks(ops, global_chunks, trace.diagnostics);
   if (std::none_of(ops.begin(), ops.end(), [](const Op& op) { return op.step != kUnknown; })) {

@@ -28,10 +28,14 @@ JobType job_type(std::string_view text) {
     CellKind kind;
   };
   constexpr Known known[] = {
-      {"forward", CellKind::kForward},           {"backward", CellKind::kBackward},
-      {"backward_b", CellKind::kInputGrad},      {"backward_w", CellKind::kWeightGrad},
-      {"recv_forward", CellKind::kRecvForward},  {"send_forward", CellKind::kSendForward},
-      {"recv_backward", CellKind::kRecvBackward}, {"send_backward", CellKind::kSendBackward},
+      {"forward", CellKind::kForward},
+      {"backward", CellKind::kBackward},
+      {"backward_b", CellKind::kInputGrad},
+      {"backward_w", CellKind::kWeightGrad},
+      {"recv_forward", CellKind::kRecvForward},
+      {"send_forward", CellKind::kSendForward},
+      {"recv_backward", CellKind::kRecvBackward},
+      {"send_backward", CellKind::kSendBackward},
   };
   for (const Known& k : known)
     if (text == k.name) {

@@ -26,9 +26,7 @@ Match sniff(const Source& source) {
   return Match::kNo;
 }
 
-bool drawable(const PaddleJob& job) {
-  return (job.flags & (kJobZero | kJobNegative | kJobCut | kJobBadNumber)) == 0;
-}
+bool drawable(const PaddleJob& job) { return (job.flags & (kJobZero | kJobNegative | kJobCut | kJobBadNumber)) == 0; }
 
 // Moves the jobs of one log into its part and the cells.
 void add_rank(Trace& trace, int32_t part_index, const PaddleLog& log, const std::vector<int32_t>& burst_of_job,
@@ -77,7 +75,9 @@ void add_rank(Trace& trace, int32_t part_index, const PaddleLog& log, const std:
 Error nothing_found(const Source& source, const std::vector<WorkerLog>& files) {
   const std::string root = source.roots.empty() ? "" : source.roots[0];
   if (files.empty())
-    return {ErrorCode::kBadInput, "no workerlog.N here, nor in machine*/ below", {root},
+    return {ErrorCode::kBadInput,
+            "no workerlog.N here, nor in machine*/ below",
+            {root},
             "give the folder that --log_dir named at launch; for several machines gather one folder each: "
             "machine0/workerlog.0 …"};
   return {ErrorCode::kBadInput,
@@ -144,15 +144,18 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     part.machine = files[i].machine;
     part.machine_name = files[i].machine_name;
     part.device = files[i].device;
-    part.rank = rank_room <= kMaxRankNumber ? files[i].machine * per_machine + files[i].device : static_cast<int32_t>(i);
+    part.rank =
+        rank_room <= kMaxRankNumber ? files[i].machine * per_machine + files[i].device : static_cast<int32_t>(i);
     part.source = files[i].path;
     trace.parts.push_back(std::move(part));
     add_rank(trace, static_cast<int32_t>(i), logs[i], burst_of_job[i], steps[i], static_cast<int32_t>(first_step));
     logs[i] = {};  // the jobs are in the trace now
   }
   if (trace.cells.size() == 0)
-    return Error{ErrorCode::kBadInput, "every profiled job has zero or broken times; nothing can be drawn",
-                 {files[0].path}, "stageline info lists what was found wrong"};
+    return Error{ErrorCode::kBadInput,
+                 "every profiled job has zero or broken times; nothing can be drawn",
+                 {files[0].path},
+                 "stageline info lists what was found wrong"};
   trace.cells.sort();
   trace.clock = trace.machine_count() > 1 ? ClockState::kUnaligned : ClockState::kShared;
   trace.description = std::to_string(files.size()) + (files.size() == 1 ? " worker log" : " worker logs");

@@ -55,7 +55,7 @@ bool is_word(char c) {
 struct TimeText {
   std::string_view text;
   bool has_separator = false;
-  char separator = 0;    // '.', or what stands in its place: a NUL too, crashed machines leave them
+  char separator = 0;  // '.', or what stands in its place: a NUL too, crashed machines leave them
   size_t decimals = 0;
 };
 

@@ -21,21 +21,21 @@
 namespace stageline {
 
 enum PaddleJobFlag : uint8_t {
-  kJobChunkForm = 1,     // "forward(chunk0)": Paddle's own script cannot see it
-  kJobZero = 2,          // both times 0.000000: the sub-program had no compute op
-  kJobNegative = 4,      // ends before it starts
-  kJobCut = 8,           // the end time was cut off (killed process, full disk)
-  kJobDecimalComma = 16, // a time written "123,456": Paddle's own script raises on it
-  kJobBadNumber = 32,    // a time that only Paddle's regular expression takes for one ("12 34")
+  kJobChunkForm = 1,      // "forward(chunk0)": Paddle's own script cannot see it
+  kJobZero = 2,           // both times 0.000000: the sub-program had no compute op
+  kJobNegative = 4,       // ends before it starts
+  kJobCut = 8,            // the end time was cut off (killed process, full disk)
+  kJobDecimalComma = 16,  // a time written "123,456": Paddle's own script raises on it
+  kJobBadNumber = 32,     // a time that only Paddle's regular expression takes for one ("12 34")
 };
 
 struct PaddleJob {
-  double start_us, end_us;    // float(text) * 1000, as Paddle's script computes them
-  int64_t start_ns, end_ns;   // exact
-  uint32_t id;                // the number in "Job (…)": the micro-batch again in released builds
+  double start_us, end_us;   // float(text) * 1000, as Paddle's script computes them
+  int64_t start_ns, end_ns;  // exact
+  uint32_t id;               // the number in "Job (…)": the micro-batch again in released builds
   uint32_t micro_batch;
-  uint16_t type;              // index into PaddleLog::types
-  uint8_t flags;              // PaddleJobFlag
+  uint16_t type;  // index into PaddleLog::types
+  uint8_t flags;  // PaddleJobFlag
 };
 
 struct PaddleFlaw {
@@ -54,8 +54,8 @@ struct PaddleLog {
   int64_t bytes = 0;               // decompressed
   PaddleFlaw damaged;              // "Profiler Info: Job (" that is not followed by a whole record
   PaddleFlaw zero, negative, cut, decimal_comma, bad_number, chunk_form;
-  PaddleFlaw bad_utf8;             // windows with invalid UTF-8
-  Error read_error;                // what() empty when the file could be read to its end
+  PaddleFlaw bad_utf8;  // windows with invalid UTF-8
+  Error read_error;     // what() empty when the file could be read to its end
 };
 
 // Limits: kMaxPaddleTypes distinct types per file, times up to kMaxPaddleTimeNs (the year 2096), so that

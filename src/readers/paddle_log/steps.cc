@@ -7,9 +7,7 @@
 namespace stageline {
 namespace {
 
-bool usable(const PaddleJob& job) {
-  return (job.flags & (kJobZero | kJobNegative | kJobCut | kJobBadNumber)) == 0;
-}
+bool usable(const PaddleJob& job) { return (job.flags & (kJobZero | kJobNegative | kJobCut | kJobBadNumber)) == 0; }
 
 void extend(PaddleBurst& burst, const PaddleJob& job) {
   if (!usable(job)) return;
@@ -97,7 +95,8 @@ std::vector<std::vector<int32_t>> match_steps(const std::vector<std::vector<Padd
       if (is_new_run(reference, i, median))
         diagnostics.add("paddle.appended_run", Severity::kWarning,
                         "the logs hold several runs one after another (the launcher appends); steps are numbered on, "
-                        "the next run begins " + std::to_string(i) + " steps after the first; choose with --steps",
+                        "the next run begins " +
+                            std::to_string(i) + " steps after the first; choose with --steps",
                         {logs[longest].path});
   }
   return step;

@@ -14,7 +14,7 @@ inline constexpr int32_t kOutsideSteps = -1;
 
 // One burst: the jobs one executor run printed.
 struct PaddleBurst {
-  size_t begin = 0, end = 0;  // jobs [begin, end)
+  size_t begin = 0, end = 0;         // jobs [begin, end)
   int64_t start_ns = 0, end_ns = 0;  // over its usable jobs; 0,0 when it has none
 };
 
