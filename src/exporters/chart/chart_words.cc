@@ -31,7 +31,7 @@ ChartLang chart_lang(const std::string& name) {
 std::string word_stage(ChartLang lang, int32_t stage) { return numbered(lang, "Stage", "阶段", stage); }
 std::string word_rank(ChartLang lang, int32_t rank) { return numbered(lang, "rank", "rank", rank); }
 std::string word_replica(ChartLang lang, int32_t dp) { return numbered(lang, "Replica", "副本", dp); }
-std::string word_chunk(ChartLang lang, int32_t chunk) { return numbered(lang, "chunk", "模型块", chunk); }
+std::string word_chunk(ChartLang lang, int32_t chunk) { return numbered(lang, "chunk", "分块", chunk); }
 std::string word_step(ChartLang lang, int32_t step) {
   return lang == ChartLang::kChinese ? "第 " + std::to_string(step) + " 步" : numbered(lang, "Step", "", step);
 }
@@ -53,7 +53,7 @@ std::string word_kind(ChartLang lang, CellKind kind) {
 
 std::string word_waiting(ChartLang lang) { return say(lang, "waiting", "等待"); }
 std::string word_chunk_hint(ChartLang lang) {
-  return say(lang, "3·1 is micro-batch 3 of chunk 1", "3·1 表示模型块 1 的微批 3");
+  return say(lang, "3·1 is micro-batch 3 of chunk 1", "3·1 表示分块 1 的微批 3");
 }
 
 std::string word_title(ChartLang lang, int32_t first_step, int32_t last_step) {
@@ -65,13 +65,13 @@ std::string word_title(ChartLang lang, int32_t first_step, int32_t last_step) {
   return "Pipeline, steps " + first + "–" + last;
 }
 
-std::string count_stages(ChartLang lang, int64_t n) { return count(lang, n, "stage", "stages", "个阶段"); }
+std::string count_stages(ChartLang lang, int64_t n) { return count(lang, n, "stage", "stages", "级"); }
 std::string count_replicas(ChartLang lang, int64_t n) { return count(lang, n, "replica", "replicas", "个副本"); }
 std::string count_ranks(ChartLang lang, int64_t n) { return count(lang, n, "rank", "ranks", "个 rank"); }
 std::string count_micro_batches(ChartLang lang, int64_t n) {
   return count(lang, n, "micro-batch", "micro-batches", "个微批");
 }
-std::string count_chunks(ChartLang lang, int64_t n) { return count(lang, n, "chunk", "chunks", "个模型块"); }
+std::string count_chunks(ChartLang lang, int64_t n) { return count(lang, n, "chunk", "chunks", "个分块"); }
 std::string count_steps(ChartLang lang, int64_t n) { return count(lang, n, "step", "steps", "步"); }
 
 std::string note_clocks_per_rank(ChartLang lang) {

@@ -21,7 +21,8 @@ void append_column(CellPayload& payload, const char* name, const char* type, con
 
 std::vector<int64_t> part_zeros(const Trace& trace) {
   std::vector<int64_t> zeros(trace.parts.size(), 0);
-  if (trace.clock != ClockState::kPerRank) {
+  // Steps laid end to end stand on one axis already, whatever clocks their ranks had.
+  if (trace.clock != ClockState::kPerRank || trace.steps_laid_end_to_end) {
     std::fill(zeros.begin(), zeros.end(), extent_of(trace).start_ns);
     return zeros;
   }

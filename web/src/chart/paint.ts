@@ -17,11 +17,13 @@ export interface Scene {
   selected: number; hovered: number;
   scroll: number;               // CSS pixels
   width: number; height: number; ratio: number;
-  labelLength: number;          // digits of the largest micro-batch: all numbers show, or none
+  labelLength: number;          // digits of the largest micro-batch
+  labelDur: Float64Array;       // by kind: duration of a short cell; numbers of a kind all show, or none
   rowTitle: (part: Part) => [strong: string, weak: string];
 }
 
 export const RIGHT_MARGIN = 8;
+const LABEL_SIZES = [13, 11, 9.5];  // the largest at which the numbers of a kind fit its short cells
 const FONT = 'system-ui, "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", sans-serif';
 
 // Kept between frames so that painting allocates nothing of size.
@@ -119,9 +121,11 @@ function paintBig(context: CanvasRenderingContext2D, scene: Scene, frame: Frame,
   }
   if (cells.microBatch[cell]! < 0 && kind !== FORWARD_BACKWARD || KIND_LANE[kind] !== 0 || height < 13 * ratio) return;
   const text = cells.microBatch[cell]! >= 0 ? String(cells.microBatch[cell]) : KIND_CODES[kind]!;
-  const size = (height >= 30 * ratio ? 13 : 11) * ratio;
   const exact = cells.dur[cell]! * frame.width / (scene.view.t1 - scene.view.t0);
-  if (exact < Math.max(text.length, scene.labelLength) * size * 0.62 + 4 * ratio) return;
+  const usual = scene.labelDur[kind]! * frame.width / (scene.view.t1 - scene.view.t0);
+  const room = (letters: number, px: number): number => letters * px * 0.62 + 3 * ratio;
+  const size = LABEL_SIZES.map(px => px * ratio).find(px => px <= height * 0.6 && usual >= room(scene.labelLength, px));
+  if (size === undefined || exact < room(text.length, size)) return;
   context.font = `600 ${size}px ${FONT}`;
   context.textAlign = 'center';
   context.textBaseline = 'middle';

@@ -13,14 +13,17 @@ const FAMILIES: ReadonlyArray<readonly [RegExp, string]> = [
 const family = (id: string): string => FAMILIES.find(([pattern]) => pattern.test(id))?.[1] ?? 'rest';
 
 function spanBar(parts: SpanPart[]): HTMLElement {
-  const shown = parts.filter(part => part.share > 0);
+  const shown = parts.filter(part => part.share >= 0.0005);  // less reads 0.0 %
+  // Room for the words inside the part, on a page of the usual width; CJK letters are twice as wide.
+  const letters = (text: string): number => [...text].reduce((n, c) => n + (c > '\u2e7f' ? 2 : 1), 0);
+  const fits = (part: SpanPart): boolean => part.share * 1180 >= 96 + letters(both(part.label)) * 7.6;
   const words = (part: SpanPart): string => `${percent(part.share)} ${both(part.label)}`;
   const bar = h('div', {class: 'split', role: 'img', 'aria-label': t('span.aria', shown.map(words).join(', '))},
     ...shown.map(part => styled(
-      h('div', {class: `part ${family(part.id)}${part.share < 0.09 ? ' thin' : ''}`, title: words(part)},
-        part.share >= 0.09 && h('b', {}, percent(part.share)), part.share >= 0.09 && h('span', {}, both(part.label))),
+      h('div', {class: `part ${family(part.id)}${fits(part) ? '' : ' thin'}`, title: words(part)},
+        fits(part) && h('b', {}, percent(part.share)), fits(part) && h('span', {}, both(part.label))),
       {'flex-grow': String(part.share)})));
-  const small = shown.filter(part => part.share < 0.09);
+  const small = shown.filter(part => !fits(part));
   return h('div', {class: 'span'}, bar,
     small.length > 0 && h('p', {class: 'small'}, t('span.rest', small.map(words).join(' · '))));
 }
