@@ -93,7 +93,7 @@ void doubles(Bytes input) {
     if (bits != INT64_MIN) FUZZ_CHECK(parse_decimal_ns(text, unit) == bits, text);
   }
   std::string plain = grouped(bits);
-  for (size_t at; (at = plain.find("\u2009")) != std::string::npos;) plain.erase(at, strlen("\u2009"));
+  for (size_t at; (at = plain.find("\u202f")) != std::string::npos;) plain.erase(at, strlen("\u202f"));
   FUZZ_CHECK(plain == std::to_string(bits), plain);
   const std::string text(input.rest());
   const size_t sign = text.starts_with('+') || text.starts_with('-');
