@@ -74,6 +74,21 @@ class Flags(Case):
             self.assertLessEqual(len(line), 80, line)
         self.assertEqual(subprocess.run(['bash', '-n'], input=bash.encode()).returncode, 0)
 
+    def test_commands_in_the_documents_exist(self):
+        helps, checked = {}, 0
+        for page in [*SOURCE.glob('*.md'), *SOURCE.glob('docs/**/*.md')]:
+            for line in page.read_text().splitlines():
+                found = re.match(r'\s*(?:build/release/)?stageline ([a-z-]+)(.*)', line)
+                if not found or not re.search(r'[/.A-Z-]', found[2]):
+                    continue  # a sentence about stageline, not a command
+                name = found[1]
+                if name not in helps:
+                    helps[name] = run(name, '--help', check=0).out
+                for flag in re.findall(r'--([a-z_-]+)', found[2].split('  ')[0]):
+                    self.assertIn('--' + flag.replace('_', '-'), helps[name], (page.name, line))
+                checked += 1
+        self.assertGreater(checked, 15)
+
     def test_lists(self):
         for topic, name in [('readers', 'paddle-log'), ('analyses', 'pipeline-summary'), ('exporters', 'perfetto'), ('schedules', 'zb-h1-paddle')]:
             self.assertIn(name, run('help', topic, check=0).out)
