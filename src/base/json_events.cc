@@ -170,7 +170,9 @@ void JsonEvents::scan_object() {
 void JsonEvents::scan_array() {
   for (; position_ < filled_; ++position_) {
     const char c = buffer_.data[position_];
-    if (is_space(c) || c == ',') {
+    // A sequence of values is read as an array whose brackets stand anywhere.
+    const bool passes = is_space(c) || c == ',' || (layout_ == JsonLayout::kSequence && (c == '[' || c == ']'));
+    if (passes) {
       in_garbage_ = false;
     } else if (c == '{') {
       in_garbage_ = false;
@@ -180,8 +182,6 @@ void JsonEvents::scan_array() {
       depth_ = 1;
       in_string_ = false;
       return;
-    } else if (layout_ == JsonLayout::kSequence && (c == '[' || c == ']')) {
-      in_garbage_ = false;
     } else if (c == ']') {
       in_garbage_ = false;
       finished_ = true;

@@ -15,8 +15,9 @@ using StringId = uint32_t;
 class StringPool {
  public:
   StringPool() { intern({}); }
-  StringPool(StringPool&&) = default;
-  StringPool& operator=(StringPool&&) = default;
+  // libstdc++'s deque allocates when moved from, so these may throw.
+  StringPool(StringPool&&) = default;             // NOLINT(performance-noexcept-move-constructor)
+  StringPool& operator=(StringPool&&) = default;  // NOLINT(performance-noexcept-move-constructor)
   StringPool(const StringPool&) = delete;  // the map views into this pool's own storage
   StringPool& operator=(const StringPool&) = delete;
 
