@@ -10,6 +10,8 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -27,30 +29,49 @@ Coding coding_of(const unsigned char* head, size_t size) {
   return Coding::kPlain;
 }
 
-// Standard input can be read once, but sniffing, reading and naming a line each want it from the
-// start: the first open copies it to an unlinked temporary file, and every open reads that.
-// Returns a fresh descriptor, or -1 with errno.
-int open_standard_input() {
-  static const int spool = [] {
-    FILE* const file = tmpfile();
-    if (!file) return -1;
-    const int fd = dup(fileno(file));
-    fclose(file);
-    std::vector<char> buffer(kRawBufferBytes);
-    for (;;) {
-      const ssize_t n = ::read(0, buffer.data(), buffer.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return -1;
-      if (n == 0) return fd;
-      for (ssize_t done = 0; done < n;) {
-        const ssize_t w = ::write(fd, buffer.data() + done, static_cast<size_t>(n - done));
-        if (w < 0 && errno != EINTR) return -1;
-        done += std::max<ssize_t>(w, 0);
-      }
+// A pipe can be read once, but sniffing, reading and naming a line each want it from the start: the
+// first open copies it to an unlinked temporary file, and every open reads that.
+int spool(int from) {
+  FILE* const file = tmpfile();
+  if (!file) return -1;
+  const int fd = dup(fileno(file));
+  fclose(file);
+  std::vector<char> buffer(kRawBufferBytes);
+  for (;;) {
+    const ssize_t n = ::read(from, buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return -1;
+    if (n == 0) return fd;
+    for (ssize_t done = 0; done < n;) {
+      const ssize_t w = ::write(fd, buffer.data() + done, static_cast<size_t>(n - done));
+      if (w < 0 && errno != EINTR) return -1;
+      done += std::max<ssize_t>(w, 0);
     }
-  }();
-  if (spool < 0) return -1;
-  return ::open(("/proc/self/fd/" + std::to_string(spool)).c_str(), O_RDONLY | O_CLOEXEC);
+  }
+}
+
+// A fresh descriptor for `path` ("-" is standard input), or -1 with errno.
+int open_path(const std::string& path) {
+  static std::mutex mutex;
+  static std::map<std::string, int> spools;  // by path, for the life of the program
+  const std::lock_guard lock(mutex);
+  auto found = spools.find(path);
+  if (found == spools.end()) {
+    struct stat st;
+    if (path != "-") {
+      if (stat(path.c_str(), &st) != 0) return -1;
+      if (!S_ISFIFO(st.st_mode)) return ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    }
+    const int from = path == "-" ? 0 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (from < 0) return -1;
+    const int copy = spool(from);
+    const int reason = errno;
+    if (from > 0) ::close(from);
+    errno = reason;
+    if (copy < 0) return -1;
+    found = spools.emplace(path, copy).first;
+  }
+  return ::open(("/proc/self/fd/" + std::to_string(found->second)).c_str(), O_RDONLY | O_CLOEXEC);
 }
 
 }  // namespace
@@ -121,9 +142,10 @@ struct Input::Impl {
       const bool is_member =
           raw_end - raw_begin < 2 ? next[0] == 0x1f : coding_of(next, raw_end - raw_begin) == Coding::kGzip;
       if (frame_done && !is_member) {
-        raw_begin = raw_end;  // padding after the last member, as tar and some tools leave it
-        raw_finished = true;
-        return size_t{0};
+        // Zeros after the last member are padding, as tar and some tools leave it.
+        while (raw_begin < raw_end && raw[raw_begin] == 0) ++raw_begin;
+        if (raw_begin < raw_end) return damaged("gzip data is followed by bytes that are none");
+        continue;
       }
       frame_done = false;
       gzip.next_in = reinterpret_cast<Bytef*>(&raw[raw_begin]);
@@ -170,7 +192,7 @@ Result<Input> Input::open(const std::string& path, Progress* progress) {
   auto impl = std::make_unique<Impl>();
   impl->path = path;
   impl->progress = progress;
-  impl->fd = path == "-" ? open_standard_input() : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  impl->fd = open_path(path);
   if (impl->fd < 0) {
     const ErrorCode code = errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo;
     return Error{code, std::string("cannot open: ") + strerror(errno), {path}, ""};
@@ -263,6 +285,7 @@ std::string read_head(const std::string& path, size_t bytes) {
     }
   }
   out.resize(filled);
+  out.shrink_to_fit();  // thousands of heads may be kept
   return out;
 }
 

@@ -20,7 +20,8 @@ inline constexpr size_t kDefaultWindowBytes = size_t{1} << 18;
 
 class Input {
  public:
-  // Opens `path`. "-" means standard input (copied to a temporary file, so it can be opened again).
+  // Opens `path`. "-" means standard input. A pipe is copied to a temporary file, so that it can
+  // be opened again.
   // Errors: kNotFound, kIo (also for a directory).
   static Result<Input> open(const std::string& path, Progress* progress = nullptr);
 

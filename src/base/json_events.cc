@@ -90,7 +90,14 @@ void JsonEvents::scan(std::vector<JsonSpan>& spans) {
       case State::kEvent:
         if (!scan_event(spans)) return;
         break;
-      case State::kDone: position_ = filled_; break;
+      case State::kDone:
+        // Whatever follows the end is not read, but not passed over in silence either.
+        for (; position_ < filled_; ++position_)
+          if (!is_space(buffer_.data[position_]) && !in_garbage_) {
+            in_garbage_ = true;
+            damage_at(position_);
+          }
+        break;
     }
   }
 }

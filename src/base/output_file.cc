@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <memory>
 
 #include "base/progress.h"
@@ -99,8 +100,11 @@ OutputFile::~OutputFile() = default;
 Result<OutputFile> OutputFile::create(const std::string& path, size_t buffer_bytes) {
   auto impl = std::make_unique<Impl>();
   impl->path = path;
-  impl->direct = writes_directly(path);
-  impl->partial = impl->direct ? path : path + ".partial." + std::to_string(::getpid());
+  // A link is followed: renaming onto it would replace it.
+  if (std::error_code ec; std::filesystem::is_symlink(path, ec))
+    if (const auto target = std::filesystem::canonical(path, ec); !ec) impl->path = target.string();
+  impl->direct = writes_directly(impl->path);
+  impl->partial = impl->direct ? impl->path : impl->path + ".partial." + std::to_string(::getpid());
   struct stat st;
   if (stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode))
     return Error{ErrorCode::kIo, "is a folder, not a file to write", {path}, "give a file name inside it"};

@@ -18,7 +18,7 @@ class StringPool {
   // libstdc++'s deque allocates when moved from, so these may throw.
   StringPool(StringPool&&) = default;             // NOLINT(performance-noexcept-move-constructor)
   StringPool& operator=(StringPool&&) = default;  // NOLINT(performance-noexcept-move-constructor)
-  StringPool(const StringPool&) = delete;  // the map views into this pool's own storage
+  StringPool(const StringPool&) = delete;         // the map views into this pool's own storage
   StringPool& operator=(const StringPool&) = delete;
 
   // Returns the id of `text`, adding it when new. Amortised O(length).

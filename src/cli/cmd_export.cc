@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "base/number.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
 
@@ -20,13 +21,13 @@ int run_export(const Arguments& arguments) {
   ExportOptions options;
   options.lang = terminal->lang;
   options.dark = arguments.has("dark");
-  options.title = arguments.get("title", run_name(arguments.operands));
+  options.title = valid_utf8(arguments.get("title", run_name(arguments.operands)));
   Result<double> width = arguments.real("width", 0);
   if (!width) return fail(width.error());
   if (arguments.has("width") && !(*width >= 200 && *width <= 32'000))
     return fail({ErrorCode::kUsage, "--width is 200 to 32000 pixels", {}, ""});
   options.width_px = *width;
-  if (Status s = check_writable(output); !s) return fail(s.error());
+  if (Status s = check_writable(output, arguments.operands); !s) return fail(s.error());
   Result<Trace> trace = open_run(arguments, *terminal, arguments.operands);
   if (!trace) return fail(trace.error());
   const Status written = [&] {

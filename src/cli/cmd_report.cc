@@ -40,13 +40,13 @@ int run_report(const Arguments& arguments) {
   const std::string output = arguments.get("output", "report.html");
   Findings none;
   if (auto checked = fail_on(arguments, none); !checked) return fail(checked.error());
-  if (Status s = check_writable(output); !s) return fail(s.error());
+  if (Status s = check_writable(output, arguments.operands); !s) return fail(s.error());
   Result<Trace> trace = open_run(arguments, *terminal, arguments.operands);
   if (!trace) return fail(trace.error());
   const Findings findings = find_findings(*trace);
   ExportOptions options;
   options.lang = terminal->lang;
-  options.title = arguments.get("title", run_name(arguments.operands));
+  options.title = valid_utf8(arguments.get("title", run_name(arguments.operands)));
   const Status written = [&] {
     const WritingBar bar(*terminal);
     return export_trace(*trace, output, "html", options);

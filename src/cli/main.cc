@@ -1,8 +1,12 @@
 // stageline: parse, find the command, run it. Exit codes: 0 good, 1 a finding, 2 an error, 130 Ctrl-C.
+
+#include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -14,19 +18,20 @@
 
 namespace {
 
+// A closed standard descriptor would be given to the next file we open, and words would land in it.
+void open_standard_descriptors() {
+  for (int fd = 0; fd < 3; ++fd)
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0) _exit(stageline::kExitError);
+}
+
 // Leaves no half-written file behind; everything here is async-signal-safe.
 void on_interrupt(int) {
   stageline::remove_partial_files_on_signal();
   _exit(stageline::kExitInterrupted);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   using namespace stageline;
-  std::signal(SIGINT, on_interrupt);
-  std::signal(SIGTERM, on_interrupt);
-  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is the reader's choice, not an error
   std::vector<std::string> words(argv + 1, argv + argc);
   if (words.empty()) {
     fputs(overview_text().c_str(), stderr);
@@ -58,4 +63,24 @@ int main(int argc, char** argv) {
     return kExitGood;
   }
   return command->run(*arguments);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  open_standard_descriptors();
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, on_interrupt);
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is the reader's choice, not an error
+  std::signal(SIGXFSZ, SIG_IGN);  // a size limit comes back as an error of write()
+  int code = stageline::kExitError;
+  try {
+    code = run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    stageline::remove_partial_files_on_signal();
+    return stageline::fail(
+        {stageline::ErrorCode::kLimit, "not enough memory for this", {}, "choose less of it with --steps or --ranks"});
+  }
+  if (fflush(stdout) != 0 && errno != EPIPE)
+    return stageline::fail({stageline::ErrorCode::kIo, "cannot write to standard output", {}, ""});
+  return code;
 }

@@ -1,5 +1,8 @@
 #include "cli/run_common.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "base/output_file.h"
@@ -55,7 +58,17 @@ Result<Trace> open_run(const Arguments& arguments, const Terminal& terminal, con
   return open_trace(paths, options);
 }
 
-Status check_writable(const std::string& path) {
+Status check_writable(const std::string& path, const std::vector<std::string>& inputs) {
+  struct stat out, in;
+  if (path != "-" && stat(path.c_str(), &out) == 0 && S_ISREG(out.st_mode)) {
+    for (const std::string& input : inputs)
+      if (stat(input.c_str(), &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+        return Error{ErrorCode::kUsage,
+                     "this is the input; it would be overwritten",
+                     {path},
+                     "choose another name for the output"};
+    if (access(path.c_str(), W_OK) != 0) return Error{ErrorCode::kIo, "exists and may not be written", {path}, ""};
+  }
   Result<OutputFile> file = OutputFile::create(path);
   if (!file) return std::move(file).error();
   return {};

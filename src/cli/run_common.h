@@ -15,8 +15,8 @@ namespace stageline {
 Result<Trace> open_run(const Arguments& arguments, const Terminal& terminal, const std::vector<std::string>& paths,
                        std::string_view compat = "");
 
-// Errors when `path` cannot be written, before long work is done.
-Status check_writable(const std::string& path);
+// Errors when `path` cannot be written, before long work is done; also when it is one of `inputs`.
+Status check_writable(const std::string& path, const std::vector<std::string>& inputs);
 
 // "run42" or "run42 + 3 more": what titles call the input.
 std::string run_name(const std::vector<std::string>& paths);

@@ -112,7 +112,13 @@ Result<Terminal> terminal_for(const Arguments& arguments) {
 }
 
 int fail(const Error& error) {
-  fprintf(stderr, "stageline: %s\n", error.text().c_str());
+  // Names of files and values of flags may hold anything: controls must not reach a terminal.
+  std::string text = error.text();
+  for (char& c : text)
+    if ((static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7f) c = '?';
+  constexpr size_t kMaxShown = 3000;
+  if (text.size() > kMaxShown) text = text.substr(0, kMaxShown / 2) + " … " + text.substr(text.size() - kMaxShown / 2);
+  fprintf(stderr, "stageline: %s\n", valid_utf8(text).c_str());
   return 2;
 }
 

@@ -22,7 +22,11 @@ namespace {
 // Keeps the cells that touch the range; times stay as they are.
 void keep_range(Trace& trace, const TimeRange& range) {
   const int64_t zero = extent_of(trace).start_ns;
-  const auto at = [&](int64_t ns) { return ns == INT64_MIN || ns == INT64_MAX ? ns : zero + ns; };
+  const auto at = [&](int64_t ns) {
+    int64_t sum = 0;
+    if (__builtin_add_overflow(zero, ns, &sum)) return ns < 0 ? INT64_MIN : INT64_MAX;
+    return ns == INT64_MIN || ns == INT64_MAX ? ns : sum;
+  };
   const int64_t from = at(range.from_ns), to = at(range.to_ns);
   Cells& cells = trace.cells;
   cells.filter([&](size_t i) { return cells.end_ns[i] >= from && cells.start_ns[i] <= to; });
@@ -40,6 +44,12 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   read_options.devices = options.devices;
   Result<Trace> trace = (*reader)->read(*source, read_options);
   if (!trace) return trace;
+  for (const std::string& path : source->unreadable)
+    trace->diagnostics.add("source.unreadable", Severity::kLoss, "no permission to read this; the rest is kept",
+                           {path});
+  for (const std::string& path : source->repeated)
+    trace->diagnostics.add("source.repeated", Severity::kWarning, "the same file under a second name; it counts once",
+                           {path});
   infer_layout(*trace, options.stages);
   for (const int32_t rank : options.ranks)
     if (std::none_of(trace->parts.begin(), trace->parts.end(), [&](const Part& part) { return part.rank == rank; }))

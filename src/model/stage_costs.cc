@@ -45,8 +45,10 @@ std::vector<StageCost> stage_costs(const Trace& trace, const std::function<bool(
     means[cost.kind].push_back(cost.mean_ns);
     costs.push_back(cost);
   }
+  std::map<CellKind, double> medians;
+  for (auto& [kind, values] : means) medians[kind] = median_of(std::move(values));
   for (StageCost& cost : costs) {
-    const double median = median_of(means[cost.kind]);
+    const double median = medians[cost.kind];
     cost.ratio_to_median = median > 0 ? cost.mean_ns / median : std::numeric_limits<double>::quiet_NaN();
   }
   return costs;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/number.h"
+#include "base/text.h"
 
 namespace stageline {
 namespace {
@@ -41,7 +42,7 @@ void Table::add_row(std::vector<Value> values) {
     switch (data_[c].index()) {
       case 0: std::get<0>(data_[c]).push_back(std::get<0>(values[c])); break;
       case 1: std::get<1>(data_[c]).push_back(std::get<1>(values[c])); break;
-      default: std::get<2>(data_[c]).push_back(std::move(std::get<2>(values[c]))); break;
+      default: std::get<2>(data_[c]).push_back(valid_utf8(std::get<2>(values[c]))); break;
     }
   }
   ++row_count_;

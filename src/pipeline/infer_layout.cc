@@ -105,10 +105,12 @@ Layout from_time(const std::vector<RankFacts>& facts) {
   for (const RankFacts& f : facts) starts.push_back(f.first_forward_ns);
   std::vector<int64_t> sorted = starts;
   std::sort(sorted.begin(), sorted.end());
+  std::vector<int32_t> group_of(sorted.size());  // by position in `sorted`
+  for (size_t i = 1; i < sorted.size(); ++i)
+    group_of[i] = group_of[i - 1] + (sorted[i] - sorted[i - 1] > apart ? 1 : 0);
   for (const int64_t start : starts) {
-    int32_t group = 0;
-    for (size_t i = 1; i < sorted.size() && sorted[i] <= start; ++i) group += sorted[i] - sorted[i - 1] > apart;
-    level.push_back(-group);  // falls from stage to stage, like a warm-up count
+    const auto at = std::lower_bound(sorted.begin(), sorted.end(), start) - sorted.begin();
+    level.push_back(-group_of[static_cast<size_t>(at)]);  // falls from stage to stage, like a warm-up count
   }
   std::vector<RankFacts> as_facts(facts.size());
   for (size_t i = 0; i < facts.size(); ++i) as_facts[i].warm_up = level[i] + 1'000'000;

@@ -99,7 +99,7 @@ Result<std::vector<std::vector<ReplayedCell>>> replay(const Schedule& schedule, 
                      "the schedule deadlocks: rank " + std::to_string(r) + " waits for ever at position " +
                          std::to_string(result[r].size()),
                      {},
-                     ""};
+                     "choose other sizes; for vpp, micro-batches a multiple of the stages"};
   }
   return result;
 }

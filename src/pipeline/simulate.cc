@@ -53,6 +53,15 @@ Status check(const SimulateOptions& o) {
   int64_t cells = 0;
   for (const RankOrder& order : o.schedule.ranks) cells += static_cast<int64_t>(order.size());
   if (cells * o.dp * o.steps > 50'000'000) return bad("more than 50 000 000 cells; ask for fewer steps or ranks");
+  double factor = 2;  // room for jitter
+  for (const Fault& fault : o.faults) factor *= std::max(1.0, fault.factor);
+  const double longest_ns =
+      static_cast<double>(std::max({o.forward_ns, o.backward_ns, o.input_ns, o.weight_ns})) * factor;
+  const double most_ns = static_cast<double>(o.steps) *
+                         (static_cast<double>(cells) * (longest_ns + static_cast<double>(o.latency_ns)) +
+                          static_cast<double>(o.optimizer_ns) * factor + static_cast<double>(o.step_gap_ns));
+  if (most_ns > 2e18)
+    return bad("the run could last longer than 60 years; ask for fewer steps, cells or smaller costs");
   for (const Fault& fault : o.faults) {
     const int64_t most = fault.kind == "slow-stage" ? o.schedule.sizes.stages : ranks;
     if (fault.target < 0 || fault.target >= most)
@@ -87,7 +96,8 @@ Result<SimulatedRun> simulate_run(const SimulateOptions& o) {
   if (Status s = check(o); !s) return std::move(s).error();
   const int32_t p = o.schedule.sizes.stages;
   const int32_t ranks = p * o.dp;
-  const int32_t per_machine = (ranks + o.machines - 1) / o.machines;
+  // Blocks of ranks as equal as they can be: no machine stays empty.
+  const auto machine_of = [&](int32_t rank) { return static_cast<int32_t>(int64_t{rank} * o.machines / ranks); };
   SimulatedRun run;
   run.trace.format = "simulated";
   run.trace.clock = o.machines > 1 ? ClockState::kUnaligned : ClockState::kShared;
@@ -99,8 +109,8 @@ Result<SimulatedRun> simulate_run(const SimulateOptions& o) {
   for (int32_t rank = 0; rank < ranks; ++rank) {
     Part part;
     part.rank = rank;
-    part.machine = rank / per_machine;
-    part.device = rank % per_machine;
+    part.machine = machine_of(rank);
+    part.device = rank > 0 && machine_of(rank - 1) == part.machine ? run.trace.parts.back().device + 1 : 0;
     part.stage = rank % p;
     part.dp = rank / p;
     if (o.machines > 1) part.machine_name = "machine" + std::to_string(part.machine);

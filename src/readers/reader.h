@@ -25,6 +25,8 @@ inline constexpr size_t kMaxSourceFiles = 100'000;
 struct Source {
   std::vector<std::string> roots;
   std::vector<SourceFile> files;
+  std::vector<std::string> unreadable;  // folders and files that may not be opened
+  std::vector<std::string> repeated;    // the same file under a second name: left out
 
   // The first 64 KiB of a file, decompressed; read once and kept.
   std::string_view head(size_t file) const;

@@ -1,7 +1,9 @@
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "base/input.h"
 #include "base/text.h"
@@ -18,9 +20,14 @@ constexpr int kFolderDepth = 2;
 // timings themselves, so in a folder they would be taken for input; named alone they are read.
 constexpr const char* kTruthName = "truth.csv";
 
-Status scan_folder(const fs::path& folder, const std::string& rel, int depth, std::vector<SourceFile>& files) {
+Status scan_folder(const fs::path& folder, const std::string& rel, int depth, Source& source) {
+  std::vector<SourceFile>& files = source.files;
   std::error_code ec;
-  fs::directory_iterator it(folder, fs::directory_options::skip_permission_denied, ec);
+  fs::directory_iterator it(folder, ec);
+  if (ec && !rel.empty()) {
+    source.unreadable.push_back(folder.string());
+    return {};
+  }
   if (ec) return Error{ErrorCode::kIo, "cannot list this folder: " + ec.message(), {folder.string()}, ""};
   for (const fs::directory_entry& entry : it) {
     const std::string name = entry.path().filename().string();
@@ -28,7 +35,7 @@ Status scan_folder(const fs::path& folder, const std::string& rel, int depth, st
     std::error_code ignored;
     if (entry.is_directory(ignored)) {
       if (depth > 1)
-        if (Status s = scan_folder(entry.path(), rel + name + "/", depth - 1, files); !s) return s;
+        if (Status s = scan_folder(entry.path(), rel + name + "/", depth - 1, source); !s) return s;
     } else if (entry.is_regular_file(ignored)) {
       if (name == kTruthName) continue;
       const auto size = entry.file_size(ignored);
@@ -41,6 +48,20 @@ Status scan_folder(const fs::path& folder, const std::string& rel, int depth, st
     }
   }
   return {};
+}
+
+// Links, and a file named beside its folder, would count the same work twice. Also notes what may
+// not be opened.
+void drop_repeats(Source& source) {
+  std::set<std::pair<dev_t, ino_t>> seen;
+  std::erase_if(source.files, [&](const SourceFile& file) {
+    struct stat st;
+    if (file.path == "-" || stat(file.path.c_str(), &st) != 0) return false;
+    if (access(file.path.c_str(), R_OK) != 0) source.unreadable.push_back(file.path);
+    if (!S_ISREG(st.st_mode) || seen.emplace(st.st_dev, st.st_ino).second) return false;
+    source.repeated.push_back(file.path);
+    return true;
+  });
 }
 
 }  // namespace
@@ -58,7 +79,7 @@ Result<Source> scan_source(const std::vector<std::string>& paths) {
     if (S_ISDIR(st.st_mode)) {
       // With several roots, each folder's own name tells machines apart.
       const std::string prefix = paths.size() > 1 ? file_name(path) + "/" : "";
-      if (Status s = scan_folder(path, prefix, kFolderDepth, source.files); !s) return std::move(s).error();
+      if (Status s = scan_folder(path, prefix, kFolderDepth, source); !s) return std::move(s).error();
     } else {
       // A file named alone keeps its folder's name when that is a machine's: machine1/workerlog.0.
       const std::string folder = file_name(fs::path(path).parent_path().string());
@@ -66,6 +87,7 @@ Result<Source> scan_source(const std::vector<std::string>& paths) {
       source.files.push_back({path, rel, st.st_size, true});
     }
   }
+  drop_repeats(source);
   std::stable_sort(source.files.begin(), source.files.end(),
                    [](const SourceFile& a, const SourceFile& b) { return natural_less(a.rel, b.rel); });
   return source;

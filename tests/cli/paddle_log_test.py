@@ -3,10 +3,11 @@ import csv
 import gzip
 import io
 import json
+import os
 import subprocess
 import unittest
 
-from support import GLOG, SHARED, Case, flaws, info, job, needs_shared, one_step, run
+from support import BIN, GLOG, SHARED, Case, flaws, info, job, needs_shared, one_step, run
 
 
 def cells(path, *flags):
@@ -213,6 +214,28 @@ class Faults(Case):
         self.assertIn('no reader', run('info', self.dir, check=2).err)
         self.write('a.txt', 'hello')
         self.assertIn('no reader', run('info', self.dir / 'a.txt', check=2).err)
+
+    def test_pipes_are_read(self):
+        done = subprocess.run(f'{BIN} info --json <(cat {self.write("log", one_step())})', shell=True, executable='/bin/bash',
+                              capture_output=True, text=True)
+        self.assertIn('"cells":7', done.stdout, done.stderr)
+
+    def test_the_same_file_twice_counts_once(self):
+        self.write('logs/workerlog.0', one_step())
+        os.symlink('.', self.dir / 'logs' / 'again')
+        found = info(self.dir / 'logs', self.dir / 'logs' / 'workerlog.0')
+        self.assertEqual(found['cells'], 7)
+        self.assertIn('source.repeated', flaws(found))
+
+    def test_damaged_gzip_is_named_when_nothing_else_is_there(self):
+        packed = bytearray(gzip.compress(one_step().encode()))
+        packed[12:30] = bytes(18)
+        self.write('workerlog.0.gz', bytes(packed))
+        self.assertIn('gzip', run('info', self.dir, check=2).err)
+
+    def test_bytes_after_gzip_are_counted(self):
+        self.write('workerlog.0.gz', gzip.compress(one_step().encode()) + b'xyz')
+        self.saved('paddle.unreadable_rest', 7, file='workerlog.0.gz')
 
     def test_huge_numbers(self):
         line = job('forward', 0, 0, 10)

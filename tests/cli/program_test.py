@@ -131,6 +131,40 @@ class Manners(Case):
         self.assertEqual(out.read_text(), 'old')
         self.assertEqual([p.name for p in self.dir.iterdir()], ['report.html'])
 
+    def test_the_input_is_never_the_output(self):
+        log = self.write('workerlog.0', one_step())
+        self.assertIn('is the input', run('export', log, '--to', 'csv', '-o', log, check=2).err)
+        self.assertEqual(log.read_text(), one_step())
+
+    def test_links_are_followed(self):
+        self.write('logs/workerlog.0', one_step())
+        target = self.write('real.csv', 'old')
+        os.symlink(target, self.dir / 'link.csv')
+        run('export', self.dir / 'logs', '-o', self.dir / 'link.csv', check=0)
+        self.assertTrue((self.dir / 'link.csv').is_symlink())
+        self.assertIn('forward', target.read_text())
+
+    def test_closed_descriptors_do_not_reach_the_page(self):
+        self.write('logs/workerlog.0', one_step())
+        subprocess.run(f'exec {BIN} report {self.dir}/logs -o {self.dir}/r.html <&- >&- 2>&-', shell=True, executable='/bin/bash')
+        self.assertTrue((self.dir / 'r.html').read_text().rstrip().endswith('>'))
+
+    def test_too_little_memory_is_an_error(self):
+        run('simulate', '1f1b', '--steps', 3000, '-o', self.dir / 'logs', check=0)
+        shell = subprocess.run(f'ulimit -v 90000; {BIN} export {self.dir}/logs -o {self.dir}/x.json --threads 1', shell=True,
+                               executable='/bin/bash', capture_output=True, text=True)
+        if 'AddressSanitizer' not in shell.stderr and 'ThreadSanitizer' not in shell.stderr and 'loading shared' not in shell.stderr:
+            self.assertIn(shell.returncode, (0, 2), shell.stderr)
+        self.assertEqual(sorted(p.name for p in self.dir.iterdir() if 'partial' in p.name), [])
+
+    def test_simulate_spares_the_logs_of_others(self):
+        log = self.write('mine/workerlog.0', one_step())
+        self.assertIn('no simulation', run('simulate', '1f1b', '-o', self.dir / 'mine', check=2).err)
+        self.assertEqual(log.read_text(), one_step())
+        run('simulate', '1f1b', '--stages', 4, '-o', self.dir / 'own', check=0)
+        run('simulate', '1f1b', '--stages', 2, '-o', self.dir / 'own', check=0)
+        self.assertEqual(info(self.dir / 'own')['ranks'], 2)
+
     def test_full_disk(self):
         self.two_ranks()
         self.assertIn('No space', run('export', self.dir, '--to', 'csv', '-o', '/dev/full', check=2).err)

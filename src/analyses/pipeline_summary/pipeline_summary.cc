@@ -89,15 +89,17 @@ Table steps_table(const PipelineSums& sums) {
                {"max_span_bubble_share", "worst", Type::kShare, "Largest span bubble of a rank ÷ pipeline span"}});
   size_t r = 0;
   for (const StepSums& step : sums.steps) {
-    int64_t busy = 0, ranks = 0, worst = 0;
+    double busy = 0, ranks = 0;  // sums over thousands of ranks may pass 2^63 ns
+    int64_t worst = 0;
     for (; r < sums.ranks.size() && sums.ranks[r].step == step.step; ++r) {
-      busy += sums.ranks[r].busy_ns;
+      busy += static_cast<double>(sums.ranks[r].busy_ns);
       worst = std::max(worst, sums.ranks[r].span_bubble_ns);
       ++ranks;
     }
-    const int64_t whole = step.pipeline_span_ns() * ranks;
-    table.add_row({int64_t{step.step}, step.start_ns, step.span_ns(), step.pipeline_span_ns(), share(busy, whole),
-                   share(whole - busy, whole), share(worst, step.pipeline_span_ns())});
+    const double whole = static_cast<double>(step.pipeline_span_ns()) * ranks;
+    const double busy_share = whole > 0 ? busy / whole : std::numeric_limits<double>::quiet_NaN();
+    table.add_row({int64_t{step.step}, step.start_ns, step.span_ns(), step.pipeline_span_ns(), busy_share,
+                   1 - busy_share, share(worst, step.pipeline_span_ns())});
   }
   return table;
 }

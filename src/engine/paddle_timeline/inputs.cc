@@ -46,15 +46,16 @@ std::string log_path(const std::string& folder, int32_t device) {
   for (const char* suffix : {"", ".gz", ".zst"}) {
     const std::string path = (fs::path(folder) / ("workerlog." + std::to_string(device) + suffix)).string();
     std::error_code ignored;
-    if (fs::exists(path, ignored)) return path;
+    if (fs::is_regular_file(path, ignored)) return path;  // a pipe would block for ever
   }
   return {};
 }
 
 std::vector<int32_t> without_repeats(const std::vector<int32_t>& devices, Diagnostics& diagnostics) {
   std::vector<int32_t> unique;
+  std::set<int32_t> seen;
   for (const int32_t device : devices) {
-    if (std::find(unique.begin(), unique.end(), device) == unique.end()) {
+    if (seen.insert(device).second) {
       unique.push_back(device);
     } else {
       diagnostics.add("paddle.repeated_device", Severity::kWarning,

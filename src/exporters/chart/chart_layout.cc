@@ -325,6 +325,15 @@ struct Builder {
       else
         spans.push_back({x0, 0, x1 - x0, 0});
     }
+    // Thousands of steps on thousands of rows: the gaps between steps are below a pixel, and go first.
+    while (spans.size() > 1 && spans.size() * out.rows.size() > options.max_objects) {
+      std::vector<ChartRect> merged;
+      for (size_t i = 0; i < spans.size(); i += 2) {
+        const ChartRect& last = spans[std::min(i + 1, spans.size() - 1)];
+        merged.push_back({spans[i].x, 0, last.x + last.w - spans[i].x, 0});
+      }
+      spans.swap(merged);
+    }
     for (const ChartRow& row : out.rows)
       for (const ChartRect& span : spans) out.idle.push_back({span.x, row.y, span.w, row.h});
   }

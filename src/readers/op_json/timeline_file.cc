@@ -190,7 +190,11 @@ class TimelineReader {
     auto at = stack.rbegin();
     if (!event.name.empty()) {
       const StringId wanted = name_id(event);
-      at = std::find_if(stack.rbegin(), stack.rend(), [&](const OpenEvent& open) { return open.name_id == wanted; });
+      // A stack grows without bound only in damaged files; there a name far down is no partner.
+      constexpr size_t kDeepestPartner = 4096;
+      const auto limit = stack.rbegin() + static_cast<std::ptrdiff_t>(std::min(stack.size(), kDeepestPartner));
+      at = std::find_if(stack.rbegin(), limit, [&](const OpenEvent& open) { return open.name_id == wanted; });
+      if (at == limit) at = stack.rend();
     }
     if (at == stack.rend()) return lose("op_json.unmatched_end", "an E event without its B event was left out", offset);
     while (&stack.back() != &*at) {

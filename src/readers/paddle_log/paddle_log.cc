@@ -132,6 +132,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   if (job_count == 0) {
     for (const Error& failure : failures)
       if (!failure.what.empty()) return failure;
+    for (const PaddleLog& log : logs)
+      if (!log.read_error.what.empty()) return log.read_error;
     return nothing_found(source, files);
   }
 
@@ -142,7 +144,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   for (size_t i = 0; i < files.size(); ++i) {
     Part part;
     part.machine = files[i].machine;
-    part.machine_name = files[i].machine_name;
+    part.machine_name = valid_utf8(files[i].machine_name);
     part.device = files[i].device;
     part.rank =
         rank_room <= kMaxRankNumber ? files[i].machine * per_machine + files[i].device : static_cast<int32_t>(i);

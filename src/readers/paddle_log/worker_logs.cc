@@ -63,7 +63,13 @@ std::vector<WorkerLog> find_worker_logs(const Source& source, const std::vector<
     by_machine[machine].insert(logs[i].device);
     per_machine = std::max(per_machine, logs[i].device + 1);
   }
-  if (devices.empty() && per_machine <= 4096) {
+  constexpr int32_t kMostNamed = 4096;
+  if (devices.empty() && per_machine > kMostNamed)
+    diagnostics.add("paddle.missing_rank", Severity::kWarning,
+                    "the numbers of the workerlogs have holes; the other ranks are kept",
+                    {"workerlog." + std::to_string(per_machine - 1)},
+                    int64_t{per_machine} * (machine + 1) - static_cast<int64_t>(logs.size()));
+  if (devices.empty() && per_machine <= kMostNamed) {
     for (const auto& [index, found] : by_machine) {
       const auto log = std::find_if(logs.begin(), logs.end(), [&](const WorkerLog& w) { return w.machine == index; });
       for (int32_t device = 0; device < per_machine; ++device)
