@@ -28,7 +28,9 @@ ChartLang chart_lang(const std::string& name) {
   return std::string_view(name).starts_with("zh") ? ChartLang::kChinese : ChartLang::kEnglish;
 }
 
-std::string word_stage(ChartLang lang, int32_t stage) { return numbered(lang, "Stage", "阶段", stage); }
+std::string word_stage(ChartLang lang, int32_t stage) {
+  return lang == ChartLang::kChinese ? "第 " + std::to_string(stage) + " 级" : numbered(lang, "Stage", "", stage);
+}
 std::string word_rank(ChartLang lang, int32_t rank) { return numbered(lang, "rank", "rank", rank); }
 std::string word_replica(ChartLang lang, int32_t dp) { return numbered(lang, "Replica", "副本", dp); }
 std::string word_chunk(ChartLang lang, int32_t chunk) { return numbered(lang, "chunk", "分块", chunk); }

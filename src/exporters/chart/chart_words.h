@@ -11,11 +11,11 @@ namespace stageline {
 enum class ChartLang : uint8_t { kEnglish, kChinese };
 ChartLang chart_lang(const std::string& name);  // "zh…" is Chinese, everything else English
 
-std::string word_stage(ChartLang lang, int32_t stage);  // "Stage 0", "阶段 0"
+std::string word_stage(ChartLang lang, int32_t stage);  // "Stage 0", "第 0 级"
 std::string word_rank(ChartLang lang, int32_t rank);    // "rank 0"; the field says it so in Chinese too
 std::string word_replica(ChartLang lang, int32_t dp);   // "Replica 0", "副本 0"
 std::string word_step(ChartLang lang, int32_t step);    // "Step 3", "第 3 步"
-std::string word_chunk(ChartLang lang, int32_t chunk);  // "chunk 1", "模型块 1"
+std::string word_chunk(ChartLang lang, int32_t chunk);  // "chunk 1", "分块 1"
 std::string word_kind(ChartLang lang, CellKind kind);   // for the legend; all messages are "message"
 std::string word_waiting(ChartLang lang);
 std::string word_chunk_hint(ChartLang lang);  // explains "3·1"
