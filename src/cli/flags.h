@@ -28,7 +28,7 @@ struct Command {
   int min_operands, max_operands;  // −1: any number
   int (*run)(const Arguments& arguments);
   // Where a flag means something of its own here: its placeholder, help and choices for this command.
-  std::vector<Flag> own_flags = {};
+  std::vector<Flag> own_flags = {};  // NOLINT(readability-redundant-member-init): GCC wants it
 };
 
 const std::vector<Flag>& flag_table();

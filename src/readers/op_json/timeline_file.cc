@@ -161,7 +161,7 @@ class TimelineReader {
         OpenEvent open{name_id(event), parse_decimal_ns(event.ts, kMicroseconds), event.args, explicit_kind(event.args),
                        offset};
         open.args.kind = open.args.name = {};  // they view into the parser
-        open_[thread_of(event)].push_back(std::move(open));
+        open_[thread_of(event)].push_back(open);
         return;
       }
       case 'E': return end(event, offset, index);

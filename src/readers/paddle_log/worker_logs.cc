@@ -55,11 +55,13 @@ std::vector<WorkerLog> find_worker_logs(const Source& source, const std::vector<
   });
 
   std::map<int32_t, std::set<int32_t>> by_machine;
+  std::map<int32_t, std::string> names;
   int32_t machine = -1;
   int32_t per_machine = 0;
   for (size_t i = 0; i < logs.size(); ++i) {
     if (i == 0 || logs[i].machine_name != logs[i - 1].machine_name) ++machine;
     logs[i].machine = machine;
+    names[machine] = logs[i].machine_name;
     by_machine[machine].insert(logs[i].device);
     per_machine = std::max(per_machine, logs[i].device + 1);
   }
@@ -71,13 +73,12 @@ std::vector<WorkerLog> find_worker_logs(const Source& source, const std::vector<
                     int64_t{per_machine} * (machine + 1) - static_cast<int64_t>(logs.size()));
   if (devices.empty() && per_machine <= kMostNamed) {
     for (const auto& [index, found] : by_machine) {
-      const auto log = std::find_if(logs.begin(), logs.end(), [&](const WorkerLog& w) { return w.machine == index; });
+      const std::string& name = names[index];
       for (int32_t device = 0; device < per_machine; ++device)
         if (!found.count(device))
           diagnostics.add("paddle.missing_rank", Severity::kWarning,
                           "a workerlog is missing in the row of numbers; the other ranks are kept",
-                          {log->machine_name.empty() ? "workerlog." + std::to_string(device)
-                                                     : log->machine_name + "/workerlog." + std::to_string(device)});
+                          {(name.empty() ? "" : name + "/") + "workerlog." + std::to_string(device)});
     }
   }
   return logs;
