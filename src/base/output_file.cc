@@ -65,7 +65,6 @@ struct OutputFile::Impl {
   int slot = -1;
   bool direct = false;
   int error = 0;
-  int64_t written = 0;
   std::unique_ptr<char[]> buffer;  // not cleared: a large one costs more to clear than a small file to write
   size_t capacity = 0;
   size_t used = 0;
@@ -130,7 +129,6 @@ Result<OutputFile> OutputFile::create(const std::string& path, size_t buffer_byt
 
 void OutputFile::write(std::string_view bytes) {
   Impl& f = *impl_;
-  f.written += static_cast<int64_t>(bytes.size());
   if (bytes.size() > f.capacity - f.used) {
     f.flush();
     if (bytes.size() >= f.capacity) {
@@ -148,12 +146,8 @@ char* OutputFile::reserve(size_t bytes) {
   return f.buffer.get() + f.used;
 }
 
-void OutputFile::advance(size_t bytes) {
-  impl_->used += bytes;
-  impl_->written += static_cast<int64_t>(bytes);
-}
+void OutputFile::advance(size_t bytes) { impl_->used += bytes; }
 
-int64_t OutputFile::written_bytes() const { return impl_->written; }
 const std::string& OutputFile::path() const { return impl_->path; }
 const std::string& OutputFile::partial_path() const { return impl_->partial; }
 

@@ -26,7 +26,6 @@ class OutputFile {
   // Room for `bytes` contiguous bytes in the buffer (at most 64 KiB); follow with advance().
   char* reserve(size_t bytes);
   void advance(size_t bytes);
-  int64_t written_bytes() const;
 
   // Flushes, closes, renames. Errors: kIo. A closed pipe is success: the reader had enough.
   Status commit();

@@ -44,6 +44,9 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   read_options.devices = options.devices;
   Result<Trace> trace = (*reader)->read(*source, read_options);
   if (!trace) return trace;
+  if (!options.devices.empty() && !(*reader)->takes_devices)
+    trace->diagnostics.add("filter.no_devices", Severity::kWarning,
+                           std::string("--devices means nothing to ") + (*reader)->name + "; --ranks chooses ranks");
   for (const std::string& path : source->unreadable)
     trace->diagnostics.add("source.unreadable", Severity::kLoss, "no permission to read this; the rest is kept",
                            {path});

@@ -87,6 +87,28 @@ bool lay_steps_end_to_end(std::vector<Op>& ops, const std::map<int32_t, int64_t>
   return true;
 }
 
+void settle_steps(std::vector<Op>& ops, std::string_view format, std::string_view unit, Trace& trace) {
+  const auto note = [&](std::string_view name, const std::string& message) {
+    trace.diagnostics.add(std::string(format) + "." + std::string(name), Severity::kInfo, message);
+  };
+  if (std::none_of(ops.begin(), ops.end(), [](const Op& op) { return op.step != kUnknown; })) {
+    for (Op& op : ops) op.step = 0;
+    note("no_steps", "no " + std::string(unit) + " names a step; everything is step 0");
+  }
+  number_compute(ops, format, trace.diagnostics);
+  number_messages(ops, format, trace.diagnostics);
+  if (steps_restart(ops) && lay_steps_end_to_end(ops)) {
+    trace.steps_laid_end_to_end = true;
+    note("steps_laid_end_to_end", "the source restarts its clock at every step; steps were laid one after another");
+  }
+}
+
+std::vector<std::string> kind_lane_names() {
+  std::vector<std::string> names;
+  for (int lane = 0; lane < kLaneCount; ++lane) names.emplace_back(lane_name(lane));
+  return names;
+}
+
 void build_parts(std::vector<Op>& ops, const std::vector<std::string>& lanes, const std::vector<std::string>& sources,
                  Trace& trace) {
   std::vector<uint32_t> order(ops.size());

@@ -10,7 +10,7 @@ namespace stageline {
 
 struct Findings {
   Headline headline;
-  std::vector<Finding> list;  // never empty: when nothing stands out, one finding says so
+  std::vector<Finding> list;  // when nothing stands out, one finding says so; empty only without compute cells
 };
 
 // Expects linked cells. Thresholds: a stage or rank 1.1× its median, a step 1.3× the median step,

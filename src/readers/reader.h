@@ -53,6 +53,7 @@ struct Reader {
   // file named on the command line that it cannot use is counted in Diagnostics.
   // Errors: kBadInput when nothing could be saved. Parts come ordered by rank, cells sorted.
   Result<Trace> (*read)(const Source& source, const ReadOptions& options);
+  bool takes_devices = false;  // knows numbered devices (ReadOptions::devices)
 };
 
 const std::vector<const Reader*>& readers();

@@ -206,17 +206,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
                  {paths.front()},
                  "an event needs a rank or a stage among its arguments, or a file named for its rank; "
                  "see docs/formats/op-json.md"};
-  if (std::none_of(ops.begin(), ops.end(), [](const Op& op) { return op.step != kUnknown; })) {
-    for (Op& op : ops) op.step = 0;
-    trace.diagnostics.add("op_json.no_steps", Severity::kInfo, "no event names a step; everything is step 0");
-  }
-  number_compute(ops, kFormat, trace.diagnostics);
-  number_messages(ops, kFormat, trace.diagnostics);
-  if (steps_restart(ops) && lay_steps_end_to_end(ops)) {
-    trace.steps_laid_end_to_end = true;
-    trace.diagnostics.add("op_json.steps_laid_end_to_end", Severity::kInfo,
-                          "the source restarts its clock at every step; steps were laid one after another");
-  }
+  settle_steps(ops, kFormat, "event", trace);
   build_parts(ops, lanes.names, paths, trace);
   count_duplicates(trace, kFormat, trace.diagnostics);
   trace.description = describe(trace, used);

@@ -114,23 +114,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
                  {paths.front(), 1},
                  "a row needs a rank, or a stage (and dp); see docs/formats/op-table.md"};
   if (!global_chunks.empty()) localise_chunks(ops, global_chunks, trace.diagnostics);
-  if (std::none_of(ops.begin(), ops.end(), [](const Op& op) { return op.step != kUnknown; })) {
-    for (Op& op : ops) op.step = 0;
-    trace.diagnostics.add("op_table.no_steps", Severity::kInfo, "no row names a step; everything is step 0");
-  }
-  number_compute(ops, kFormat, trace.diagnostics);
-  number_messages(ops, kFormat, trace.diagnostics);
-  if (steps_restart(ops) && lay_steps_end_to_end(ops)) {
-    trace.steps_laid_end_to_end = true;
-    trace.diagnostics.add("op_table.steps_laid_end_to_end", Severity::kInfo,
-                          "the source restarts its clock at every step; steps were laid one after another");
-  }
-  const std::vector<std::string> lanes = [] {
-    std::vector<std::string> names;
-    for (int lane = 0; lane < kLaneCount; ++lane) names.emplace_back(lane_name(lane));
-    return names;
-  }();
-  build_parts(ops, lanes, paths, trace);
+  settle_steps(ops, kFormat, "row", trace);
+  build_parts(ops, kind_lane_names(), paths, trace);
   count_duplicates(trace, kFormat, trace.diagnostics);
   trace.description = describe(trace, ops.size());
   return trace;

@@ -106,9 +106,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   resolve_ranks(ops, kFormat, trace.diagnostics);
   trace.diagnostics.add("paddle_dynamic.steps_counted", Severity::kInfo,
                         "the source does not name steps; a micro-batch that begins again begins the next step");
-  std::vector<std::string> lanes;
-  for (int lane = 0; lane < kLaneCount; ++lane) lanes.emplace_back(lane_name(lane));
-  build_parts(ops, lanes, paths, trace);
+  build_parts(ops, kind_lane_names(), paths, trace);
   count_duplicates(trace, kFormat, trace.diagnostics);
   trace.description = std::to_string(trace.parts.size()) + (trace.parts.size() == 1 ? " rank" : " ranks") +
                       " of Paddle's dynamic-graph pipeline stamps";

@@ -169,6 +169,6 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
 
 extern const Reader paddle_log_reader;
 const Reader paddle_log_reader = {
-    "paddle-log", "workerlog.N of Paddle's static-graph pipeline (one folder, or machine*/)", sniff, read};
+    "paddle-log", "workerlog.N of Paddle's static-graph pipeline (one folder, or machine*/)", sniff, read, true};
 
 }  // namespace stageline
