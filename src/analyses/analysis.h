@@ -1,13 +1,18 @@
-// Analysis: one question put to a Trace, answered in Tables. One descriptor per question, listed in
+// Analysis: one question put to a run, answered in Tables. One descriptor per question, listed in
 // analyses.def. Analyses are pure: same input, same tables, whatever the number of threads.
 #pragma once
 
+#include <map>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/diagnostics.h"
 #include "base/result.h"
 #include "model/table.h"
 #include "model/trace.h"
+#include "model/trace_overlay.h"
 
 namespace stageline {
 
@@ -16,12 +21,73 @@ struct AnalysisTable {
   const char* summary;  // one line
 };
 
+// An option of one analysis: `--name VALUE` on the command line. The value kinds BOOL (true, false; the
+// bare flag means true), N (whole number), X (number), LIST and TEXT are checked by the typed getters.
+struct AnalysisOption {
+  const char* name;     // "num-kernels"
+  const char* value;    // placeholder: "N", "BOOL", "TEXT", …
+  const char* help;     // one sentence with the default
+  const char* choices;  // comma list, or ""
+};
+
+// Options as given. Getters return the fallback when an option was not given. Errors: kUsage naming it.
+class AnalysisOptions {
+ public:
+  void set(std::string name, std::string value) { values_[std::move(name)] = std::move(value); }
+  bool has(std::string_view name) const { return values_.find(name) != values_.end(); }
+  std::string text(std::string_view name, std::string_view fallback = "") const;
+  Result<bool> flag(std::string_view name, bool fallback) const;
+  Result<int64_t> integer(std::string_view name, int64_t fallback, int64_t least = INT64_MIN,
+                          int64_t most = INT64_MAX) const;
+  Result<double> real(std::string_view name, double fallback) const;
+  // A time without unit is microseconds, as HTA has it; "30us", "1ms" work too. In ns.
+  Result<int64_t> microseconds(std::string_view name, int64_t fallback_ns) const;
+  // "a,b,c" → texts without blanks around them.
+  std::vector<std::string> list(std::string_view name) const;
+  // "0-3,8"; empty when not given.
+  Result<std::vector<int32_t>> numbers(std::string_view name) const;
+
+ private:
+  std::map<std::string, std::string, std::less<>> values_;
+};
+
+// What a run is put to.
+struct AnalysisInput {
+  const Trace* trace = nullptr;    // kCells, kTorch
+  const Trace* control = nullptr;  // kTwoRuns: the run compared with
+  const Trace* test = nullptr;     // kTwoRuns: the run that is new
+  std::vector<std::string> paths;  // kFiles
+  bool hta = false;                // --compat hta: HTA's numbers, columns and refusals
+  bool include_last_step = false;  // --include-last-profiler-step
+  AnalysisOptions options;
+};
+
+struct AnalysisResult {
+  std::vector<Table> tables;            // in the descriptor's order
+  Diagnostics notes;                    // what the answer leaves out or assumes
+  std::optional<TraceOverlay> overlay;  // for --overlay FILE: the source trace with marks on it
+};
+
+enum class AnalysisNeeds : uint8_t {
+  kCells,    // pipeline cells, of any framework
+  kTorch,    // slices of profiler traces
+  kTwoRuns,  // two of them: --control and --test
+  kFiles,    // files that are no traces
+};
+
 struct Analysis {
   const char* name;  // "pipeline-summary"
   const char* summary;
   std::vector<AnalysisTable> tables;  // in the order run() returns them
-  // Errors: kBadInput when the trace holds nothing to analyse.
-  Result<std::vector<Table>> (*run)(const Trace& trace);
+  // Errors: kBadInput when the input holds nothing to analyse. With `hta` set also where HTA itself fails,
+  // with HTA's reason.
+  Result<AnalysisResult> (*run)(const AnalysisInput& input);
+  AnalysisNeeds needs = AnalysisNeeds::kCells;
+  std::vector<AnalysisOption> options = {};  // NOLINT(readability-redundant-member-init): GCC wants it
+  bool has_hta_mode = false;                 // takes --compat hta
+  bool makes_overlay = false;                // takes --overlay FILE
+  // Shown in the report with default options; off for series and dumps that would fill it.
+  bool in_report = true;
 };
 
 const std::vector<const Analysis*>& analyses();

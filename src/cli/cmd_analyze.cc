@@ -1,9 +1,12 @@
+#include <algorithm>
+
 #include "analyses/analysis.h"
 #include "base/json_writer.h"
 #include "base/output_file.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
+#include "engine/write_overlay.h"
 #include "exporters/table_text.h"
 
 namespace stageline {
@@ -20,17 +23,123 @@ Result<const Analysis*> analysis_named(const std::string& name) {
                near.empty() ? "stageline help analyses lists them" : "did you mean \"" + near + "\"?"};
 }
 
-// Checked before the input is read: the descriptor knows the tables.
-Status check_table(const Analysis& analysis, const std::string& name) {
-  std::vector<std::string> names;
-  for (const AnalysisTable& table : analysis.tables) {
-    if (name == table.name) return {};
-    names.emplace_back(table.name);
+Result<std::vector<const Analysis*>> chosen_analyses(const std::string& list) {
+  std::vector<const Analysis*> chosen;
+  for (const std::string_view name : split(list, ',')) {
+    Result<const Analysis*> one = analysis_named(std::string(trim(name)));
+    if (!one) return std::move(one).error();
+    if (std::find(chosen.begin(), chosen.end(), *one) == chosen.end()) chosen.push_back(*one);
   }
+  return chosen;
+}
+
+// Checked before the input is read: the descriptors know the tables.
+Status check_table(const std::vector<const Analysis*>& chosen, const std::string& name) {
   std::string list;
-  for (const std::string& n : names) list += (list.empty() ? "" : ", ") + n;
+  for (const Analysis* analysis : chosen)
+    for (const AnalysisTable& table : analysis->tables) {
+      if (name == table.name) return {};
+      list += (list.empty() ? "" : ", ") + std::string(table.name);
+    }
   return Error{
-      ErrorCode::kUsage, std::string(analysis.name) + " has no table \"" + name + "\"", {}, "its tables are " + list};
+      ErrorCode::kUsage, std::string(chosen[0]->name) + " has no table \"" + name + "\"", {}, "its tables are " + list};
+}
+
+const std::vector<std::string_view>& shared_flags() {
+  static const std::vector<std::string_view> names = {"table",  "format",  "output",  "range",
+                                                      "compat", "overlay", "reader",  "ranks",
+                                                      "steps",  "stages",  "devices", "include-last-profiler-step"};
+  return names;
+}
+
+// Every option given must belong to one of the chosen analyses.
+Result<AnalysisInput> input_for(const Arguments& arguments, const std::vector<const Analysis*>& chosen) {
+  AnalysisInput input;
+  input.hta = arguments.has("compat");
+  if (input.hta)
+    for (const Analysis* analysis : chosen)
+      if (!analysis->has_hta_mode || dashed(arguments.get("compat")) != "hta")
+        return Error{ErrorCode::kUsage,
+                     std::string(analysis->name) + " has no --compat " + arguments.get("compat"),
+                     {},
+                     analysis->has_hta_mode ? "it has: hta" : "it has no rival's answer to give"};
+  if (arguments.has("overlay") && (chosen.size() != 1 || !chosen[0]->makes_overlay))
+    return Error{ErrorCode::kUsage, std::string(chosen[0]->name) + " makes no overlay", {}, ""};
+  for (const std::string& name : arguments.given()) {
+    const auto& shared = shared_flags();
+    if (std::find(shared.begin(), shared.end(), name) != shared.end()) continue;
+    const auto& common = common_flags();
+    if (std::any_of(common.begin(), common.end(), [&](const char* c) { return name == c; })) continue;
+    bool known = false;
+    for (const Analysis* analysis : chosen)
+      for (const AnalysisOption& option : analysis->options) {
+        if (name != option.name) continue;
+        known = true;
+        const std::string value = arguments.get(name);
+        const auto choices = split(option.choices, ',');
+        if (option.choices[0] != '\0' && std::find(choices.begin(), choices.end(), value) == choices.end())
+          return Error{
+              ErrorCode::kUsage, "--" + name + " is one of " + option.choices + ", not \"" + value + "\"", {}, ""};
+      }
+    if (!known)
+      return Error{ErrorCode::kUsage,
+                   std::string(chosen[0]->name) + " has no option --" + name,
+                   {},
+                   std::string("stageline help ") + chosen[0]->name + " lists its options"};
+    input.options.set(name, arguments.get(name));
+  }
+  AnalysisOptions last;
+  if (arguments.has("include-last-profiler-step"))
+    last.set("include-last-profiler-step", arguments.get("include-last-profiler-step"));
+  Result<bool> keep = last.flag("include-last-profiler-step", false);
+  if (!keep) return std::move(keep).error();
+  input.include_last_step = *keep;
+  return input;
+}
+
+// The runs an analysis reads, kept alive while it works.
+struct Runs {
+  Trace trace, control, test;
+};
+
+Status open_inputs(const Arguments& arguments, const Terminal& terminal, const std::vector<const Analysis*>& chosen,
+                   Runs& runs, AnalysisInput& input) {
+  const AnalysisNeeds needs = chosen[0]->needs;
+  for (const Analysis* analysis : chosen)
+    if ((analysis->needs == AnalysisNeeds::kTwoRuns || analysis->needs == AnalysisNeeds::kFiles) && chosen.size() > 1)
+      return Error{ErrorCode::kUsage, std::string(analysis->name) + " has an input of its own; ask it alone", {}, ""};
+  input.paths.assign(arguments.operands.begin() + 1, arguments.operands.end());
+  if (needs == AnalysisNeeds::kTwoRuns) {
+    if (!input.options.has("control") || !input.options.has("test") || !input.paths.empty())
+      return Error{ErrorCode::kUsage,
+                   std::string(chosen[0]->name) + " compares two runs",
+                   {},
+                   std::string("stageline analyze ") + chosen[0]->name + " --control A --test B"};
+    for (const char* side : {"control", "test"}) {
+      Result<Trace> run = open_run(arguments, terminal, {input.options.text(side)}, "hta");
+      if (!run) return std::move(run).error();
+      (side[0] == 'c' ? runs.control : runs.test) = std::move(*run);
+    }
+    input.control = &runs.control;
+    input.test = &runs.test;
+    return {};
+  }
+  if (input.paths.empty())
+    return Error{ErrorCode::kUsage, "something is missing: stageline analyze ANALYSIS PATH…", {}, ""};
+  if (needs == AnalysisNeeds::kFiles) return {};
+  Result<Trace> run = open_run(arguments, terminal, input.paths, "hta");
+  if (!run) return std::move(run).error();
+  runs.trace = std::move(*run);
+  input.trace = &runs.trace;
+  for (const Analysis* analysis : chosen)
+    if (!suits(*analysis, runs.trace))
+      return Error{ErrorCode::kBadInput,
+                   std::string(analysis->name) + (analysis->needs == AnalysisNeeds::kCells
+                                                      ? " needs pipeline cells, and this trace has none"
+                                                      : " needs a profiler trace (Chrome JSON)"),
+                   {input.paths[0]},
+                   "it was read as " + runs.trace.format + "; stageline info says what it holds"};
+  return {};
 }
 
 }  // namespace
@@ -38,35 +147,46 @@ Status check_table(const Analysis& analysis, const std::string& name) {
 int run_analyze(const Arguments& arguments) {
   Result<Terminal> terminal = terminal_for(arguments);
   if (!terminal) return fail(terminal.error());
-  Result<const Analysis*> analysis = analysis_named(arguments.operands[0]);
-  if (!analysis) return fail(analysis.error());
+  Result<std::vector<const Analysis*>> chosen = chosen_analyses(arguments.operands[0]);
+  if (!chosen) return fail(chosen.error());
   const std::string only = arguments.get("table");
   if (!only.empty())
-    if (Status s = check_table(**analysis, only); !s) return fail(s.error());
+    if (Status s = check_table(*chosen, only); !s) return fail(s.error());
   const std::string format = arguments.get("format", "text");
   if (format != "text" && format != "csv" && format != "json")
     return fail({ErrorCode::kUsage, "--format is text, csv or json, not \"" + format + "\"", {}, ""});
+  Result<AnalysisInput> input = input_for(arguments, *chosen);
+  if (!input) return fail(input.error());
   Result<OutputFile> out = OutputFile::create(arguments.get("output", "-"));
   if (!out) return fail(out.error());
+  if (arguments.has("overlay"))
+    if (Status s = check_writable(arguments.get("overlay"), arguments.operands); !s) return fail(s.error());
 
-  const std::vector<std::string> paths(arguments.operands.begin() + 1, arguments.operands.end());
-  Result<Trace> trace = open_run(arguments, *terminal, paths);
-  if (!trace) return fail(trace.error());
-  Result<std::vector<Table>> tables = (*analysis)->run(*trace);
-  if (!tables) return fail(tables.error());
-  if (!only.empty()) std::erase_if(*tables, [&](const Table& table) { return table.name() != only; });
-
-  if (format == "json") {
-    JsonWriter json;
-    json.begin_object().field("analysis", (*analysis)->name);
-    json.key("tables").begin_array();
-    for (const Table& table : *tables) append_table_json(json, table);
-    json.end_array().end_object();
-    out->write(json.text());
-    out->write("\n");
-  } else {
-    bool first = true;
-    for (const Table& table : *tables) {
+  Runs runs;
+  if (Status s = open_inputs(arguments, *terminal, *chosen, runs, *input); !s) return fail(s.error());
+  Diagnostics notes = runs.trace.diagnostics;
+  notes.merge(runs.control.diagnostics);
+  notes.merge(runs.test.diagnostics);
+  JsonWriter json;
+  bool first = true;
+  for (const Analysis* analysis : *chosen) {
+    Result<AnalysisResult> result = analysis->run(*input);
+    if (!result) return fail(result.error());
+    notes.merge(result->notes);
+    if (!only.empty()) std::erase_if(result->tables, [&](const Table& table) { return table.name() != only; });
+    if (arguments.has("overlay") && result->overlay)
+      if (Status s = write_overlay(runs.trace, *result->overlay, arguments.get("overlay")); !s) return fail(s.error());
+    if (format == "json") {
+      json = JsonWriter();
+      json.begin_object().field("analysis", analysis->name);
+      json.key("tables").begin_array();
+      for (const Table& table : result->tables) append_table_json(json, table);
+      json.end_array().end_object();
+      out->write(json.text());
+      out->write("\n");
+      continue;
+    }
+    for (const Table& table : result->tables) {
       if (!first) out->write("\n");
       first = false;
       out->write(format == "csv" ? format_table_csv(table)
@@ -74,7 +194,7 @@ int run_analyze(const Arguments& arguments) {
     }
   }
   if (Status s = out->commit(); !s) return fail(s.error());
-  print_flaws(*terminal, trace->diagnostics, paths[0]);
+  print_flaws(*terminal, notes, input->paths.empty() ? input->options.text("test") : input->paths[0]);
   return kExitGood;
 }
 

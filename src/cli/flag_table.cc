@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "analyses/analysis.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
@@ -57,6 +58,36 @@ const std::vector<const char*>& common_flags() {
   return flags;
 }
 
+namespace {
+
+constexpr const char* kLastStepHelp =
+    "Keep the last profiler step, which is left out when there are several (it is often cut)";
+
+// Options that analyses declare themselves, each name once; the analysis' own help says what it means there.
+std::vector<Flag> analysis_flags() {
+  std::vector<Flag> flags = {
+      {"compat", "NAME", "hta: HTA's own numbers and columns, where an analysis has them", "hta"},
+      {"overlay", "FILE", "Write the source trace with this answer marked on it", ""},
+      {"include-last-profiler-step", "BOOL", kLastStepHelp, ""},
+  };
+  for (const Analysis* analysis : analyses())
+    for (const AnalysisOption& option : analysis->options) {
+      const auto same = [&](const Flag& f) { return std::string_view(f.name) == option.name; };
+      if (std::none_of(flags.begin(), flags.end(), same))
+        flags.push_back({option.name, option.value, option.help, option.choices});
+    }
+  return flags;
+}
+
+std::vector<const char*> with_analysis_flags(std::vector<const char*> names) {
+  for (const Flag& f : analysis_flags())
+    if (std::none_of(names.begin(), names.end(), [&](const char* n) { return std::string_view(n) == f.name; }))
+      names.push_back(f.name);
+  return names;
+}
+
+}  // namespace
+
 const std::vector<Command>& command_table() {
   static const std::vector<const char*> open = {"reader", "ranks", "steps", "stages", "devices"};
   const auto with_open = [](std::vector<const char*> flags) {
@@ -73,11 +104,11 @@ const std::vector<Command>& command_table() {
        -1,
        run_report,
        {{"output", "FILE", "Where to write the page; default report.html, - is stdout", ""}}},
-      {"analyze", "ANALYSIS PATH…", "Answer one question in tables",
-       "Runs an analysis (stageline help analyses) and prints its tables. CSV and JSON carry raw values: nanoseconds "
-       "and "
-       "fractions of 1. With --format csv several tables are separated by a blank line; --table picks one.",
-       with_open({"table", "format", "output", "range", "compat"}), 2, -1, run_analyze},
+      {"analyze", "ANALYSIS[,ANALYSIS…] PATH…", "Answer one question in tables, or several at once",
+       "Runs an analysis (stageline help analyses; stageline help NAME for one with its options) and prints its "
+       "tables. CSV and JSON carry raw values: nanoseconds and fractions of 1. With --format csv several tables are "
+       "separated by a blank line; --table picks one. Several analyses, separated by commas, share one reading.",
+       with_analysis_flags(with_open({"table", "format", "output", "range"})), 1, -1, run_analyze, analysis_flags()},
       {"export", "PATH…", "Write a run for other tools: Perfetto, Chrome, SVG, PNG, PDF, CSV, JSON, SQLite",
        "The kind of output follows the extension of --output, or --to. Several ranks merge into one file.",
        with_open({"output", "to", "range", "dark", "width", "title", "compat"}), 1, -1, run_export},

@@ -42,6 +42,12 @@ std::vector<std::string> Arguments::all(std::string_view name) const {
   return it == values_.end() ? std::vector<std::string>() : it->second;
 }
 
+std::vector<std::string> Arguments::given() const {
+  std::vector<std::string> names;
+  for (const auto& [name, values] : values_) names.push_back(name);
+  return names;
+}
+
 Result<int64_t> Arguments::integer(std::string_view name, int64_t fallback, int64_t least, int64_t most) const {
   if (!has(name)) return fallback;
   const auto value = parse_int(trim(get(name)));
@@ -108,6 +114,10 @@ Result<Arguments> parse_arguments(const Command& command, const std::vector<std:
       if (value) return usage(command, "--" + name + " takes no value", "");
       arguments.set(name, "");
       continue;
+    }
+    if (!value && std::string_view(known.value) == kBoolValue) {
+      // The bare flag means true; a following "true" or "false" is its value.
+      value = i + 1 < words.size() && (words[i + 1] == "true" || words[i + 1] == "false") ? words[++i] : "true";
     }
     if (!value) {
       if (i + 1 >= words.size() || words[i + 1].starts_with("--"))

@@ -11,6 +11,8 @@
 
 namespace stageline {
 
+inline constexpr std::string_view kBoolValue = "BOOL";  // placeholder of flags that may stand without a value
+
 struct Flag {
   const char* name;     // without dashes
   const char* value;    // placeholder: "DIR"; "" for a switch
@@ -48,6 +50,8 @@ class Arguments {
   // The last value given, or `fallback`.
   std::string get(std::string_view name, std::string_view fallback = "") const;
   std::vector<std::string> all(std::string_view name) const;
+  // Names of the flags that were given.
+  std::vector<std::string> given() const;
   void set(std::string_view name, std::string value) { values_[std::string(name)].push_back(std::move(value)); }
 
   // The value as a whole number within [least, most]. Errors: kUsage naming the flag.

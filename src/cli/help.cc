@@ -83,6 +83,27 @@ std::string command_help_text(const Command& command) {
   return out;
 }
 
+namespace {
+
+std::string analysis_help_text(const Analysis& analysis) {
+  const bool own_input = analysis.needs == AnalysisNeeds::kTwoRuns;
+  std::string out = std::string("stageline analyze ") + analysis.name +
+                    (own_input ? " --control A --test B" : " PATH…") + "\n" + wrapped(analysis.summary, kWidth, 0) +
+                    "\nTables:\n";
+  for (const AnalysisTable& table : analysis.tables) out += entry(table.name, table.summary, 26);
+  out += "\nOptions:\n";
+  for (const AnalysisOption& option : analysis.options) {
+    const Flag f = {option.name, option.value, option.help, option.choices};
+    out += entry(flag_head(f), f.help, 26);
+  }
+  if (analysis.has_hta_mode) out += entry("--compat hta", "HTA's numbers and columns, faults included", 26);
+  if (analysis.makes_overlay)
+    out += entry("--overlay FILE", "Write the source trace with this answer marked on it", 26);
+  return out + entry("…", "and those of every analysis: stageline analyze --help", 26);
+}
+
+}  // namespace
+
 int run_help(const Arguments& arguments) {
   if (arguments.operands.empty()) {
     fputs(overview_text().c_str(), stdout);
@@ -93,10 +114,15 @@ int run_help(const Arguments& arguments) {
     fputs(command_help_text(*command).c_str(), stdout);
     return kExitGood;
   }
+  if (const Analysis* analysis = find_analysis(topic)) {
+    fputs(analysis_help_text(*analysis).c_str(), stdout);
+    return kExitGood;
+  }
   const std::vector<Item> items = topic_items(topic);
   if (items.empty()) {
     std::vector<std::string> known = {"readers", "analyses", "exporters", "schedules"};
     for (const Command& command : command_table()) known.emplace_back(command.name);
+    for (const Analysis* analysis : analyses()) known.emplace_back(analysis->name);
     const std::string near = nearest(topic, known);
     return fail({ErrorCode::kUsage,
                  "no help on \"" + arguments.operands[0] + "\"",

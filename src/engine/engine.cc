@@ -58,10 +58,21 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
     if (std::none_of(trace->parts.begin(), trace->parts.end(), [&](const Part& part) { return part.rank == rank; }))
       trace->diagnostics.add("filter.no_such_rank", Severity::kWarning,
                              "--ranks names rank " + std::to_string(rank) + ", which the input does not have");
-  if (!options.ranks.empty() || options.first_step != INT64_MIN || options.last_step != INT64_MAX)
+  // Slices are chosen when an analysis looks at them: times count from the whole run's start, and steps
+  // are a matter of links between ranks' rows.
+  const bool has_slices = trace->cells.size() == 0 && std::any_of(trace->parts.begin(), trace->parts.end(),
+                                                                  [](const Part& p) { return p.event_count > 0; });
+  if (!has_slices && (!options.ranks.empty() || options.first_step != INT64_MIN || options.last_step != INT64_MAX))
     filter_trace(*trace, options.ranks, options.first_step, options.last_step);
   if (options.range) keep_range(*trace, *options.range);
-  if (trace->cells.size() == 0) {
+  trace->slice_filter.first_step = options.first_step;
+  trace->slice_filter.last_step = options.last_step;
+  if (options.range) {
+    trace->slice_filter.from_ns = options.range->from_ns;
+    trace->slice_filter.to_ns = options.range->to_ns;
+  }
+  trace->slice_filter.ranks = options.ranks;
+  if (trace->cells.size() == 0 && !has_slices) {
     const bool filtered =
         !options.ranks.empty() || options.range || options.first_step != INT64_MIN || options.last_step != INT64_MAX;
     return Error{
@@ -116,16 +127,30 @@ std::string info_json(const Trace& trace) {
   return json.take();
 }
 
+bool suits(const Analysis& analysis, const Trace& trace) {
+  switch (analysis.needs) {
+    case AnalysisNeeds::kCells: return trace.cells.size() > 0;
+    case AnalysisNeeds::kTorch:
+      return std::any_of(trace.parts.begin(), trace.parts.end(),
+                         [](const Part& part) { return part.slices.size() > 0 && part.slices.has_facts(); });
+    default: return false;
+  }
+}
+
 std::vector<Table> all_tables(const Trace& trace, Diagnostics& diagnostics) {
   std::vector<Table> tables;
   for (const Analysis* analysis : analyses()) {
-    Result<std::vector<Table>> own = analysis->run(trace);
+    if (!analysis->in_report || !suits(*analysis, trace)) continue;
+    AnalysisInput input;
+    input.trace = &trace;
+    Result<AnalysisResult> own = analysis->run(input);
     if (!own) {
       diagnostics.add("analysis.not_possible", Severity::kWarning,
                       std::string(analysis->name) + " is left out: " + own.error().what);
       continue;
     }
-    for (Table& table : *own) tables.push_back(std::move(table));
+    diagnostics.merge(own->notes);
+    for (Table& table : own->tables) tables.push_back(std::move(table));
   }
   tables.push_back(cells_table(trace));
   tables.push_back(devices_table(trace));
@@ -136,6 +161,12 @@ std::vector<Table> all_tables(const Trace& trace, Diagnostics& diagnostics) {
 Status export_trace(Trace& trace, const std::string& path, std::string_view to, const ExportOptions& options) {
   Result<const Exporter*> exporter = choose_exporter(to, path);
   if (!exporter) return std::move(exporter).error();
+  if (trace.cells.size() == 0 && (*exporter)->draws_cells)
+    return Error{
+        ErrorCode::kUnavailable,
+        std::string((*exporter)->name) + " draws pipeline cells, and this trace has none",
+        {},
+        "stageline analyze and stageline report work on it; stageline export --to html, csv, json, sqlite too"};
   std::vector<Table> tables;
   Findings findings;
   if ((*exporter)->needs_tables) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "analyses/analysis.h"
 #include "base/progress.h"
 #include "base/result.h"
 #include "exporters/exporter.h"
@@ -32,12 +33,15 @@ struct OpenOptions {
 // scan_source, choose_reader and the reader; kBadInput when the filters leave nothing.
 Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOptions& options);
 
+// Whether an analysis can be put to this trace at all, by what it holds.
+bool suits(const Analysis& analysis, const Trace& trace);
+
 // What was found, as `stageline info --json` prints it: one JSON object with the keys format,
 // machines, ranks, stages, steps, cells, slices, start_ns, end_ns, diagnostics (and more).
 std::string info_json(const Trace& trace);
 
-// Every table there is: those of each analysis, cells, devices, diagnostics. An analysis that
-// cannot run on this trace is left out and counted in `diagnostics`.
+// Every table there is: those of each analysis that suits the trace and belongs into a report, cells,
+// devices, diagnostics. An analysis that fails on this trace is left out and counted in `diagnostics`.
 std::vector<Table> all_tables(const Trace& trace, Diagnostics& diagnostics);
 
 // Writes the trace at `path` in the kind `to` ("" : by extension).

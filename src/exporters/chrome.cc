@@ -330,6 +330,7 @@ Status write_chrome(const ExportInput& input, const std::string& path) {
 extern const Exporter chrome_exporter = {
     "chrome", "Chrome trace JSON, also compressed as .json.gz, for Perfetto and chrome://tracing",
     {"json"}, true,
-    false,    write_chrome};
+    false,    write_chrome,
+    true};
 
 }  // namespace stageline

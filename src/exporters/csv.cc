@@ -31,6 +31,6 @@ Status write_csv(const ExportInput& input, const std::string& path) {
 }  // namespace
 
 extern const Exporter csv_exporter;
-const Exporter csv_exporter = {"csv", "the cells as comma-separated values", {"csv"}, false, true, write_csv};
+const Exporter csv_exporter = {"csv", "the cells as comma-separated values", {"csv"}, false, true, write_csv, true};
 
 }  // namespace stageline

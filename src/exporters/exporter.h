@@ -37,6 +37,7 @@ struct Exporter {
   bool needs_tables;                    // false: tables and findings may be left empty (they cost time)
   // Writes one whole file at `path` (through OutputFile: it appears only when whole).
   Status (*write)(const ExportInput& input, const std::string& path);
+  bool draws_cells = false;  // nothing to write without pipeline cells
 };
 
 const std::vector<const Exporter*>& exporters();

@@ -363,6 +363,7 @@ extern const Exporter perfetto_exporter = {"perfetto",
                                            {"pftrace", "perfetto-trace"},
                                            true,
                                            false,
-                                           write_perfetto};
+                                           write_perfetto,
+                                           true};
 
 }  // namespace stageline

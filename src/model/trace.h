@@ -1,7 +1,8 @@
 // Trace: what was recorded, one Part per rank, columns of slices, and the Cells read from them.
 //
 //   Trace ── names        every text once
-//         ├─ parts[]      one per rank: identity, lanes, slices (start, duration, name, file index)
+//         ├─ parts[]      one per rank: identity, lanes, slices (start, duration, name, file index, …)
+//         │               and the sparse facts of profiler traces (model/slice_facts.h)
 //         ├─ cells        step, part, kind, chunk, micro-batch, start, end → source slice
 //         ├─ links[]      cell → cell arrows (filled by the pipeline layer, read by exporters)
 //         └─ diagnostics  what was flawed, with places
@@ -18,21 +19,87 @@
 #include "base/diagnostics.h"
 #include "base/string_pool.h"
 #include "model/cells.h"
+#include "model/slice_facts.h"
 
 namespace stageline {
 
+// Columns of 24 B a slice that every trace has, and 23 B more that Chrome-trace JSON fills
+// (all or none of them): 47 B in all, kBytesPerSlice.
 struct Slices {
   std::vector<int64_t> start_ns;
   std::vector<int64_t> dur_ns;
   std::vector<StringId> name_id;
   std::vector<uint32_t> file_index;  // position in the source's own order
 
+  std::vector<uint32_t> parent;           // enclosing slice of the thread; of device work the owning operator
+  std::vector<uint32_t> correlation;      // CUPTI's number; kNoCorrelation
+  std::vector<uint32_t> partner;          // device work: its launch; a launch: its last device work; kNoSliceIndex
+  std::vector<uint32_t> args_offset_low;  // decompressed position of the event in Part::files, low 32 bits
+  std::vector<uint8_t> args_offset_high;  // and the 8 above
+  std::vector<uint16_t> stream_id;        // into Part::streams; 0: the event names no stream
+  std::vector<uint16_t> step;             // into Part::steps, 1-based; 0: outside every step
+  std::vector<uint8_t> category_id;       // into Trace::categories
+  std::vector<uint8_t> kernel_class;      // a KernelClass, and kJoinedBit
+
+  static constexpr uint8_t kJoinedBit = 0x80;  // made of a B and an E (or b and e) event
+
   size_t size() const { return start_ns.size(); }
+  bool has_facts() const { return !category_id.empty() || start_ns.empty(); }
+  int64_t end_ns(size_t i) const { return start_ns[i] + dur_ns[i]; }
+  KernelClass class_of(size_t i) const { return static_cast<KernelClass>(kernel_class[i] & 0x7f); }
+  bool is_joined(size_t i) const { return (kernel_class[i] & kJoinedBit) != 0; }
+  int64_t args_offset(size_t i) const {
+    return static_cast<int64_t>(args_offset_high[i]) << 32 | static_cast<int64_t>(args_offset_low[i]);
+  }
 };
+inline constexpr size_t kBytesPerSlice = 47;
+
+enum class LaneKind : uint8_t { kOther, kHostThread, kDeviceStream };
 
 struct Lane {
   std::string name;           // "compute stream", "pp-comm", …
   size_t begin = 0, end = 0;  // slices [begin, end) of the part
+  LaneKind kind = LaneKind::kOther;
+  std::string
+      pid = {},
+      tid = {};  // NOLINT(readability-redundant-member-init): Chrome JSON: as the events say, "" for other sources
+};
+
+struct SourceRef {  // one file of a part, in the order of reading
+  std::string path;
+  int64_t first_offset = 0;  // position of its first byte on the part's axis of decompressed bytes
+  uint32_t first_index = 0;  // file_index of its first event
+  int64_t size_bytes = 0;    // as it was when read: a file that changed since is refused
+  int64_t modified_ns = 0;
+};
+
+struct ProfilerStep {  // ProfilerStep#N of the host
+  int64_t number = 0;
+  int64_t start_ns = 0, end_ns = 0;
+  uint32_t slice = kNoSliceIndex;
+};
+
+enum class SliceLinkKind : uint8_t { kForwardBackward, kFlow };
+struct SliceLink {  // flow arrows that no column says already
+  uint32_t from = 0, to = 0;
+  SliceLinkKind kind = SliceLinkKind::kFlow;
+};
+
+struct CounterSeries {
+  std::string name;  // "GPU 0 Counters / sm__active"
+  std::vector<int64_t> time_ns;
+  std::vector<double> value;
+};
+
+struct Mark {  // an instant
+  int64_t time_ns = 0;
+  StringId name = 0;
+  uint32_t lane = 0;
+  uint32_t file_index = 0;
+};
+
+struct MetaField {  // a top-level member of the JSON, as written
+  std::string key, json;
 };
 
 struct Part {
@@ -45,6 +112,24 @@ struct Part {
   std::string source;          // the file it was read from
   std::vector<Lane> lanes;
   Slices slices;
+
+  // Chrome-trace JSON only; sparse facts are ordered by slice.
+  std::vector<SourceRef> files;
+  std::vector<int64_t> streams = {-1};  // stream_id → what the event said
+  std::vector<ProfilerStep> steps;      // by start
+  std::vector<CopyFact> copies;
+  std::vector<SyncFact> syncs;
+  std::vector<CollectiveFact> collectives;
+  std::vector<OperatorFact> operators;
+  std::vector<PythonFact> python_parents;
+  std::vector<MemoryRecord> memory;
+  std::vector<SliceLink> slice_links;
+  std::vector<CounterSeries> counters;
+  std::vector<Mark> marks;
+  std::vector<MetaField> metadata;
+  int64_t base_time_ns = 0;      // baseTimeNanoseconds: start_ns counts from the epoch, the file from here
+  int64_t event_count = 0;       // entries of traceEvents, of every kind
+  bool fractional_time = false;  // some event has a fractional or no ts (HTA then rounds every event)
 
   // Appends a lane from unordered columns and puts it in order. Returns the permutation:
   // new slice index (within the part) of each given row.
@@ -64,11 +149,30 @@ enum class ClockState : uint8_t {
 
 std::string_view clock_name(ClockState clock);  // "shared", "unaligned", "per-rank"
 
+struct CategoryInfo {
+  std::string text;  // as the source spells it; "" for events without one
+  Category kind = Category::kOther;
+};
+inline constexpr size_t kMaxCategories = 255;  // ids above are shared by "(more categories)"
+
+// Which slices analyses look at; readers fill whole parts, whatever was asked.
+struct SliceFilter {
+  int64_t first_step = INT64_MIN, last_step = INT64_MAX;  // ProfilerStep numbers
+  int64_t from_ns = INT64_MIN, to_ns = INT64_MAX;         // from the first slice of the run
+  std::vector<int32_t> ranks;                             // sorted; empty: all
+  // Times and steps; ranks choose parts, not slices.
+  bool any() const {
+    return first_step != INT64_MIN || last_step != INT64_MAX || from_ns != INT64_MIN || to_ns != INT64_MAX;
+  }
+};
+
 struct Trace {
   std::string format;       // name of the reader
   std::string description;  // "2 machines × 4 workerlogs", for people
   StringPool names;
+  std::vector<CategoryInfo> categories;
   std::vector<Part> parts;  // ordered by rank
+  SliceFilter slice_filter;
   Cells cells;
   std::vector<Link> links;
   Diagnostics diagnostics;

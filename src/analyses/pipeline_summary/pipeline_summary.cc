@@ -104,18 +104,19 @@ Table steps_table(const PipelineSums& sums) {
   return table;
 }
 
-Result<std::vector<Table>> run(const Trace& trace) {
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  const Trace& trace = *input.trace;
   const PipelineSums sums = pipeline_sums(trace);
   if (sums.ranks.empty())
     return Error{ErrorCode::kBadInput,
                  "no step holds a forward or backward cell; there is no pipeline to sum up",
                  {},
                  "stageline info says what was read"};
-  std::vector<Table> tables;
-  tables.push_back(ranks_table(trace, sums));
-  tables.push_back(stages_table(trace));
-  tables.push_back(steps_table(sums));
-  return tables;
+  AnalysisResult result;
+  result.tables.push_back(ranks_table(trace, sums));
+  result.tables.push_back(stages_table(trace));
+  result.tables.push_back(steps_table(sums));
+  return result;
 }
 
 }  // namespace

@@ -1,0 +1,77 @@
+// Typed values of analysis options.
+#include "analyses/analysis.h"
+#include "base/number.h"
+#include "base/text.h"
+
+namespace stageline {
+namespace {
+
+Error bad_value(std::string_view name, const std::string& value, const std::string& wanted) {
+  return {ErrorCode::kUsage, "--" + std::string(name) + " must be " + wanted + ", not \"" + value + "\"", {}, ""};
+}
+
+}  // namespace
+
+std::string AnalysisOptions::text(std::string_view name, std::string_view fallback) const {
+  const auto it = values_.find(name);
+  return it == values_.end() ? std::string(fallback) : it->second;
+}
+
+Result<bool> AnalysisOptions::flag(std::string_view name, bool fallback) const {
+  const auto it = values_.find(name);
+  if (it == values_.end()) return fallback;
+  if (it->second.empty() || it->second == "true" || it->second == "1" || it->second == "yes") return true;
+  if (it->second == "false" || it->second == "0" || it->second == "no") return false;
+  return bad_value(name, it->second, "true or false");
+}
+
+Result<int64_t> AnalysisOptions::integer(std::string_view name, int64_t fallback, int64_t least, int64_t most) const {
+  const auto it = values_.find(name);
+  if (it == values_.end()) return fallback;
+  const auto value = parse_int(trim(it->second));
+  if (value && *value >= least && *value <= most) return *value;
+  std::string wanted = "a whole number";
+  if (least != INT64_MIN) wanted += " from " + std::to_string(least);
+  if (most != INT64_MAX) wanted += " to " + std::to_string(most);
+  return bad_value(name, it->second, wanted);
+}
+
+Result<double> AnalysisOptions::real(std::string_view name, double fallback) const {
+  const auto it = values_.find(name);
+  if (it == values_.end()) return fallback;
+  const auto value = parse_double(trim(it->second));
+  if (!value) return bad_value(name, it->second, "a number");
+  return *value;
+}
+
+Result<int64_t> AnalysisOptions::microseconds(std::string_view name, int64_t fallback_ns) const {
+  const auto it = values_.find(name);
+  if (it == values_.end()) return fallback_ns;
+  std::string_view text = trim(it->second);
+  int log10 = 3;
+  for (const auto& [unit, power] : {std::pair{"ns", 0}, {"us", 3}, {"µs", 3}, {"ms", 6}, {"s", 9}}) {
+    if (!text.ends_with(unit)) continue;
+    text = trim(text.substr(0, text.size() - std::string_view(unit).size()));
+    log10 = power;
+    break;
+  }
+  const auto value = parse_decimal_ns(text, log10);
+  if (!value) return bad_value(name, it->second, "a time such as 30, 30us or 1ms (without a unit: microseconds)");
+  return *value;
+}
+
+std::vector<std::string> AnalysisOptions::list(std::string_view name) const {
+  std::vector<std::string> out;
+  const std::string all = text(name);
+  for (const std::string_view item : split(all, ','))
+    if (!trim(item).empty()) out.emplace_back(trim(item));
+  return out;
+}
+
+Result<std::vector<int32_t>> AnalysisOptions::numbers(std::string_view name) const {
+  const auto it = values_.find(name);
+  if (it == values_.end()) return std::vector<int32_t>();
+  return parse_number_list(it->second);
+}
+
+}  // namespace stageline

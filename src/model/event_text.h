@@ -1,0 +1,15 @@
+// The source's own text of one event, fetched from its file on demand: all arguments of a slice.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "model/trace.h"
+
+namespace stageline {
+
+// The JSON object of slice `slice` of `part`, as the file has it. Errors: kUnavailable when the source
+// keeps no positions or was standard input, kBadInput when the file changed since it was read, kIo.
+Result<std::string> event_text(const Part& part, uint32_t slice);
+
+}  // namespace stageline

@@ -1,0 +1,134 @@
+// What a slice of a profiler trace is, apart from when it ran: category, kernel class, and the
+// sparse facts that only some slices have (bytes copied, collective, event waited for).
+//
+// Sparse facts are side tables ordered by slice; find them with `fact_of`.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/string_pool.h"
+
+namespace stageline {
+
+inline constexpr uint32_t kNoSliceIndex = UINT32_MAX;
+inline constexpr uint32_t kNoCorrelation = UINT32_MAX;
+
+// What Kineto calls an event's category, whatever the era spelt it
+// (source: specs of the trace JSON, ActivityType.h of kineto; older spellings: Operator, Kernel, Runtime …).
+enum class Category : uint8_t {
+  kOther,  // not a category of Kineto's
+  kCpuOp,
+  kUserAnnotation,
+  kPythonFunction,
+  kRuntime,  // cuda_runtime (also HIP), xpu_runtime, mtia_runtime, privateuse1_runtime, glow_runtime
+  kDriver,   // cuda_driver, xpu_driver, privateuse1_driver
+  kOverhead,
+  kKernel,
+  kMemcpy,
+  kMemset,
+  kMtiaWork,       // mtia_ccp_events
+  kDeviceSync,     // cuda_sync, xpu_sync: waits, not work
+  kDeviceEvent,    // cuda_event: 1 ns marks
+  kGpuAnnotation,  // gpu_user_annotation
+  kProfilerRange,  // cuda_profiler_range: CUPTI counters
+  kCollective,     // collective_comm, hpu_op and other device-side rows without stream work
+  kSpan,           // Trace: the bar of the whole profile
+};
+Category category_of(std::string_view text);
+
+constexpr bool is_device_work(Category c) {
+  return c == Category::kKernel || c == Category::kMemcpy || c == Category::kMemset || c == Category::kMtiaWork;
+}
+constexpr bool is_launch_call(Category c) { return c == Category::kRuntime || c == Category::kDriver; }
+constexpr bool is_host(Category c) {
+  return c == Category::kCpuOp || c == Category::kUserAnnotation || c == Category::kPythonFunction ||
+         is_launch_call(c) || c == Category::kOverhead;
+}
+
+// What a device was doing. Ordered as HTA orders its types.
+enum class KernelClass : uint8_t {
+  kNone,  // not device work
+  kComputation,
+  kCommunication,
+  kMemory,
+  kOther,  // synchronisation and launches that appear on a device's row
+};
+std::string_view kernel_class_name(KernelClass c);  // "COMPUTATION", "COMMUNICATION", "MEMORY", "OTHER", ""
+
+// Ours: by category first, then by name (collective libraries beyond NCCL, ROCm copy kernels), and a
+// collective argument makes a kernel communication. Definition: docs/analyses/kernel-classes.md.
+KernelClass classify_kernel(Category category, std::string_view name, bool has_collective);
+// HTA's, by name alone (its utils.get_kernel_type).
+KernelClass hta_kernel_class(std::string_view name);
+// HTA's shortened name: template arguments and parameters cut (its utils.shorten_name).
+std::string short_kernel_name(std::string_view name);
+// "Memset", "Memcpy DtoH", …, "Memcpy Unknown" (HTA's utils.get_memory_kernel_type).
+std::string_view memory_kernel_label(std::string_view name);
+
+// ---- sparse facts ---------------------------------------------------------------------------
+
+struct CopyFact {  // of copies and memsets
+  uint32_t slice = 0;
+  int64_t bytes = -1;
+  double bandwidth_gbps = 0;  // as Kineto wrote it; 0 when it did not
+};
+
+struct SyncFact {  // of cuda_sync rows
+  uint32_t slice = 0;
+  int64_t wait_on_stream = -1;
+  int64_t wait_on_record_correlation = -1;  // of the cudaEventRecord waited for
+};
+
+struct CollectiveFact {  // of record_param_comms and communication kernels
+  uint32_t slice = 0;
+  StringId name = 0;   // "allreduce", "send", …
+  StringId dtype = 0;  // "BFloat16"
+  StringId group = 0;  // process group name
+  StringId group_description = 0;
+  StringId group_ranks = 0;  // "[0, 1, …]" as written; Kineto cuts it after 30
+  StringId in_split = 0, out_split = 0;
+  int64_t in_elements = 0, out_elements = 0;
+  int64_t group_size = 0;
+  int64_t peer = -1;                     // "Rank": of send and recv the peer's group rank
+  int64_t src_rank = -1, dst_rank = -1;  // global
+  int64_t seq = -1;
+  StringId comms_id = 0;  // equal on all ranks of one collective
+  int64_t bytes = -1;     // the larger of in and out elements, times the size of dtype; −1 unknown
+};
+
+struct OperatorFact {  // of ops that take part in autograd
+  uint32_t slice = 0;
+  int32_t forward_thread = -1;  // "Fwd thread id": RecordFunction's number, 0 on the forward side
+  int64_t sequence_number = -1;
+};
+
+struct PythonFact {  // of python_function rows whose parent is not the enclosing frame
+  uint32_t slice = 0;
+  uint32_t parent = kNoSliceIndex;
+};
+
+struct MemoryRecord {  // [memory] instants
+  int64_t time_ns = 0;
+  uint64_t address = 0;
+  int64_t bytes = 0;  // negative: freed
+  int64_t total_allocated = -1, total_reserved = -1;
+  int32_t device_type = 0, device_id = -1;  // c10 numbers: 0 CPU, 1 CUDA, …
+  uint32_t lane = 0;
+  uint32_t file_index = 0;
+};
+
+template <class Fact>
+const Fact* fact_of(const std::vector<Fact>& facts, uint32_t slice) {
+  const auto it = std::lower_bound(facts.begin(), facts.end(), slice,
+                                   [](const Fact& fact, uint32_t wanted) { return fact.slice < wanted; });
+  return it != facts.end() && it->slice == slice ? &*it : nullptr;
+}
+
+// Size of one element of a c10 ScalarType by its name ("BFloat16" → 2); 0 when unknown.
+int dtype_bytes(std::string_view dtype);
+
+}  // namespace stageline

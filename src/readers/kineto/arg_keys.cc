@@ -1,0 +1,136 @@
+#include "readers/kineto/arg_keys.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "base/number.h"
+
+namespace stageline::kineto {
+namespace {
+
+// Sorted by name for binary search.
+constexpr std::array<std::pair<std::string_view, ArgKey>, 33> kKeys = {{
+    {"Addr", ArgKey::kAddress},
+    {"Bytes", ArgKey::kMemoryBytes},
+    {"Collective name", ArgKey::kCollective},
+    {"Comms Id", ArgKey::kCommsId},
+    {"Device Id", ArgKey::kDeviceId},
+    {"Device Type", ArgKey::kDeviceType},
+    {"Dst Rank", ArgKey::kDstRank},
+    {"External id", ArgKey::kExternalId},
+    {"Fwd thread id", ArgKey::kForwardThread},
+    {"Group size", ArgKey::kGroupSize},
+    {"In msg nelems", ArgKey::kInElements},
+    {"In split size", ArgKey::kInSplit},
+    {"Out msg nelems", ArgKey::kOutElements},
+    {"Out split size", ArgKey::kOutSplit},
+    {"Process Group Description", ArgKey::kGroupDescription},
+    {"Process Group Name", ArgKey::kGroup},
+    {"Process Group Ranks", ArgKey::kGroupRanks},
+    {"Python id", ArgKey::kPythonId},
+    {"Python parent id", ArgKey::kPythonParent},
+    {"Rank", ArgKey::kPeer},
+    {"Seq", ArgKey::kSeq},
+    {"Sequence number", ArgKey::kSequenceNumber},
+    {"Src Rank", ArgKey::kSrcRank},
+    {"Total Allocated", ArgKey::kTotalAllocated},
+    {"Total Reserved", ArgKey::kTotalReserved},
+    {"bytes", ArgKey::kBytes},
+    {"correlation", ArgKey::kCorrelation},
+    {"dtype", ArgKey::kDtype},
+    {"external id", ArgKey::kExternalId},
+    {"memory bandwidth (GB/s)", ArgKey::kBandwidth},
+    {"stream", ArgKey::kStream},
+    {"wait_on_cuda_event_record_corr_id", ArgKey::kWaitOnRecord},
+    {"wait_on_stream", ArgKey::kWaitOnStream},
+}};
+
+int64_t whole(std::string_view text, int64_t fallback) {
+  if (const auto value = parse_int(text)) return *value;
+  const auto real = parse_double(text);
+  return real && std::abs(*real) < 9e18 ? static_cast<int64_t>(*real) : fallback;
+}
+
+}  // namespace
+
+ArgKey arg_key(std::string_view name) {
+  const auto end = kKeys.end();
+  const auto it =
+      std::lower_bound(kKeys.begin(), end, name, [](const auto& entry, std::string_view n) { return entry.first < n; });
+  return it != end && it->first == name ? it->second : ArgKey::kNone;
+}
+
+void set_arg(ArgKey key, std::string_view text, Event& event) {
+  switch (key) {
+    case ArgKey::kNone: break;
+    case ArgKey::kStream: event.stream = whole(text, -1); break;
+    case ArgKey::kCorrelation: event.correlation = whole(text, -1); break;
+    case ArgKey::kExternalId:
+      event.external_id = whole(text, -1);
+      event.has_operator = true;
+      break;
+    case ArgKey::kBytes:
+      event.bytes = whole(text, -1);
+      event.has_copy = true;
+      break;
+    case ArgKey::kBandwidth:
+      event.bandwidth_gbps = parse_double(text).value_or(0);
+      event.has_copy = true;
+      break;
+    case ArgKey::kWaitOnStream:
+      event.wait_on_stream = whole(text, -1);
+      event.has_sync = true;
+      break;
+    case ArgKey::kWaitOnRecord:
+      event.wait_on_record = whole(text, -1);
+      event.has_sync = true;
+      break;
+    case ArgKey::kPythonId:
+      event.python_id = whole(text, -1);
+      event.has_python = true;
+      break;
+    case ArgKey::kPythonParent: event.python_parent = whole(text, -1); break;
+    case ArgKey::kSequenceNumber:
+      event.sequence_number = whole(text, -1);
+      event.has_operator = true;
+      break;
+    case ArgKey::kForwardThread: event.forward_thread = whole(text, -1); break;
+    case ArgKey::kCollective:
+      event.collective = text;
+      event.has_collective = true;
+      break;
+    case ArgKey::kDtype: event.dtype = text; break;
+    case ArgKey::kInElements: event.in_elements = whole(text, 0); break;
+    case ArgKey::kOutElements: event.out_elements = whole(text, 0); break;
+    case ArgKey::kGroupSize: event.group_size = whole(text, 0); break;
+    case ArgKey::kGroup: event.group = text; break;
+    case ArgKey::kGroupDescription: event.group_description = text; break;
+    case ArgKey::kGroupRanks: event.group_ranks = text; break;
+    case ArgKey::kInSplit: event.in_split = text; break;
+    case ArgKey::kOutSplit: event.out_split = text; break;
+    case ArgKey::kPeer:
+      event.peer = whole(text, -1);
+      event.has_collective = true;
+      break;
+    case ArgKey::kSrcRank: event.src_rank = whole(text, -1); break;
+    case ArgKey::kDstRank: event.dst_rank = whole(text, -1); break;
+    case ArgKey::kSeq: event.seq = whole(text, -1); break;
+    case ArgKey::kCommsId: event.comms_id = text; break;
+    case ArgKey::kAddress:
+      event.address = static_cast<uint64_t>(whole(text, 0));
+      event.has_memory = true;
+      break;
+    case ArgKey::kMemoryBytes:
+      event.bytes = whole(text, -1);
+      event.has_memory = true;
+      break;
+    case ArgKey::kTotalAllocated: event.total_allocated = whole(text, -1); break;
+    case ArgKey::kTotalReserved: event.total_reserved = whole(text, -1); break;
+    case ArgKey::kDeviceType: event.device_type = whole(text, 0); break;
+    case ArgKey::kDeviceId: event.device_id = whole(text, -1); break;
+  }
+}
+
+}  // namespace stageline::kineto

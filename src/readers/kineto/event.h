@@ -1,0 +1,57 @@
+// One event of a Chrome trace, as far as Stageline needs it, and its parser for any valid JSON.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace stageline::kineto {
+
+// Views live until the next event is parsed.
+struct Event {
+  char phase = '\0';
+  char binding = '\0';  // bp: "e" binds a flow's end to the enclosing slice
+  bool has_cat = false, has_ts = false, has_dur = false;
+  bool fractional_ts = false;  // written with a point or an exponent, or missing
+  bool has_collective = false, has_memory = false, has_copy = false, has_sync = false, has_operator = false;
+  bool has_python = false, has_counter = false;
+  std::string_view cat, name, pid, tid, id;
+  int64_t ts_ns = 0, dur_ns = 0;
+
+  // Arguments, by what Kineto calls them; −1 and "" when absent.
+  int64_t stream = -1;  // "stream", a number or a text that is one; anything else −1, as HTA reads it
+  int64_t correlation = -1;
+  int64_t external_id = -1;
+  int64_t bytes = -1;
+  double bandwidth_gbps = 0;
+  int64_t wait_on_stream = -1, wait_on_record = -1;
+  int64_t python_id = -1, python_parent = -1;
+  int64_t sequence_number = -1, forward_thread = -1;
+  std::string_view collective, dtype, group, group_description, group_ranks, in_split, out_split, comms_id;
+  int64_t in_elements = 0, out_elements = 0, group_size = 0, peer = -1, src_rank = -1, dst_rank = -1, seq = -1;
+  uint64_t address = 0;
+  int64_t total_allocated = -1, total_reserved = -1, device_type = 0, device_id = -1;
+  std::string_view args;  // the text of the args object, for metadata and counters
+};
+
+enum class Fault : uint8_t {
+  kNone,
+  kMalformed,  // not JSON
+  kBadField,   // a field of the wrong type or out of range
+};
+
+// The general parser (simdjson).
+class EventParser {
+ public:
+  EventParser();
+  ~EventParser();
+  // `text` is one object, followed by at least 64 readable bytes.
+  Fault parse(std::string_view text, Event& event);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stageline::kineto

@@ -1,0 +1,80 @@
+#include "readers/kineto/read_file.h"
+
+#include "base/input.h"
+#include "base/json_events.h"
+
+namespace stageline::kineto {
+namespace {
+
+constexpr size_t kMetadataWindow = size_t{1} << 20;
+
+// Top-level members before and after the array of events, from the ends of the file.
+void read_members(std::string_view text, std::vector<MetaField>& out) {
+  size_t at = text.find('{');
+  if (at == std::string_view::npos) return;
+  ++at;
+  while (at < text.size()) {
+    const size_t open = text.find_first_of("\"}", at);
+    if (open == std::string_view::npos || text[open] == '}') return;
+    const size_t close = text.find('"', open + 1);
+    if (close == std::string_view::npos) return;
+    const size_t value = text.find_first_not_of(" \t\r\n:", close + 1);
+    if (value == std::string_view::npos) return;
+    const std::string_view key = text.substr(open + 1, close - open - 1);
+    size_t end = 0;
+    if (text[value] == '{' || text[value] == '[') {
+      end = after_closing_brace(text, value);
+    } else if (text[value] == '"') {
+      end = value + 1;
+      while (end < text.size() && text[end] != '"') end += text[end] == '\\' ? 2 : 1;
+      end = end < text.size() ? end + 1 : std::string_view::npos;
+    } else {
+      end = text.find_first_of(",}\r\n", value);
+    }
+    if (end == std::string_view::npos) return;
+    if (key != "traceEvents") out.push_back({std::string(key), std::string(text.substr(value, end - value))});
+    at = end;
+  }
+}
+
+}  // namespace
+
+Result<FileRows> read_file(const std::string& path, Progress* progress) {
+  Result<Input> input = Input::open(path, progress);
+  if (!input) return std::move(input).error();
+  JsonEvents events(*input, JsonLayout::kTrace);
+  RowBuilder rows(path);
+  EventParser parser;
+  Event event;
+  for (;;) {
+    Result<std::vector<JsonSpan>> spans = events.next();
+    if (!spans) {
+      rows.lose("kineto.read_stopped", "the file could not be read to its end: " + spans.error().what,
+                spans.error().where.byte);
+      break;
+    }
+    if (spans->empty()) break;
+    for (const JsonSpan& span : *spans) {
+      if (parser.parse(span.text, event) == Fault::kNone) {
+        rows.add(event, span.offset);
+      } else {
+        rows.skip_entry();
+        rows.lose("kineto.bad_event", "an event that is not valid JSON was left out", span.offset);
+      }
+    }
+  }
+  if (!events.found_array())
+    return Error{ErrorCode::kBadInput,
+                 "no array of trace events in this file",
+                 {path},
+                 "a Chrome trace is [{…},…] or {\"traceEvents\":[{…},…]}"};
+  if (!events.finished())
+    rows.lose("kineto.truncated", "the file ends inside the array of events; every complete event was kept",
+              events.bytes());
+  FileRows out = rows.finish();
+  Result<std::string> all = read_all(path, size_t{1} << 33);
+  if (all) read_members(*all, out.metadata);
+  return out;
+}
+
+}  // namespace stageline::kineto
