@@ -1,254 +1,130 @@
+// Chunks of a file brought together in its order.
 #include "readers/kineto/file_rows.h"
 
 #include <algorithm>
-#include <charconv>
-
-#include "base/json_events.h"
-#include "base/number.h"
 
 namespace stageline::kineto {
 namespace {
 
-constexpr uint8_t kManyCategories = kMaxCategories;  // categories past the limit share this id
-constexpr size_t kMaxStreams = 65535;
-
-uint32_t small_id(int64_t value) {
-  return value >= 0 && value < static_cast<int64_t>(kNoCorrelation) ? static_cast<uint32_t>(value) : kNoCorrelation;
+// Maps for ids that are new since the last chunk of this parser.
+void extend(std::vector<uint32_t>& map, const TextInterner& from, TextInterner& to) {
+  for (auto id = static_cast<uint32_t>(map.size()); id < from.size(); ++id) map.push_back(to.intern(from.text(id)));
 }
 
-uint64_t hash_text(std::string_view a, std::string_view b) {
-  return std::hash<std::string_view>()(a) * 0x9e3779b97f4a7c15ull ^ std::hash<std::string_view>()(b);
+template <class Fact>
+void append_facts(std::vector<Fact>& to, std::vector<Fact>& from, uint32_t first_row) {
+  for (Fact& fact : from) fact.slice += first_row;
+  to.insert(to.end(), from.begin(), from.end());
 }
-
-bool is_forward_backward(std::string_view cat) { return cat == "fwdbwd" || cat == "fwd_bwd_correlation"; }
-// Launch arrows repeat what correlation says.
-bool is_launch_flow(std::string_view cat) { return cat == "ac2g" || cat.starts_with("async"); }
 
 }  // namespace
 
-void RowBuilder::lose(std::string_view name, std::string_view message, int64_t offset) {
-  rows_.diagnostics.add(name, Severity::kLoss, message, {path_, 0, offset});
-}
-
-uint32_t RowBuilder::thread_of(std::string_view pid, std::string_view tid) {
-  key_.assign(pid);
-  key_ += '\n';
-  key_ += tid;
-  if (last_thread_ != UINT32_MAX && key_ == last_key_) return last_thread_;
-  const auto [it, added] = thread_ids_.try_emplace(key_, static_cast<uint32_t>(rows_.threads.size()));
-  if (added) rows_.threads.push_back({std::string(pid), std::string(tid), ""});
-  last_key_ = key_;
-  return last_thread_ = it->second;
-}
-
-uint8_t RowBuilder::category_of_text(std::string_view text) {
-  const StringId id = rows_.categories.intern(text);
-  return id < kMaxCategories ? static_cast<uint8_t>(id) : kManyCategories;
-}
-
-uint16_t RowBuilder::stream_of(int64_t stream) {
-  if (stream == -1) return 0;
-  const auto [it, added] = stream_ids_.try_emplace(stream, static_cast<uint16_t>(rows_.streams.size()));
-  if (added) {
-    if (rows_.streams.size() >= kMaxStreams) {
-      stream_ids_.erase(it);
-      lose("kineto.many_streams", "more than 65534 distinct streams; the rest count as no stream", -1);
-      return 0;
+void FileRows::append(ChunkRows chunk, const Dictionaries& from, size_t parser) {
+  if (maps_.size() <= parser) maps_.resize(parser + 1);
+  Maps& maps = maps_[parser];
+  extend(maps.names, from.names, dictionaries.names);
+  extend(maps.categories, from.categories, dictionaries.categories);
+  extend(maps.threads, from.threads, dictionaries.threads);
+  for (size_t id = maps.streams.size(); id < from.streams.size(); ++id) {
+    if (id == 0) {
+      maps.streams.push_back(0);
+      continue;
     }
-    rows_.streams.push_back(stream);
+    const auto [it, added] =
+        dictionaries.stream_ids.try_emplace(from.streams[id], static_cast<uint16_t>(dictionaries.streams.size()));
+    if (added && dictionaries.streams.size() < UINT16_MAX) dictionaries.streams.push_back(from.streams[id]);
+    maps.streams.push_back(dictionaries.streams.size() < UINT16_MAX ? it->second : 0);
   }
-  return it->second;
-}
-
-uint32_t RowBuilder::push_row(const OpenEvent& open, int64_t dur_ns, uint32_t thread, bool joined) {
-  const auto row = static_cast<uint32_t>(rows_.size());
-  rows_.start_ns.push_back(open.start_ns);
-  rows_.dur_ns.push_back(dur_ns);
-  rows_.offset.push_back(open.offset);
-  rows_.name_id.push_back(open.name);
-  rows_.file_index.push_back(open.file_index);
-  rows_.correlation.push_back(small_id(open.correlation));
-  rows_.external_id.push_back(small_id(open.external_id));
-  rows_.thread.push_back(thread);
-  rows_.stream_id.push_back(stream_of(open.stream));
-  rows_.category_id.push_back(open.category);
-  rows_.joined.push_back(joined);
-  return row;
-}
-
-void RowBuilder::add_facts(const Event& event, uint32_t row) {
-  if (event.has_copy) rows_.copies.push_back({row, event.bytes, event.bandwidth_gbps});
-  if (event.has_sync) rows_.syncs.push_back({row, event.wait_on_stream, event.wait_on_record});
-  if (event.sequence_number >= 0)
-    rows_.operators.push_back({row, static_cast<int32_t>(event.forward_thread), event.sequence_number});
-  if (event.has_python) rows_.python.push_back({row, event.python_id, event.python_parent});
-  if (event.has_collective) {
-    CollectiveFact fact;
-    fact.slice = row;
-    fact.name = rows_.names.intern(event.collective);
-    fact.dtype = rows_.names.intern(event.dtype);
-    fact.group = rows_.names.intern(event.group);
-    fact.group_description = rows_.names.intern(event.group_description);
-    fact.group_ranks = rows_.names.intern(event.group_ranks);
-    fact.in_split = rows_.names.intern(event.in_split);
-    fact.out_split = rows_.names.intern(event.out_split);
-    fact.comms_id = rows_.names.intern(event.comms_id);
-    fact.in_elements = event.in_elements;
-    fact.out_elements = event.out_elements;
-    fact.group_size = event.group_size;
-    fact.peer = event.peer;
-    fact.src_rank = event.src_rank;
-    fact.dst_rank = event.dst_rank;
-    fact.seq = event.seq;
-    const int64_t elements = std::max(event.in_elements, event.out_elements);
-    int64_t bytes = 0;
-    if (const int size = dtype_bytes(event.dtype); size > 0 && !__builtin_mul_overflow(elements, size, &bytes))
-      fact.bytes = bytes;
-    rows_.collectives.push_back(fact);
+  const auto first_row = static_cast<uint32_t>(row_count);
+  const auto first_index = static_cast<uint32_t>(rest.event_count);
+  const auto map_row = [&](Row& row) {
+    row.name = maps.names[row.name];
+    row.thread = maps.threads[row.thread];
+    row.stream = maps.streams[row.stream];
+    row.category = static_cast<uint8_t>(std::min<uint32_t>(
+        row.category < kMaxCategories ? maps.categories[row.category] : kMaxCategories, kMaxCategories));
+    row.file_index += first_index;
+  };
+  for (Row& row : chunk.rows) map_row(row);
+  for (CollectiveFact& fact : chunk.collectives)
+    for (StringId* id : {&fact.name, &fact.dtype, &fact.group, &fact.group_description, &fact.group_ranks,
+                         &fact.in_split, &fact.out_split, &fact.comms_id})
+      *id = maps.names[*id];
+  append_facts(rest.copies, chunk.copies, first_row);
+  append_facts(rest.syncs, chunk.syncs, first_row);
+  append_facts(rest.collectives, chunk.collectives, first_row);
+  append_facts(rest.operators, chunk.operators, first_row);
+  append_facts(rest.python, chunk.python, first_row);
+  for (MemoryRecord& record : chunk.memory) {
+    record.lane = maps.threads[record.lane];
+    record.file_index += first_index;
+    rest.memory.push_back(record);
   }
-}
-
-void RowBuilder::add_slice(const Event& event, int64_t offset) {
-  if (!event.has_ts) return lose("kineto.no_time", "a slice without ts was left out", offset);
-  int64_t dur = event.dur_ns;
-  if (dur < 0) {
-    lose("kineto.negative_duration", "a negative duration was taken as 0", offset);
-    dur = 0;
+  for (Mark& mark : chunk.marks) {
+    mark.lane = maps.threads[mark.lane];
+    mark.name = maps.names[mark.name];
+    mark.file_index += first_index;
+    rest.marks.push_back(mark);
   }
-  int64_t end = 0;
-  if (__builtin_add_overflow(event.ts_ns, dur, &end))
-    return lose("kineto.bad_time", "a slice whose end is beyond all time was left out", offset);
-  const uint32_t row =
-      push_row({rows_.names.intern(event.name), category_of_text(event.cat), event.ts_ns, offset,
-                static_cast<uint32_t>(rows_.event_count), event.correlation, event.external_id, event.stream},
-               dur, thread_of(event.pid, event.tid), false);
-  add_facts(event, row);
-}
-
-void RowBuilder::add_counter(const Event& event) {
-  if (!event.has_ts || event.args.empty()) return;
-  // {"name": value, …}: small objects, so a plain walk over "key": number pairs.
-  const std::string_view args = event.args;
-  size_t at = 1;
-  while (at < args.size()) {
-    const size_t open = args.find('"', at);
-    if (open == std::string_view::npos) break;
-    const size_t close = args.find('"', open + 1);
-    if (close == std::string_view::npos) break;
-    const std::string_view key = args.substr(open + 1, close - open - 1);
-    size_t value = args.find_first_not_of(" \t\r\n:", close + 1);
-    if (value == std::string_view::npos) break;
-    const size_t end = args.find_first_of(",}", value);
-    std::string_view text = args.substr(value, end == std::string_view::npos ? end : end - value);
-    while (!text.empty() && (text.back() == ' ' || text.back() == '\n' || text.back() == '\r' || text.back() == '\t'))
-      text.remove_suffix(1);
-    if (const auto number = parse_double(text)) {
-      std::string name(event.pid);
-      name += ' ';
-      name += event.name;
-      if (!event.id.empty()) name += " " + std::string(event.id);
-      if (!key.empty()) name += " / " + std::string(key);
-      const auto [it, added] = counter_ids_.try_emplace(name, rows_.counters.size());
-      if (added) rows_.counters.push_back({name, {}, {}});
-      rows_.counters[it->second].time_ns.push_back(event.ts_ns);
-      rows_.counters[it->second].value.push_back(*number);
-    }
-    if (end == std::string_view::npos) break;
-    at = end + 1;
+  for (Flow& flow : chunk.flows) {
+    flow.thread = maps.threads[flow.thread];
+    rest.flows.push_back(flow);
   }
-}
-
-void RowBuilder::add_metadata(const Event& event) {
-  if (event.name != "thread_name" || event.args.empty()) return;
-  const size_t key = event.args.find("\"name\"");
-  const size_t open = key == std::string_view::npos ? key : event.args.find('"', event.args.find(':', key) + 1);
-  if (open == std::string_view::npos) return;
-  const size_t close = event.args.find('"', open + 1);
-  if (close == std::string_view::npos) return;
-  rows_.threads[thread_of(event.pid, event.tid)].name = std::string(event.args.substr(open + 1, close - open - 1));
-}
-
-void RowBuilder::add(const Event& event, int64_t offset) {
-  const auto index = static_cast<uint32_t>(rows_.event_count);
-  rows_.fractional_time |= event.fractional_ts;
-  switch (event.phase) {
-    case 'X': {
-      if (event.has_dur) {
-        add_slice(event, offset);
-      } else {
-        lose("kineto.no_duration", "an X event without dur was left out", offset);
-      }
-      break;
-    }
-    case 'B':
-      if (event.has_ts)
-        open_[thread_of(event.pid, event.tid)].push_back({rows_.names.intern(event.name), category_of_text(event.cat),
-                                                          event.ts_ns, offset, index, event.correlation,
-                                                          event.external_id, event.stream});
-      break;
-    case 'E': {
-      const uint32_t thread = thread_of(event.pid, event.tid);
-      std::vector<OpenEvent>& stack = open_[thread];
-      if (stack.empty()) {
-        lose("kineto.unmatched_end", "an E event without its B event was left out", offset);
-      } else {
-        push_row(stack.back(), std::max<int64_t>(0, event.ts_ns - stack.back().start_ns), thread, true);
-        stack.pop_back();
-      }
-      break;
-    }
-    case 'b':
-    case 'e': {
-      std::string key = std::string(event.cat) + '\n' + std::string(event.id) + '\n' + std::string(event.name);
-      std::vector<OpenEvent>& stack = open_async_[key];
-      if (event.phase == 'b') {
-        stack.push_back({rows_.names.intern(event.name), category_of_text(event.cat), event.ts_ns, offset, index,
-                         event.correlation, event.external_id, event.stream});
-      } else if (stack.empty()) {
-        lose("kineto.unmatched_end", "an e event without its b event was left out", offset);
-      } else {
-        const uint32_t thread = thread_of(event.pid, "async " + std::string(event.cat));
-        push_row(stack.back(), std::max<int64_t>(0, event.ts_ns - stack.back().start_ns), thread, true);
-        stack.pop_back();
-      }
-      break;
-    }
-    case 'i':
-    case 'I':
-    case 'n': {
-      if (!event.has_ts) break;
-      const uint32_t thread = thread_of(event.pid, event.tid);
-      if (event.has_memory)
-        rows_.memory.push_back({event.ts_ns, event.address, event.bytes, event.total_allocated, event.total_reserved,
-                                static_cast<int32_t>(event.device_type), static_cast<int32_t>(event.device_id), thread,
-                                index});
-      else
-        rows_.marks.push_back({event.ts_ns, rows_.names.intern(event.name), thread, index});
-      break;
-    }
-    case 'C': add_counter(event); break;
-    case 'M': add_metadata(event); break;
-    case 's':
-    case 't':
-    case 'f':
-      if (!is_launch_flow(event.cat))
-        rows_.flows.push_back({hash_text(event.cat, event.id), event.ts_ns, thread_of(event.pid, event.tid),
-                               event.phase == 's', is_forward_backward(event.cat),
-                               event.binding == 'e' || event.phase == 's'});
-      break;
-    default: break;
+  for (const ThreadName& name : chunk.thread_names)
+    rest.thread_names.push_back({maps.threads[name.thread], maps.names[name.name]});
+  for (const CounterPoint& point : chunk.counters) {
+    const uint32_t series = maps.names[point.series];
+    const auto [it, added] = counter_ids_.try_emplace(series, counters.size());
+    if (added) counters.push_back({std::string(dictionaries.names.text(series)), {}, {}});
+    counters[it->second].time_ns.push_back(point.time_ns);
+    counters[it->second].value.push_back(point.value);
   }
-  ++rows_.event_count;
+  for (HalfEvent& half : chunk.halves) {
+    map_row(half.row);
+    half.async_key = maps.names[half.async_key];
+  }
+  rest.event_count += chunk.event_count;
+  rest.fractional_time |= chunk.fractional_time;
+  rest.diagnostics.merge(chunk.diagnostics);
+  row_count += chunk.rows.size();
+  chunk.rows.shrink_to_fit();
+  blocks.push_back(std::move(chunk.rows));
+  if (!chunk.halves.empty()) join_halves(chunk.halves);
 }
 
-FileRows RowBuilder::finish() {
-  for (const auto& [thread, stack] : open_)
-    for (const OpenEvent& open : stack)
-      lose("kineto.unmatched_begin", "a B event without its E event was left out", open.offset);
-  for (const auto& [key, stack] : open_async_)
-    for (const OpenEvent& open : stack)
-      lose("kineto.unmatched_begin", "a b event without its e event was left out", open.offset);
-  return std::move(rows_);
+void FileRows::join_halves(const std::vector<HalfEvent>& halves) {
+  std::vector<Row> joined;
+  for (const HalfEvent& half : halves) {
+    const bool async = half.phase == 'b' || half.phase == 'e';
+    std::vector<Row>& stack = async ? open_async_[half.async_key] : open_[half.row.thread];
+    if (half.phase == 'B' || half.phase == 'b') {
+      stack.push_back(half.row);
+      continue;
+    }
+    if (stack.empty()) {
+      rest.diagnostics.add("kineto.unmatched_end", Severity::kLoss, "an end without its begin was left out",
+                           {path, 0, half.row.offset});
+      continue;
+    }
+    Row row = stack.back();
+    stack.pop_back();
+    if (__builtin_sub_overflow(half.row.start_ns, row.start_ns, &row.dur_ns) || row.dur_ns < 0) row.dur_ns = 0;
+    row.joined = 1;
+    joined.push_back(row);
+  }
+  row_count += joined.size();
+  blocks.push_back(std::move(joined));
+}
+
+void FileRows::finish() {
+  for (const auto* stacks : {&open_, &open_async_})
+    for (const auto& [key, stack] : *stacks)
+      for (const Row& row : stack)
+        rest.diagnostics.add("kineto.unmatched_begin", Severity::kLoss, "a begin without its end was left out",
+                             {path, 0, row.offset});
+  open_.clear();
+  open_async_.clear();
+  maps_.clear();
 }
 
 }  // namespace stageline::kineto

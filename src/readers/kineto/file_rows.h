@@ -1,5 +1,8 @@
-// What one file holds, in the order of the file: columns of slices that grow event by event, and lists
-// of everything rarer. `finish_part` turns the rows of a rank's files into a Part.
+// What one file holds, in the order of the file: rows of slices and lists of everything rarer.
+//
+// A file is parsed in chunks, possibly several at once. Each parser has its own dictionaries; a chunk's rows
+// carry that parser's ids until `FileRows::append` maps them, chunk by chunk in file order, to the file's. So
+// ids and results do not depend on who parsed what.
 #pragma once
 
 #include <cstdint>
@@ -8,43 +11,58 @@
 #include <vector>
 
 #include "base/diagnostics.h"
-#include "base/string_pool.h"
+#include "base/text_interner.h"
 #include "model/trace.h"
 #include "readers/kineto/event.h"
 
 namespace stageline::kineto {
 
-struct Thread {
-  std::string pid, tid;  // as events say
-  std::string name;      // of thread_name metadata
+struct Row {
+  int64_t start_ns = 0, dur_ns = 0;
+  int64_t offset = 0;  // decompressed position of the event
+  uint32_t name = 0, file_index = 0, correlation = kNoCorrelation, external_id = kNoCorrelation, thread = 0;
+  uint16_t stream = 0;
+  uint8_t category = 0, joined = 0;
 };
 
 struct Flow {
   uint64_t id_hash = 0;  // of id and category: flows of one arrow share it
   int64_t time_ns = 0;
   uint32_t thread = 0;
-  bool is_start = false, is_forward_backward = false, binds_enclosing = false;
+  bool is_start = false, is_forward_backward = false;
 };
 
 struct PythonRow {
-  uint32_t row = 0;
+  uint32_t slice = 0;  // a row
   int64_t id = -1, parent = -1;
 };
 
-struct FileRows {
-  StringPool names, categories;
-  std::vector<Thread> threads;
-  Diagnostics diagnostics;
+// B, E, b and e: they find their partner when the chunks come together.
+struct HalfEvent {
+  Row row;
+  char phase = '\0';
+  uint32_t async_key = 0;  // a name: category, id and name of b and e
+};
 
-  // One entry per slice.
-  std::vector<int64_t> start_ns, dur_ns, offset;                        // offset: decompressed position of the event
-  std::vector<uint32_t> name_id, file_index, correlation, external_id;  // kNoCorrelation where absent
-  std::vector<uint32_t> thread;
-  std::vector<uint16_t> stream_id;
-  std::vector<uint8_t> category_id, joined;
+struct CounterPoint {
+  uint32_t series = 0;  // a name
+  int64_t time_ns = 0;
+  double value = 0;
+};
 
+struct ThreadName {
+  uint32_t thread = 0, name = 0;
+};
+
+struct Dictionaries {
+  TextInterner names, categories, threads;  // threads: pid, line end, tid
   std::vector<int64_t> streams = {-1};
-  // `slice` in these is a row of the columns above.
+  std::unordered_map<int64_t, uint16_t> stream_ids;
+};
+
+// One chunk, in one parser's ids. `slice` in facts is a row of this chunk; `file_index` counts from its start.
+struct ChunkRows {
+  std::vector<Row> rows;
   std::vector<CopyFact> copies;
   std::vector<SyncFact> syncs;
   std::vector<CollectiveFact> collectives;
@@ -53,53 +71,71 @@ struct FileRows {
   std::vector<MemoryRecord> memory;  // lane: a thread
   std::vector<Mark> marks;           // lane: a thread
   std::vector<Flow> flows;
-  std::vector<CounterSeries> counters;
-  std::vector<MetaField> metadata;
+  std::vector<HalfEvent> halves;
+  std::vector<CounterPoint> counters;
+  std::vector<ThreadName> thread_names;
+  Diagnostics diagnostics;
   int64_t event_count = 0;
   bool fractional_time = false;
-
-  size_t size() const { return start_ns.size(); }
 };
 
-// Adds events to rows. Ids are interned in the order of the file, so the result does not depend on threads.
+// Turns events into rows of one chunk after another.
 class RowBuilder {
  public:
-  explicit RowBuilder(const std::string& path) : path_(path) {}
-  // `offset`: decompressed position of the event; the event's place in the array is counted here.
+  explicit RowBuilder(std::string path) : path_(std::move(path)) {}
+  // `offset`: decompressed position of the event. Its place in the array is counted here.
   void add(const Event& event, int64_t offset);
-  // Counts an array entry that could not be used.
-  void skip_entry() { ++rows_.event_count; }
+  void skip_entry() { ++chunk_.event_count; }  // an entry of the array that could not be used
   void lose(std::string_view name, std::string_view message, int64_t offset);
-  FileRows& rows() { return rows_; }
-  // Ends open B and async events as losses.
-  FileRows finish();
+  ChunkRows take();
+  const Dictionaries& dictionaries() const { return dictionaries_; }
 
  private:
-  struct OpenEvent {
-    StringId name = 0;
-    uint8_t category = 0;
-    int64_t start_ns = 0, offset = 0;
-    uint32_t file_index = 0;
-    int64_t correlation = -1, external_id = -1, stream = -1;
-  };
   uint32_t thread_of(std::string_view pid, std::string_view tid);
-  uint8_t category_of_text(std::string_view text);
+  uint8_t category_of(std::string_view text);
   uint16_t stream_of(int64_t stream);
+  Row row_of(const Event& event, int64_t offset);
   void add_slice(const Event& event, int64_t offset);
-  uint32_t push_row(const OpenEvent& open, int64_t dur_ns, uint32_t thread, bool joined);
   void add_facts(const Event& event, uint32_t row);
+  void add_instant(const Event& event);
   void add_counter(const Event& event);
-  void add_metadata(const Event& event);
 
   std::string path_;
-  FileRows rows_;
-  std::unordered_map<std::string, uint32_t> thread_ids_;
-  std::unordered_map<int64_t, uint16_t> stream_ids_;
-  std::unordered_map<std::string, size_t> counter_ids_;
-  std::unordered_map<uint32_t, std::vector<OpenEvent>> open_;           // B … E by thread
-  std::unordered_map<std::string, std::vector<OpenEvent>> open_async_;  // b … e by category, id, name
+  Dictionaries dictionaries_;
+  ChunkRows chunk_;
   std::string key_, last_key_;
   uint32_t last_thread_ = UINT32_MAX;
+  std::string_view last_category_;
+  uint8_t last_category_id_ = 0;
+  int64_t last_stream_ = -1;
+  uint16_t last_stream_id_ = 0;
+};
+
+// The whole file, in its own ids.
+struct FileRows {
+  std::string path;
+  Dictionaries dictionaries;
+  std::vector<std::vector<Row>> blocks;  // in file order
+  size_t row_count = 0;
+  ChunkRows rest;  // everything but rows; `slice` is a row of the file
+  std::vector<CounterSeries> counters;
+  std::vector<MetaField> metadata;
+
+  void append(ChunkRows chunk, const Dictionaries& from, size_t parser);
+  // Ends open B and b events as losses.
+  void finish();
+
+ private:
+  struct Maps {
+    std::vector<uint32_t> names, categories, threads;
+    std::vector<uint16_t> streams;
+  };
+  void join_halves(const std::vector<HalfEvent>& halves);
+
+  std::vector<Maps> maps_;                                     // by parser
+  std::unordered_map<uint32_t, std::vector<Row>> open_;        // B by thread
+  std::unordered_map<uint32_t, std::vector<Row>> open_async_;  // b by key
+  std::unordered_map<uint32_t, size_t> counter_ids_;
 };
 
 }  // namespace stageline::kineto

@@ -1,7 +1,7 @@
 #include "readers/kineto/finish_part.h"
 
 #include <algorithm>
-#include <map>
+#include <array>
 #include <numeric>
 #include <unordered_map>
 
@@ -42,13 +42,6 @@ uint32_t highest_of(const std::vector<uint32_t>& ids) {
   return most;
 }
 
-template <class T>
-std::vector<T> gather(const std::vector<T>& from, const std::vector<uint32_t>& order) {
-  std::vector<T> out(order.size());
-  for (size_t i = 0; i < order.size(); ++i) out[i] = from[order[i]];
-  return out;
-}
-
 template <class Fact>
 std::vector<Fact> moved(std::vector<Fact> facts, const std::vector<uint32_t>& new_index) {
   for (Fact& fact : facts) fact.slice = new_index[fact.slice];
@@ -56,26 +49,98 @@ std::vector<Fact> moved(std::vector<Fact> facts, const std::vector<uint32_t>& ne
   return facts;
 }
 
-// Rows by (lane, start, longer first, file order). Kineto writes a thread's events nearly in that order.
-std::vector<uint32_t> lane_order(const FileRows& rows, std::vector<size_t>& lane_begin) {
-  const size_t lanes = rows.threads.size();
-  lane_begin.assign(lanes + 1, 0);
-  for (const uint32_t t : rows.thread) ++lane_begin[t + 1];
-  for (size_t l = 0; l < lanes; ++l) lane_begin[l + 1] += lane_begin[l];
-  std::vector<uint32_t> order(rows.size());
-  std::vector<size_t> next(lane_begin.begin(), lane_begin.end() - 1);
-  for (uint32_t i = 0; i < rows.size(); ++i) order[next[rows.thread[i]]++] = i;
-  const auto before = [&](uint32_t a, uint32_t b) {
-    if (rows.start_ns[a] != rows.start_ns[b]) return rows.start_ns[a] < rows.start_ns[b];
-    if (rows.dur_ns[a] != rows.dur_ns[b]) return rows.dur_ns[a] > rows.dur_ns[b];
-    return a < b;
-  };
-  for (size_t l = 0; l < lanes; ++l) {
-    const auto begin = order.begin() + static_cast<std::ptrdiff_t>(lane_begin[l]);
-    const auto end = order.begin() + static_cast<std::ptrdiff_t>(lane_begin[l + 1]);
-    if (!std::is_sorted(begin, end, before)) std::sort(begin, end, before);
+// Columns of slices while they are put in order; external ids serve only to find owners.
+struct Columns {
+  Slices& s;
+  std::vector<uint32_t>& external_id;
+  std::vector<uint32_t>& row;  // of the file, by slice
+
+  void resize(size_t n) {
+    s.start_ns.resize(n);
+    s.dur_ns.resize(n);
+    s.name_id.resize(n);
+    s.file_index.resize(n);
+    s.correlation.resize(n);
+    s.args_offset_low.resize(n);
+    s.args_offset_high.resize(n);
+    s.stream_id.resize(n);
+    s.category_id.resize(n);
+    s.kernel_class.resize(n);
+    external_id.resize(n);
+    row.resize(n);
   }
-  return order;
+  void put(size_t i, const Row& from, int64_t base_ns, uint32_t row_index) {
+    s.start_ns[i] = from.start_ns + base_ns;
+    s.dur_ns[i] = from.dur_ns;
+    s.name_id[i] = from.name;
+    s.file_index[i] = from.file_index;
+    s.correlation[i] = from.correlation;
+    s.args_offset_low[i] = static_cast<uint32_t>(from.offset);
+    s.args_offset_high[i] = static_cast<uint8_t>(from.offset >> 32);
+    s.stream_id[i] = from.stream;
+    s.category_id[i] = from.category;
+    s.kernel_class[i] = from.joined ? Slices::kJoinedBit : 0;
+    external_id[i] = from.external_id;
+    row[i] = row_index;
+  }
+  bool before(size_t a, size_t b) const {
+    if (s.start_ns[a] != s.start_ns[b]) return s.start_ns[a] < s.start_ns[b];
+    if (s.dur_ns[a] != s.dur_ns[b]) return s.dur_ns[a] > s.dur_ns[b];
+    return s.file_index[a] < s.file_index[b];
+  }
+  // Puts a lane in order: (start, longer first, file order). Kineto writes most lanes so.
+  void sort(size_t begin, size_t end) {
+    bool sorted = true;
+    for (size_t i = begin + 1; i < end && sorted; ++i) sorted = !before(i, i - 1);
+    if (sorted) return;
+    std::vector<uint32_t> order(end - begin);
+    std::iota(order.begin(), order.end(), static_cast<uint32_t>(begin));
+    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return before(a, b); });
+    permute(s.start_ns, order, begin);
+    permute(s.dur_ns, order, begin);
+    permute(s.name_id, order, begin);
+    permute(s.file_index, order, begin);
+    permute(s.correlation, order, begin);
+    permute(s.args_offset_low, order, begin);
+    permute(s.args_offset_high, order, begin);
+    permute(s.stream_id, order, begin);
+    permute(s.category_id, order, begin);
+    permute(s.kernel_class, order, begin);
+    permute(external_id, order, begin);
+    permute(row, order, begin);
+  }
+  template <class T>
+  static void permute(std::vector<T>& column, const std::vector<uint32_t>& order, size_t begin) {
+    std::vector<T> sorted(order.size());
+    for (size_t k = 0; k < order.size(); ++k) sorted[k] = column[order[k]];
+    std::copy(sorted.begin(), sorted.end(), column.begin() + static_cast<std::ptrdiff_t>(begin));
+  }
+};
+
+// Scatters the rows into their lanes: threads in order of first appearance.
+void fill_lanes(FileRows& rows, int64_t base_ns, Part& part, Columns& columns) {
+  const TextInterner& threads = rows.dictionaries.threads;
+  std::vector<size_t> next(threads.size() + 1, 0);
+  for (const std::vector<Row>& block : rows.blocks)
+    for (const Row& row : block) ++next[row.thread + 1];
+  for (uint32_t t = 0; t < threads.size(); ++t) {
+    next[t + 1] += next[t];
+    Lane lane;
+    const std::string_view key = threads.text(t);
+    const size_t cut = key.find('\n');
+    lane.pid = std::string(key.substr(0, cut));
+    lane.tid = cut == std::string_view::npos ? "" : std::string(key.substr(cut + 1));
+    lane.begin = next[t];
+    lane.end = next[t + 1];
+    part.lanes.push_back(std::move(lane));
+  }
+  columns.resize(rows.row_count);
+  uint32_t row_index = 0;
+  for (std::vector<Row>& block : rows.blocks) {
+    for (const Row& row : block) columns.put(next[row.thread]++, row, base_ns, row_index++);
+    std::vector<Row>().swap(block);
+  }
+  for (const Lane& lane : part.lanes) columns.sort(lane.begin, lane.end);
 }
 
 // The enclosing slice on the same lane, by torch's rule: what ends later than the top of the stack ends
@@ -92,8 +157,11 @@ void nest(Slices& s, const Lane& lane) {
 
 class Finisher {
  public:
-  Finisher(const Trace& trace, Part& part, const std::vector<uint32_t>& external_id)
-      : trace_(trace), part_(part), s_(part.slices), external_id_(external_id) {}
+  Finisher(const FileNames& names, Part& part, const std::vector<uint32_t>& external_id)
+      : names_(names), part_(part), s_(part.slices), external_id_(external_id) {
+    kinds_.fill(Category::kOther);
+    for (size_t c = 0; c < names.categories.size(); ++c) kinds_[c] = names.categories[c].kind;
+  }
 
   void run() {
     s_.parent.assign(s_.size(), kNoSliceIndex);
@@ -110,7 +178,7 @@ class Finisher {
   }
 
  private:
-  Category category(size_t i) const { return trace_.categories[s_.category_id[i]].kind; }
+  Category category(size_t i) const { return kinds_[s_.category_id[i]]; }
 
   LaneKind kind_of_lane(const Lane& lane) const {
     for (size_t i = lane.begin; i < lane.end; ++i) {
@@ -172,13 +240,12 @@ class Finisher {
 
   // Steps are the host's ProfilerStep rows; device work belongs to the step that launched it.
   void number_steps() {
-    std::vector<int64_t> number_of;  // by name id, −2 unknown
+    std::vector<int64_t> number_of(names_.names.size());  // by name id
+    for (size_t id = 0; id < number_of.size(); ++id) number_of[id] = hta_step_number(names_.names[id]);
     for (size_t i = 0; i < s_.size(); ++i) {
-      if (!is_host(category(i))) continue;
-      const std::string_view name = trace_.names.text(s_.name_id[i]);
-      if (name.size() < 13 || name[0] != 'P' || !name.starts_with("ProfilerStep")) continue;
-      const int64_t number = hta_step_number(name);
-      if (number >= 0 && number <= INT32_MAX && part_.steps.size() < UINT16_MAX - 1)
+      const int64_t number = number_of[s_.name_id[i]];
+      if (number < 0 || !is_host(category(i))) continue;
+      if (number <= INT32_MAX && part_.steps.size() < UINT16_MAX - 1)
         part_.steps.push_back({number, s_.start_ns[i], s_.end_ns(i), static_cast<uint32_t>(i)});
     }
     std::vector<ProfilerStep>& steps = part_.steps;
@@ -203,7 +270,7 @@ class Finisher {
       const Category c = category(i);
       if (!is_device_work(c) && c != Category::kDeviceSync) continue;
       const auto [it, added] = known.try_emplace(static_cast<uint64_t>(s_.name_id[i]) << 8 | static_cast<uint64_t>(c));
-      if (added) it->second = classify_kernel(c, trace_.names.text(s_.name_id[i]), false);
+      if (added) it->second = classify_kernel(c, names_.names[s_.name_id[i]], false);
       s_.kernel_class[i] |= static_cast<uint8_t>(it->second);
     }
     for (const CollectiveFact& fact : part_.collectives)
@@ -212,7 +279,8 @@ class Finisher {
                                                            static_cast<uint8_t>(KernelClass::kCommunication));
   }
 
-  const Trace& trace_;
+  const FileNames& names_;
+  std::array<Category, 256> kinds_;
   Part& part_;
   Slices& s_;
   const std::vector<uint32_t>& external_id_;
@@ -221,12 +289,13 @@ class Finisher {
 // Frames whose parent is another thread's, or missing from the thread's own nesting.
 void python_parents(const FileRows& rows, const std::vector<uint32_t>& new_index, Part& part) {
   std::unordered_map<int64_t, uint32_t> frame;
-  for (const PythonRow& p : rows.python) frame.emplace(p.id, new_index[p.row]);
-  for (const PythonRow& p : rows.python) {
+  frame.reserve(rows.rest.python.size());
+  for (const PythonRow& p : rows.rest.python) frame.emplace(p.id, new_index[p.slice]);
+  for (const PythonRow& p : rows.rest.python) {
     if (p.parent < 0) continue;
     const auto it = frame.find(p.parent);
     if (it == frame.end()) continue;
-    const uint32_t slice = new_index[p.row];
+    const uint32_t slice = new_index[p.slice];
     if (part.slices.parent[slice] != it->second) part.python_parents.push_back({slice, it->second});
   }
   std::sort(part.python_parents.begin(), part.python_parents.end(),
@@ -244,10 +313,10 @@ uint32_t slice_at(const Slices& s, const Lane& lane, int64_t time_ns) {
   return at;
 }
 
-void link_flows(const FileRows& rows, const std::vector<uint32_t>& lane_of_thread, Part& part) {
+void link_flows(const FileRows& rows, Part& part) {
   std::unordered_map<uint64_t, uint32_t> from;
-  for (const Flow& flow : rows.flows) {
-    const uint32_t slice = slice_at(part.slices, part.lanes[lane_of_thread[flow.thread]], flow.time_ns);
+  for (const Flow& flow : rows.rest.flows) {
+    const uint32_t slice = slice_at(part.slices, part.lanes[flow.thread], flow.time_ns);
     if (slice == kNoSliceIndex) continue;
     if (flow.is_start) {
       from[flow.id_hash] = slice;
@@ -261,82 +330,81 @@ void link_flows(const FileRows& rows, const std::vector<uint32_t>& lane_of_threa
   }
 }
 
-std::string lane_name(const Thread& thread) {
-  if (!thread.name.empty()) return thread.name;
-  return thread.tid.starts_with("stream") || thread.tid.starts_with("async") ? thread.tid : "thread " + thread.tid;
+void name_lanes(const FileRows& rows, Part& part) {
+  for (const ThreadName& said : rows.rest.thread_names)
+    part.lanes[said.thread].name = std::string(rows.dictionaries.names.text(said.name));
+  for (Lane& lane : part.lanes)
+    if (lane.name.empty())
+      lane.name = lane.tid.starts_with("stream") || lane.tid.starts_with("async") ? lane.tid : "thread " + lane.tid;
 }
 
 }  // namespace
 
-void finish_part(FileRows rows, Trace& trace, Part& part) {
-  std::vector<size_t> lane_begin;
-  const std::vector<uint32_t> order = lane_order(rows, lane_begin);
-  std::vector<uint32_t> new_index(order.size());
-  for (uint32_t i = 0; i < order.size(); ++i) new_index[order[i]] = i;
+FileNames build_part(FileRows rows, int64_t base_ns, Part& part) {
+  FileNames names;
+  const TextInterner& texts = rows.dictionaries.names;
+  for (uint32_t id = 0; id < texts.size(); ++id) names.names.emplace_back(texts.text(id));
+  const TextInterner& categories = rows.dictionaries.categories;
+  for (uint32_t id = 0; id < categories.size() && id < kMaxCategories; ++id)
+    names.categories.push_back({std::string(categories.text(id)), category_of(categories.text(id))});
+  if (categories.size() > kMaxCategories) names.categories.push_back({"(more categories)", Category::kOther});
 
-  std::vector<StringId> names(rows.names.size());
-  for (StringId id = 0; id < names.size(); ++id) names[id] = trace.names.intern(rows.names.text(id));
-  std::vector<uint8_t> categories(kMaxCategories + 1, kMaxCategories);
-  for (StringId id = 0; id < rows.categories.size(); ++id) {
-    const std::string_view text = id < kMaxCategories ? rows.categories.text(id) : "(more categories)";
+  std::vector<uint32_t> external_id, new_index;
+  {
+    std::vector<uint32_t> row;
+    Columns columns{part.slices, external_id, row};
+    fill_lanes(rows, base_ns, part, columns);
+    new_index.resize(row.size());
+    for (uint32_t i = 0; i < row.size(); ++i) new_index[row[i]] = i;
+  }
+  name_lanes(rows, part);
+  ChunkRows& rest = rows.rest;
+  part.streams = std::move(rows.dictionaries.streams);
+  part.copies = moved(std::move(rest.copies), new_index);
+  part.syncs = moved(std::move(rest.syncs), new_index);
+  part.operators = moved(std::move(rest.operators), new_index);
+  part.collectives = moved(std::move(rest.collectives), new_index);
+  part.memory = std::move(rest.memory);
+  for (MemoryRecord& record : part.memory) record.time_ns += base_ns;
+  part.marks = std::move(rest.marks);
+  for (Mark& mark : part.marks) mark.time_ns += base_ns;
+  part.counters = std::move(rows.counters);
+  for (CounterSeries& series : part.counters)
+    for (int64_t& time : series.time_ns) time += base_ns;
+  part.event_count = rest.event_count;
+  part.fractional_time = rest.fractional_time;
+  part.metadata = std::move(rows.metadata);
+  part.base_time_ns = base_ns;
+  for (Flow& flow : rest.flows) flow.time_ns += base_ns;
+  Finisher(names, part, external_id).run();
+  python_parents(rows, new_index, part);
+  link_flows(rows, part);
+  return names;
+}
+
+void adopt_names(const FileNames& names, Trace& trace, std::vector<StringId>& name_map,
+                 std::vector<uint8_t>& category_map) {
+  name_map.clear();
+  for (const std::string& name : names.names) name_map.push_back(trace.names.intern(name));
+  category_map.clear();
+  for (const CategoryInfo& category : names.categories) {
     const auto known = std::find_if(trace.categories.begin(), trace.categories.end(),
-                                    [&](const CategoryInfo& c) { return c.text == text; });
+                                    [&](const CategoryInfo& c) { return c.text == category.text; });
     const auto at = static_cast<size_t>(known - trace.categories.begin());
     if (known == trace.categories.end() && at <= kMaxCategories)
-      trace.categories.push_back({std::string(text), category_of(text)});
-    categories[std::min<size_t>(id, kMaxCategories)] = static_cast<uint8_t>(std::min(at, trace.categories.size() - 1));
+      trace.categories.push_back(at < kMaxCategories ? category : CategoryInfo{"(more categories)", Category::kOther});
+    category_map.push_back(static_cast<uint8_t>(std::min(at, trace.categories.size() - 1)));
   }
+}
 
-  Slices& s = part.slices;
-  s.start_ns = gather(rows.start_ns, order);
-  s.dur_ns = gather(rows.dur_ns, order);
-  s.file_index = gather(rows.file_index, order);
-  s.correlation = gather(rows.correlation, order);
-  s.stream_id = gather(rows.stream_id, order);
-  const std::vector<uint32_t> external_id = gather(rows.external_id, order);
-  s.name_id.resize(order.size());
-  s.category_id.resize(order.size());
-  s.kernel_class.resize(order.size());
-  s.args_offset_low.resize(order.size());
-  s.args_offset_high.resize(order.size());
-  for (size_t i = 0; i < order.size(); ++i) {
-    const uint32_t row = order[i];
-    s.name_id[i] = names[rows.name_id[row]];
-    s.category_id[i] = categories[rows.category_id[row]];
-    s.kernel_class[i] = rows.joined[row] ? Slices::kJoinedBit : 0;
-    s.args_offset_low[i] = static_cast<uint32_t>(rows.offset[row]);
-    s.args_offset_high[i] = static_cast<uint8_t>(rows.offset[row] >> 32);
-  }
-  part.streams = rows.streams;
-  std::vector<uint32_t> lane_of_thread(rows.threads.size());
-  for (size_t t = 0; t < rows.threads.size(); ++t) {
-    lane_of_thread[t] = static_cast<uint32_t>(part.lanes.size());
-    Lane lane;
-    lane.name = lane_name(rows.threads[t]);
-    lane.begin = lane_begin[t];
-    lane.end = lane_begin[t + 1];
-    lane.pid = rows.threads[t].pid;
-    lane.tid = rows.threads[t].tid;
-    part.lanes.push_back(std::move(lane));
-  }
-  part.copies = moved(std::move(rows.copies), new_index);
-  part.syncs = moved(std::move(rows.syncs), new_index);
-  part.operators = moved(std::move(rows.operators), new_index);
-  for (CollectiveFact& fact : rows.collectives)
+void rename_part(const std::vector<StringId>& name_map, const std::vector<uint8_t>& category_map, Part& part) {
+  for (StringId& id : part.slices.name_id) id = name_map[id];
+  for (uint8_t& id : part.slices.category_id) id = category_map[id];
+  for (Mark& mark : part.marks) mark.name = name_map[mark.name];
+  for (CollectiveFact& fact : part.collectives)
     for (StringId* id : {&fact.name, &fact.dtype, &fact.group, &fact.group_description, &fact.group_ranks,
                          &fact.in_split, &fact.out_split, &fact.comms_id})
-      *id = names[*id];
-  part.collectives = moved(std::move(rows.collectives), new_index);
-  part.memory = std::move(rows.memory);
-  part.counters = std::move(rows.counters);
-  part.marks = std::move(rows.marks);
-  for (Mark& mark : part.marks) mark.name = names[mark.name];
-  part.event_count = rows.event_count;
-  part.fractional_time = rows.fractional_time;
-  part.metadata = std::move(rows.metadata);
-  Finisher(trace, part, external_id).run();
-  python_parents(rows, new_index, part);
-  link_flows(rows, lane_of_thread, part);
+      *id = name_map[*id];
 }
 
 }  // namespace stageline::kineto

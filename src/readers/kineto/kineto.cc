@@ -67,9 +67,32 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   for (size_t i = 0; i < source.files.size(); ++i)
     if (sniff_head(source.head(i)) != Match::kNo) chosen.push_back(i);
   if (chosen.empty() && source.files.size() == 1) chosen.push_back(0);
-  std::vector<std::optional<Result<FileRows>>> results(chosen.size());
-  parallel_for(chosen.size(),
-               [&](size_t k) { results[k] = read_file(source.files[chosen[k]].path, options.progress); });
+  struct FileResult {
+    std::optional<Error> error;
+    Part part;
+    FileNames names;
+    Diagnostics diagnostics;
+    std::vector<StringId> name_map;
+    std::vector<uint8_t> category_map;
+  };
+  std::vector<FileResult> results(chosen.size());
+  const size_t workers = std::max<size_t>(1, static_cast<size_t>(thread_count()) / std::max<size_t>(chosen.size(), 1));
+  parallel_for(chosen.size(), [&](size_t k) {
+    FileResult& result = results[k];
+    const std::string& path = source.files[chosen[k]].path;
+    Result<FileRows> rows = read_file(path, workers, options.progress);
+    if (!rows) {
+      result.error = std::move(rows).error();
+      return;
+    }
+    result.diagnostics = std::move(rows->rest.diagnostics);
+    int64_t base_ns = 0;
+    if (const MetaField* base = field_of(rows->metadata, "baseTimeNanoseconds"))
+      base_ns = parse_int(base->json).value_or(0);
+    result.names = build_part(std::move(*rows), base_ns, result.part);
+    result.part.source = path;
+    result.part.files.push_back(source_ref(path));
+  });
 
   Trace trace;
   trace.format = "kineto";
@@ -77,30 +100,28 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   int32_t next_rank = 0;
   std::optional<Error> first_error;
   for (size_t k = 0; k < chosen.size(); ++k) {
-    if (!*results[k]) {
-      if (!first_error) first_error = results[k]->error();
-      trace.diagnostics.add("kineto.unusable_file", Severity::kLoss, results[k]->error().what,
-                            {source.files[chosen[k]].path});
+    FileResult& result = results[k];
+    const SourceFile& file = source.files[chosen[k]];
+    if (result.error) {
+      trace.diagnostics.add("kineto.unusable_file", Severity::kLoss, result.error->what, {file.path});
+      if (!first_error) first_error = std::move(result.error);
       continue;
     }
-    FileRows rows = std::move(**results[k]);
-    results[k].reset();
-    const SourceFile& file = source.files[chosen[k]];
-    Part part;
-    part.source = file.path;
-    part.files.push_back(source_ref(file.path));
+    Part& part = result.part;
     std::optional<int32_t> rank;
-    if (const MetaField* info = field_of(rows.metadata, "distributedInfo")) rank = number_after(info->json, "\"rank\"");
+    if (const MetaField* info = field_of(part.metadata, "distributedInfo")) rank = number_after(info->json, "\"rank\"");
     if (!rank) rank = number_after(file_name(file.path), "rank");
     part.rank = rank.value_or(next_rank);
     next_rank = std::max(next_rank, part.rank + 1);
-    if (const MetaField* base = field_of(rows.metadata, "baseTimeNanoseconds"))
-      part.base_time_ns = parse_int(base->json).value_or(0);
-    for (int64_t& start : rows.start_ns) start += part.base_time_ns;
-    trace.diagnostics.merge(rows.diagnostics);
-    finish_part(std::move(rows), trace, part);
-    trace.parts.push_back(std::move(part));
+    trace.diagnostics.merge(result.diagnostics);
+    adopt_names(result.names, trace, result.name_map, result.category_map);
+    result.names = {};
   }
+  parallel_for(results.size(), [&](size_t k) {
+    if (!results[k].name_map.empty()) rename_part(results[k].name_map, results[k].category_map, results[k].part);
+  });
+  for (FileResult& result : results)
+    if (!result.name_map.empty()) trace.parts.push_back(std::move(result.part));
   if (trace.parts.empty()) {
     if (first_error) return std::move(*first_error);
     return Error{

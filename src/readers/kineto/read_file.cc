@@ -1,80 +1,307 @@
+// A Chrome trace is one of
+//
+//   {"schemaVersion": 1, …, "traceEvents": [ {event}, … ], "traceName": "…"}     members before and after
+//   [ {event}, … ]                                                               also without the last ]
+//   {event} {event} …                                                            one per line or not
+//
+// or several of these in a row. The outer level is walked here; the events are the chunk parsers' work. With
+// several workers the window is cut where events seem to begin, all stretches are parsed at once, and a
+// stretch counts only when the one before it ended exactly where it began; else it is parsed again from there.
 #include "readers/kineto/read_file.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
 
 #include "base/input.h"
 #include "base/json_events.h"
+#include "base/parallel.h"
+#include "readers/kineto/chunk_parser.h"
 
 namespace stageline::kineto {
 namespace {
 
-constexpr size_t kMetadataWindow = size_t{1} << 20;
+constexpr size_t kStretchBytes = size_t{1} << 20;  // stays in the second-level cache
+constexpr size_t kMaxMemberBytes = size_t{1} << 24;
 
-// Top-level members before and after the array of events, from the ends of the file.
-void read_members(std::string_view text, std::vector<MetaField>& out) {
-  size_t at = text.find('{');
-  if (at == std::string_view::npos) return;
-  ++at;
-  while (at < text.size()) {
-    const size_t open = text.find_first_of("\"}", at);
-    if (open == std::string_view::npos || text[open] == '}') return;
-    const size_t close = text.find('"', open + 1);
-    if (close == std::string_view::npos) return;
-    const size_t value = text.find_first_not_of(" \t\r\n:", close + 1);
-    if (value == std::string_view::npos) return;
-    const std::string_view key = text.substr(open + 1, close - open - 1);
-    size_t end = 0;
-    if (text[value] == '{' || text[value] == '[') {
-      end = after_closing_brace(text, value);
-    } else if (text[value] == '"') {
-      end = value + 1;
-      while (end < text.size() && text[end] != '"') end += text[end] == '\\' ? 2 : 1;
-      end = end < text.size() ? end + 1 : std::string_view::npos;
-    } else {
-      end = text.find_first_of(",}\r\n", value);
+bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+
+// The window over the decompressed text: [begin, end) with padding after it.
+class Window {
+ public:
+  Window(Input& input, size_t bytes) : input_(input) { buffer_.grow(bytes + kTextPadding, 0); }
+
+  const char* begin() const { return buffer_.data.get() + begin_; }
+  const char* end() const { return buffer_.data.get() + end_; }
+  int64_t offset_of(const char* p) const { return base_ + (p - buffer_.data.get()); }
+  bool finished() const { return finished_; }
+  const std::optional<Error>& error() const { return error_; }
+  void consume(const char* p) { begin_ = static_cast<size_t>(p - buffer_.data.get()); }
+
+  // Reads until the window is full or the text ends. Moves the text: pointers into it are void.
+  void fill() {
+    if (begin_ > 0) {
+      std::memmove(buffer_.data.get(), buffer_.data.get() + begin_, end_ - begin_);
+      base_ += static_cast<int64_t>(begin_);
+      end_ -= begin_;
+      begin_ = 0;
     }
-    if (end == std::string_view::npos) return;
-    if (key != "traceEvents") out.push_back({std::string(key), std::string(text.substr(value, end - value))});
-    at = end;
+    if (end_ + kTextPadding == buffer_.capacity)
+      buffer_.grow((buffer_.capacity - kTextPadding) * 2 + kTextPadding, end_);
+    while (!finished_ && end_ + kTextPadding < buffer_.capacity) {
+      Result<size_t> got = input_.read(buffer_.data.get() + end_, buffer_.capacity - kTextPadding - end_);
+      if (!got) error_ = got.error();
+      if (!got || *got == 0) finished_ = true;
+      if (got) end_ += *got;
+    }
+    std::memset(buffer_.data.get() + end_, 0, kTextPadding);
   }
-}
+
+ private:
+  Input& input_;
+  detail::WindowBuffer buffer_;
+  size_t begin_ = 0, end_ = 0;
+  int64_t base_ = 0;
+  bool finished_ = false;
+  std::optional<Error> error_;
+};
+
+class FileReader {
+ public:
+  FileReader(const std::string& path, Input& input, size_t workers)
+      : path_(path), window_(input, kStretchBytes * std::max<size_t>(workers, 1)) {
+    for (size_t w = 0; w < std::max<size_t>(workers, 1); ++w) parsers_.push_back(std::make_unique<ChunkParser>(path));
+    rows_.path = path;
+  }
+
+  Result<FileRows> run() {
+    window_.fill();
+    if (std::string_view(window_.begin(), static_cast<size_t>(window_.end() - window_.begin()))
+            .starts_with("\xef\xbb\xbf"))
+      window_.consume(window_.begin() + 3);
+    while (state_ != State::kDone) {
+      switch (state_) {
+        case State::kOuter: outer(); break;
+        case State::kObject: member(); break;
+        case State::kEvents: events(); break;
+        case State::kDone: break;
+      }
+    }
+    if (window_.error())
+      lose("kineto.read_stopped", "the file could not be read to its end: " + window_.error()->what,
+           window_.error()->where.byte);
+    if (!found_events_)
+      return window_.error() ? *window_.error()
+                             : Error{ErrorCode::kBadInput,
+                                     "no array of trace events in this file",
+                                     {path_},
+                                     "a Chrome trace is [{…},…] or {\"traceEvents\":[{…},…]}"};
+    rows_.finish();
+    return std::move(rows_);
+  }
+
+ private:
+  enum class State : uint8_t { kOuter, kObject, kEvents, kDone };
+
+  void lose(std::string_view name, std::string_view message, int64_t offset) {
+    rows_.rest.diagnostics.add(name, Severity::kLoss, message, {path_, 0, offset});
+  }
+
+  // Skips to the next byte that is no blank or comma; false at the end of the text.
+  bool next_byte(const char*& p) {
+    for (;;) {
+      while (p < window_.end() && (is_blank(*p) || *p == ',')) ++p;
+      window_.consume(p);
+      if (p < window_.end()) return true;
+      if (window_.finished()) return false;
+      window_.fill();
+      p = window_.begin();
+    }
+  }
+
+  void outer() {
+    const char* p = window_.begin();
+    if (!next_byte(p)) {
+      state_ = State::kDone;
+      return;
+    }
+    if (*p == '[') {
+      window_.consume(p + 1);
+      in_object_ = false;
+      state_ = State::kEvents;
+      found_events_ = true;
+    } else if (*p == '{') {
+      if (is_event(p)) {
+        in_object_ = false;
+        bare_ = true;
+        state_ = State::kEvents;
+        found_events_ = true;
+      } else {
+        window_.consume(p + 1);
+        in_object_ = true;
+        state_ = State::kObject;
+      }
+    } else {
+      if (found_events_ || !stray_)
+        lose("kineto.damaged_text", "the JSON text is damaged here; the events around the damage were kept",
+             window_.offset_of(p));
+      stray_ = true;
+      window_.consume(p + 1);
+    }
+  }
+
+  // An object of the outer level that is an event itself: its first key says so.
+  bool is_event(const char* p) const {
+    ++p;
+    while (p < window_.end() && is_blank(*p)) ++p;
+    for (const std::string_view key : {"\"ph\"", "\"cat\"", "\"pid\"", "\"ts\""})
+      if (static_cast<size_t>(window_.end() - p) > key.size() && std::memcmp(p, key.data(), key.size()) == 0)
+        return true;
+    return false;
+  }
+
+  // One member of the outer object. Needs it whole in the window, but for traceEvents.
+  void member() {
+    const char* p = window_.begin();
+    if (!next_byte(p)) {
+      if (in_object_ && found_events_)
+        lose("kineto.truncated", "the file ends before its outer brace closes; every complete event was kept",
+             window_.offset_of(p));
+      state_ = State::kDone;
+      return;
+    }
+    if (*p != '"') {
+      if (*p != '}')
+        lose("kineto.damaged_text", "the JSON text is damaged here; the events around the damage were kept",
+             window_.offset_of(p));
+      window_.consume(p + 1);
+      if (*p == '}') state_ = State::kOuter;
+      return;
+    }
+    const std::string_view text(p, static_cast<size_t>(window_.end() - p));
+    const size_t key_end = end_of_text(text, 0);
+    size_t value = key_end == std::string_view::npos ? key_end : text.find_first_not_of(" \t\r\n:", key_end);
+    if (value != std::string_view::npos && text[value] == '[' && text.substr(0, key_end) == "\"traceEvents\"") {
+      window_.consume(p + value + 1);
+      state_ = State::kEvents;
+      found_events_ = true;
+      return;
+    }
+    size_t value_end = value == std::string_view::npos ? value : end_of_value(text, value);
+    if (value_end == std::string_view::npos) {
+      if (!window_.finished() && text.size() < kMaxMemberBytes) {
+        window_.fill();
+        return;
+      }
+      // A member without end: look for the events behind it.
+      lose("kineto.damaged_member", "a top-level member is damaged or longer than 16 MiB; it was left out",
+           window_.offset_of(p));
+      const size_t events = text.find("\"traceEvents\"", 1);
+      window_.consume(events == std::string_view::npos ? window_.end() : p + events);
+      return;
+    }
+    rows_.metadata.push_back(
+        {std::string(text.substr(1, key_end - 2)), std::string(text.substr(value, value_end - value))});
+    window_.consume(p + value_end);
+  }
+
+  static size_t end_of_text(std::string_view text, size_t open) {
+    for (size_t i = open + 1; i < text.size(); ++i) {
+      if (text[i] == '\\')
+        ++i;
+      else if (text[i] == '"')
+        return i + 1;
+    }
+    return std::string_view::npos;
+  }
+  static size_t end_of_value(std::string_view text, size_t at) {
+    if (text[at] == '{' || text[at] == '[') return after_closing_brace(text, at);
+    if (text[at] == '"') return end_of_text(text, at);
+    return text.find_first_of(",}\r\n", at);
+  }
+
+  void append(size_t parser) {
+    rows_.append(parsers_[parser]->rows().take(), parsers_[parser]->rows().dictionaries(), parser);
+  }
+
+  void events() {
+    const char* const begin = window_.begin();
+    const char* const end = window_.end();
+    ChunkParser::Place place{begin, ChunkParser::Stop::kNeedsMore};
+    if (parsers_.size() > 1 && end - begin > static_cast<std::ptrdiff_t>(kStretchBytes)) {
+      place = parse_stretches(begin, end);
+    } else {
+      place = parsers_[0]->parse(begin, end, end, window_.offset_of(begin), window_.finished());
+      append(0);
+    }
+    window_.consume(place.at);
+    if (place.stop == ChunkParser::Stop::kClosed) {
+      state_ = in_object_ ? State::kObject : State::kOuter;
+      bare_ = false;
+      return;
+    }
+    if (!window_.finished()) return window_.fill();
+    if (!bare_)
+      lose("kineto.truncated", "the file ends inside the array of events; every complete event was kept",
+           window_.offset_of(place.at));
+    state_ = State::kDone;
+  }
+
+  ChunkParser::Place parse_stretches(const char* begin, const char* end) {
+    struct Stretch {
+      const char* begin;
+      const char* stop;
+      ChunkParser::Place place;
+    };
+    std::vector<Stretch> stretches;
+    const char* from = begin;
+    for (size_t k = 0; k < parsers_.size() && from < end; ++k) {
+      const char* target = k + 1 == parsers_.size()
+                               ? end
+                               : begin + (end - begin) / static_cast<std::ptrdiff_t>(parsers_.size()) *
+                                             static_cast<std::ptrdiff_t>(k + 1);
+      const char* stop = target >= end ? end : next_event(std::max(target, from + 1), end);
+      stretches.push_back({from, stop, {}});
+      from = stop;
+    }
+    parallel_for(stretches.size(), [&](size_t k) {
+      Stretch& s = stretches[k];
+      s.place =
+          parsers_[k]->parse(s.begin, end, s.stop, window_.offset_of(s.begin), window_.finished() && s.stop == end);
+    });
+    const char* expected = begin;
+    for (size_t k = 0; k < stretches.size(); ++k) {
+      Stretch& s = stretches[k];
+      if (s.begin != expected) {
+        parsers_[k]->rows().take();  // a guess that was wrong
+        s.place =
+            parsers_[k]->parse(expected, end, s.stop, window_.offset_of(expected), window_.finished() && s.stop == end);
+      }
+      append(k);
+      if (s.place.stop != ChunkParser::Stop::kAtStop) {
+        for (size_t rest = k + 1; rest < stretches.size(); ++rest) parsers_[rest]->rows().take();
+        return s.place;
+      }
+      expected = s.place.at;
+    }
+    return stretches.back().place;
+  }
+
+  std::string path_;
+  Window window_;
+  std::vector<std::unique_ptr<ChunkParser>> parsers_;
+  FileRows rows_;
+  State state_ = State::kOuter;
+  bool in_object_ = false, bare_ = false, found_events_ = false, stray_ = false;
+};
 
 }  // namespace
 
-Result<FileRows> read_file(const std::string& path, Progress* progress) {
+Result<FileRows> read_file(const std::string& path, size_t workers, Progress* progress) {
   Result<Input> input = Input::open(path, progress);
   if (!input) return std::move(input).error();
-  JsonEvents events(*input, JsonLayout::kTrace);
-  RowBuilder rows(path);
-  EventParser parser;
-  Event event;
-  for (;;) {
-    Result<std::vector<JsonSpan>> spans = events.next();
-    if (!spans) {
-      rows.lose("kineto.read_stopped", "the file could not be read to its end: " + spans.error().what,
-                spans.error().where.byte);
-      break;
-    }
-    if (spans->empty()) break;
-    for (const JsonSpan& span : *spans) {
-      if (parser.parse(span.text, event) == Fault::kNone) {
-        rows.add(event, span.offset);
-      } else {
-        rows.skip_entry();
-        rows.lose("kineto.bad_event", "an event that is not valid JSON was left out", span.offset);
-      }
-    }
-  }
-  if (!events.found_array())
-    return Error{ErrorCode::kBadInput,
-                 "no array of trace events in this file",
-                 {path},
-                 "a Chrome trace is [{…},…] or {\"traceEvents\":[{…},…]}"};
-  if (!events.finished())
-    rows.lose("kineto.truncated", "the file ends inside the array of events; every complete event was kept",
-              events.bytes());
-  FileRows out = rows.finish();
-  Result<std::string> all = read_all(path, size_t{1} << 33);
-  if (all) read_members(*all, out.metadata);
-  return out;
+  return FileReader(path, *input, workers).run();
 }
 
 }  // namespace stageline::kineto

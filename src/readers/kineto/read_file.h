@@ -9,7 +9,8 @@
 
 namespace stageline::kineto {
 
-// Errors: kNotFound, kIo; kBadInput when the file holds no array of events.
-Result<FileRows> read_file(const std::string& path, Progress* progress);
+// Reads `path` in windows, `workers` stretches of it at once. Memory: the rows, and a few MiB a worker.
+// Errors: kNotFound, kIo; kBadInput when the file holds no events.
+Result<FileRows> read_file(const std::string& path, size_t workers, Progress* progress);
 
 }  // namespace stageline::kineto

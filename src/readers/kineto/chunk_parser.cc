@@ -1,0 +1,127 @@
+#include "readers/kineto/chunk_parser.h"
+
+#include <cstring>
+#include <vector>
+
+#include "base/json_events.h"
+
+namespace stageline::kineto {
+namespace {
+
+bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+
+// After the brace that closes the object at p. A line end inside a text means that a quote is missing or one
+// too many: `broken`, and the extent is then where the next event visibly begins.
+const char* after_event(const char* p, const char* end, bool& broken) {
+  int depth = 0;
+  bool in_text = false;
+  broken = false;
+  const char* const limit = end - p > static_cast<std::ptrdiff_t>(kMaxEventBytes) ? p + kMaxEventBytes : end;
+  for (const char* q = p; q < limit; ++q) {
+    const char c = *q;
+    if (in_text) {
+      if (c == '"') {
+        in_text = false;
+      } else if (c == '\\') {
+        ++q;
+      } else if (c == '\n') {
+        broken = true;
+        return nullptr;
+      }
+    } else if (c == '"') {
+      in_text = true;
+    } else if (c == '{' || c == '[') {
+      ++depth;
+    } else if ((c == '}' || c == ']') && --depth == 0) {
+      return q + 1;
+    }
+  }
+  broken = limit < end;  // longer than any event
+  return nullptr;
+}
+
+}  // namespace
+
+const char* next_event(const char* p, const char* end) {
+  while (p < end) {
+    const auto* brace = static_cast<const char*>(std::memchr(p, '{', static_cast<size_t>(end - p)));
+    if (!brace) return end;
+    const char* q = brace + 1;
+    while (q < end && is_blank(*q)) ++q;
+    for (const std::string_view key : {"\"ph\"", "\"name\"", "\"cat\"", "\"pid\"", "\"ts\""})
+      if (static_cast<size_t>(end - q) > key.size() && std::memcmp(q, key.data(), key.size()) == 0) {
+        // The args of metadata begin with "name" too; they follow a colon, an event a comma, bracket or brace.
+        const char* before = brace;
+        while (before > p && is_blank(before[-1])) --before;
+        if (before == p || before[-1] != ':') return brace;
+      }
+    p = brace + 1;
+  }
+  return end;
+}
+
+void ChunkParser::take_damaged(std::string_view text, int64_t offset) {
+  rows_.skip_entry();
+  rows_.lose("kineto.bad_event", "an event that is not valid JSON was left out", offset);
+  (void)text;
+}
+
+// The event at p by the general parser. Its end; nullptr when it is not complete.
+const char* ChunkParser::take_whole(const char* p, const char* end, int64_t offset, bool last) {
+  bool broken = false;
+  const char* close = after_event(p, end, broken);
+  if (!close && !broken && !last) return nullptr;
+  if (!close) {
+    // Cut where the next event begins; without one the text ends inside this one.
+    close = next_event(p + 1, end);
+    if (close == end && !last && end - p < static_cast<std::ptrdiff_t>(kMaxEventBytes)) return nullptr;
+    take_damaged({p, static_cast<size_t>(close - p)}, offset);
+    return close;
+  }
+  const std::string_view text(p, static_cast<size_t>(close - p));
+  if (parser_.parse(text, event_) == Fault::kNone) {
+    rows_.add(event_, offset);
+    shapes_.learn(text);
+    return close;
+  }
+  std::vector<JsonSpan> pieces;
+  split_json_objects(text, offset, pieces);
+  for (const JsonSpan& piece : pieces) {
+    // Pieces that simdjson takes are whole events that a missing brace had glued together.
+    if (pieces.size() > 1 && parser_.parse(piece.text, event_) == Fault::kNone) {
+      rows_.add(event_, piece.offset);
+    } else {
+      take_damaged(piece.text, piece.offset);
+    }
+  }
+  return close;
+}
+
+ChunkParser::Place ChunkParser::parse(const char* p, const char* const end, const char* const stop, int64_t offset,
+                                      bool last) {
+  const char* const begin = p;
+  for (;;) {
+    while (p < end && (is_blank(*p) || *p == ',')) ++p;
+    if (p >= end) return {end, Stop::kNeedsMore};
+    if (*p == '{') {
+      if (p >= stop) return {p, Stop::kAtStop};
+      const char* after = shapes_.match(p, end, event_);
+      if (after) {
+        rows_.add(event_, offset + (p - begin));
+      } else {
+        after = take_whole(p, end, offset + (p - begin), last);
+        if (!after) return {p, Stop::kNeedsMore};
+      }
+      p = after;
+      continue;
+    }
+    if (*p == ']') return {p + 1, Stop::kClosed};
+    // Something that is no event: a lone value, a log line, a brace too many.
+    rows_.lose("kineto.damaged_text", "the JSON text is damaged here; the events around the damage were kept",
+               offset + (p - begin));
+    ++p;
+    while (p < end && *p != '{' && *p != ']' && *p != '\n') ++p;
+  }
+}
+
+}  // namespace stageline::kineto

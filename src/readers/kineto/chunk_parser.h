@@ -1,0 +1,48 @@
+// Events of one stretch of the traceEvents array.
+#pragma once
+
+#include <string>
+
+#include "readers/kineto/file_rows.h"
+#include "readers/kineto/shape_tree.h"
+
+namespace stageline::kineto {
+
+// Readable bytes after every stretch of text, for vector loads and simdjson.
+inline constexpr size_t kTextPadding = 64;
+inline constexpr size_t kMaxEventBytes = size_t{1} << 22;
+
+class ChunkParser {
+ public:
+  explicit ChunkParser(const std::string& path) : rows_(path) {}
+
+  enum class Stop : uint8_t {
+    kNeedsMore,  // the text ended, at the place returned, between events or inside one
+    kAtStop,     // reached `stop`, between events
+    kClosed,     // the array's ']' was read
+  };
+  struct Place {
+    const char* at;
+    Stop stop;
+  };
+  // Parses events from `p` (between events of the array) to `end`, or to the first place between events at or
+  // after `stop`. `offset` is the decompressed position of `p`. `last`: no text will follow `end`.
+  Place parse(const char* p, const char* end, const char* stop, int64_t offset, bool last);
+
+  RowBuilder& rows() { return rows_; }
+
+ private:
+  const char* take_whole(const char* p, const char* end, int64_t offset, bool last);
+  void take_damaged(std::string_view text, int64_t offset);
+
+  ShapeTree shapes_;
+  EventParser parser_;
+  RowBuilder rows_;
+  Event event_;
+};
+
+// The first place after `p` where an event visibly begins: a brace and the first key that Chrome traces put
+// there. `end` when there is none. A guess: text inside strings can look the same.
+const char* next_event(const char* p, const char* end);
+
+}  // namespace stageline::kineto

@@ -1,0 +1,224 @@
+// Events into rows of a chunk.
+#include <algorithm>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "readers/kineto/file_rows.h"
+
+namespace stageline::kineto {
+namespace {
+
+constexpr uint8_t kManyCategories = kMaxCategories;  // categories past the limit share this id
+constexpr size_t kMaxStreams = 65535;
+
+uint32_t small_id(int64_t value) {
+  return value >= 0 && value < static_cast<int64_t>(kNoCorrelation) ? static_cast<uint32_t>(value) : kNoCorrelation;
+}
+
+bool is_forward_backward(std::string_view cat) { return cat == "fwdbwd" || cat == "fwd_bwd_correlation"; }
+// Launch arrows repeat what correlation says.
+bool is_launch_flow(std::string_view cat) { return cat == "ac2g" || cat.starts_with("async_"); }
+
+}  // namespace
+
+void RowBuilder::lose(std::string_view name, std::string_view message, int64_t offset) {
+  chunk_.diagnostics.add(name, Severity::kLoss, message, {path_, 0, offset});
+}
+
+uint32_t RowBuilder::thread_of(std::string_view pid, std::string_view tid) {
+  if (last_thread_ != UINT32_MAX && last_key_.size() == pid.size() + tid.size() + 1 && last_key_.starts_with(pid) &&
+      last_key_.ends_with(tid) && last_key_[pid.size()] == '\n')
+    return last_thread_;
+  last_key_.assign(pid);
+  last_key_ += '\n';
+  last_key_ += tid;
+  return last_thread_ = dictionaries_.threads.intern(last_key_);
+}
+
+uint8_t RowBuilder::category_of(std::string_view text) {
+  // Texts from the shape tree stay where they are, so the place says it all.
+  if (text.data() == last_category_.data() && text.size() == last_category_.size() && !text.empty())
+    return last_category_id_;
+  const uint32_t id = dictionaries_.categories.intern(text);
+  last_category_ = dictionaries_.categories.text(id).data() == text.data() ? text : std::string_view();
+  last_category_id_ = id < kMaxCategories ? static_cast<uint8_t>(id) : kManyCategories;
+  return last_category_id_;
+}
+
+uint16_t RowBuilder::stream_of(int64_t stream) {
+  if (stream == -1) return 0;
+  if (stream == last_stream_) return last_stream_id_;
+  const auto [it, added] =
+      dictionaries_.stream_ids.try_emplace(stream, static_cast<uint16_t>(dictionaries_.streams.size()));
+  if (added) {
+    if (dictionaries_.streams.size() >= kMaxStreams) {
+      dictionaries_.stream_ids.erase(it);
+      lose("kineto.many_streams", "more than 65534 distinct streams; the rest count as no stream", -1);
+      return 0;
+    }
+    dictionaries_.streams.push_back(stream);
+  }
+  last_stream_ = stream;
+  return last_stream_id_ = it->second;
+}
+
+Row RowBuilder::row_of(const Event& event, int64_t offset) {
+  Row row;
+  row.start_ns = event.ts_ns;
+  row.dur_ns = event.dur_ns;
+  row.offset = offset;
+  row.name = dictionaries_.names.intern(event.name);
+  row.file_index = static_cast<uint32_t>(chunk_.event_count);
+  row.correlation = small_id(event.correlation);
+  row.external_id = small_id(event.external_id);
+  row.thread = thread_of(event.pid, event.tid);
+  row.stream = stream_of(event.stream);
+  row.category = category_of(event.cat);
+  return row;
+}
+
+void RowBuilder::add_facts(const Event& event, uint32_t row) {
+  if (event.has_copy) chunk_.copies.push_back({row, event.bytes, event.bandwidth_gbps});
+  if (event.has_sync) chunk_.syncs.push_back({row, event.wait_on_stream, event.wait_on_record});
+  if (event.sequence_number >= 0)
+    chunk_.operators.push_back({row, static_cast<int32_t>(event.forward_thread), event.sequence_number});
+  if (event.has_python) chunk_.python.push_back({row, event.python_id, event.python_parent});
+  if (!event.has_collective) return;
+  TextInterner& names = dictionaries_.names;
+  CollectiveFact fact;
+  fact.slice = row;
+  fact.name = names.intern(event.collective);
+  fact.dtype = names.intern(event.dtype);
+  fact.group = names.intern(event.group);
+  fact.group_description = names.intern(event.group_description);
+  fact.group_ranks = names.intern(event.group_ranks);
+  fact.in_split = names.intern(event.in_split);
+  fact.out_split = names.intern(event.out_split);
+  fact.comms_id = names.intern(event.comms_id);
+  fact.in_elements = event.in_elements;
+  fact.out_elements = event.out_elements;
+  fact.group_size = event.group_size;
+  fact.peer = event.peer;
+  fact.src_rank = event.src_rank;
+  fact.dst_rank = event.dst_rank;
+  fact.seq = event.seq;
+  const int64_t elements = std::max(event.in_elements, event.out_elements);
+  int64_t bytes = 0;
+  if (const int size = dtype_bytes(event.dtype); size > 0 && !__builtin_mul_overflow(elements, size, &bytes))
+    fact.bytes = bytes;
+  chunk_.collectives.push_back(fact);
+}
+
+void RowBuilder::add_slice(const Event& event, int64_t offset) {
+  if (!event.has_ts) return lose("kineto.no_time", "a slice without ts was left out", offset);
+  if (!event.has_dur) return lose("kineto.no_duration", "an X event without dur was left out", offset);
+  Row row = row_of(event, offset);
+  if (row.dur_ns < 0) {
+    lose("kineto.negative_duration", "a negative duration was taken as 0", offset);
+    row.dur_ns = 0;
+  }
+  int64_t end = 0;
+  if (__builtin_add_overflow(row.start_ns, row.dur_ns, &end))
+    return lose("kineto.bad_time", "a slice whose end is beyond all time was left out", offset);
+  chunk_.rows.push_back(row);
+  add_facts(event, static_cast<uint32_t>(chunk_.rows.size() - 1));
+}
+
+void RowBuilder::add_instant(const Event& event) {
+  if (!event.has_ts) return;
+  const uint32_t thread = thread_of(event.pid, event.tid);
+  const auto index = static_cast<uint32_t>(chunk_.event_count);
+  if (event.has_memory)
+    chunk_.memory.push_back({event.ts_ns, event.address, event.bytes, event.total_allocated, event.total_reserved,
+                             static_cast<int32_t>(event.device_type), static_cast<int32_t>(event.device_id), thread,
+                             index});
+  else
+    chunk_.marks.push_back({event.ts_ns, dictionaries_.names.intern(event.name), thread, index});
+}
+
+// {"name": value, …}: small objects, so a plain walk over "key": number pairs.
+void RowBuilder::add_counter(const Event& event) {
+  if (!event.has_ts || event.args.empty()) return;
+  const std::string_view args = event.args;
+  size_t at = 1;
+  while (at < args.size()) {
+    const size_t open = args.find('"', at);
+    const size_t close = open == std::string_view::npos ? open : args.find('"', open + 1);
+    const size_t value = close == std::string_view::npos ? close : args.find_first_not_of(" \t\r\n:", close + 1);
+    if (value == std::string_view::npos) return;
+    const size_t end = args.find_first_of(",}", value);
+    if (const auto number = parse_double(trim(args.substr(value, end == std::string_view::npos ? end : end - value)))) {
+      const std::string_view key = args.substr(open + 1, close - open - 1);
+      std::string name(event.pid);
+      name += ' ';
+      name += event.name;
+      if (!event.id.empty()) name += " " + std::string(event.id);
+      if (!key.empty()) name += " / " + std::string(key);
+      chunk_.counters.push_back({dictionaries_.names.intern(name), event.ts_ns, *number});
+    }
+    if (end == std::string_view::npos) return;
+    at = end + 1;
+  }
+}
+
+void RowBuilder::add(const Event& event, int64_t offset) {
+  chunk_.fractional_time |= event.fractional_ts;
+  switch (event.phase) {
+    case 'X': add_slice(event, offset); break;
+    case 'b':
+    case 'e':
+    case 'B':
+    case 'E': {
+      if (!event.has_ts) {
+        lose("kineto.no_time", "a slice without ts was left out", offset);
+        break;
+      }
+      HalfEvent half;
+      half.phase = event.phase;
+      if (event.phase == 'b' || event.phase == 'e') {
+        Event async = event;
+        const std::string track = "async " + std::string(event.cat);
+        async.tid = track;
+        half.row = row_of(async, offset);
+        half.async_key = dictionaries_.names.intern(std::string(event.cat) + '\n' + std::string(event.id) + '\n' +
+                                                    std::string(event.name));
+      } else {
+        half.row = row_of(event, offset);
+      }
+      chunk_.halves.push_back(half);
+      break;
+    }
+    case 'i':
+    case 'I':
+    case 'n': add_instant(event); break;
+    case 'C': add_counter(event); break;
+    case 'M': {
+      if (event.name != "thread_name" || event.args.empty()) break;
+      const size_t key = event.args.find("\"name\"");
+      const size_t open = key == std::string_view::npos ? key : event.args.find('"', event.args.find(':', key) + 1);
+      const size_t close = open == std::string_view::npos ? open : event.args.find('"', open + 1);
+      if (close == std::string_view::npos) break;
+      chunk_.thread_names.push_back({thread_of(event.pid, event.tid),
+                                     dictionaries_.names.intern(trim(event.args.substr(open + 1, close - open - 1)))});
+      break;
+    }
+    case 's':
+    case 't':
+    case 'f':
+      if (event.has_ts && !is_launch_flow(event.cat))
+        chunk_.flows.push_back({quick_hash(event.id) * 31 + quick_hash(event.cat), event.ts_ns,
+                                thread_of(event.pid, event.tid), event.phase == 's', is_forward_backward(event.cat)});
+      break;
+    default: break;
+  }
+  ++chunk_.event_count;
+}
+
+ChunkRows RowBuilder::take() {
+  ChunkRows out = std::move(chunk_);
+  chunk_ = ChunkRows();
+  chunk_.rows.reserve(out.rows.size() + out.rows.size() / 8);
+  return out;
+}
+
+}  // namespace stageline::kineto

@@ -1,0 +1,429 @@
+#include "readers/kineto/shape_tree.h"
+
+#include <array>
+#include <cstring>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "base/json_events.h"
+
+namespace stageline::kineto {
+namespace {
+
+constexpr size_t kMaxNodes = 20'000;  // some traces have a shape per kwarg; the rest goes the general way
+constexpr size_t kMaxChildren = 64;   // tried one after another
+constexpr size_t kMaxSkippedBytes = 1 << 20;
+constexpr size_t kPadding = 16;
+
+bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// Both sides have kPadding readable bytes after them.
+bool same_bytes(const char* a, const char* b, size_t size) {
+#if defined(__SSE2__)
+  size_t i = 0;
+  for (; i + 16 <= size; i += 16) {
+    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(a + i));
+    const __m128i y = _mm_loadu_si128(reinterpret_cast<const __m128i*>(b + i));
+    if (_mm_movemask_epi8(_mm_cmpeq_epi8(x, y)) != 0xffff) return false;
+  }
+  if (i == size) return true;
+  const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(a + i));
+  const __m128i y = _mm_loadu_si128(reinterpret_cast<const __m128i*>(b + i));
+  const auto differ = static_cast<uint32_t>(~_mm_movemask_epi8(_mm_cmpeq_epi8(x, y)));
+  return (differ & ((1u << (size - i)) - 1)) == 0;
+#else
+  return std::memcmp(a, b, size) == 0;
+#endif
+}
+
+// The closing quote of a text whose first byte is at p; nullptr when a backslash, a control character or `end`
+// comes first: those need the general parser.
+const char* closing_quote(const char* p, const char* end) {
+#if defined(__SSE2__)
+  const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\'), control = _mm_set1_epi8(0x1f);
+  for (; p < end; p += 16) {
+    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    const __m128i odd = _mm_or_si128(_mm_cmpeq_epi8(x, backslash), _mm_cmpeq_epi8(_mm_min_epu8(x, control), x));
+    const auto quotes = static_cast<uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(x, quote)));
+    const auto odds = static_cast<uint32_t>(_mm_movemask_epi8(odd));
+    if ((quotes | odds) == 0) continue;
+    const int first = __builtin_ctz(quotes | odds);
+    if ((odds >> first & 1u) != 0 || p + first >= end) return nullptr;
+    return p + first;
+  }
+  return nullptr;
+#else
+  for (; p < end; ++p) {
+    if (*p == '"') return p;
+    if (*p == '\\' || static_cast<unsigned char>(*p) < 0x20) return nullptr;
+  }
+  return nullptr;
+#endif
+}
+
+// After the bracket that closes the array or object at p; nullptr when it is not plain.
+const char* after_nested(const char* p, const char* end) {
+  int depth = 0;
+  const char* const limit = end - p > static_cast<std::ptrdiff_t>(kMaxSkippedBytes) ? p + kMaxSkippedBytes : end;
+#if defined(__SSE2__)
+  while (p < limit) {
+    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    // '[' 0x5b and '{' 0x7b differ in bit 5, so do ']' 0x5d and '}' 0x7d.
+    const __m128i folded = _mm_or_si128(x, _mm_set1_epi8(0x20));
+    const auto opens = static_cast<uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(folded, _mm_set1_epi8('{'))));
+    const auto closes = static_cast<uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(folded, _mm_set1_epi8('}'))));
+    const auto quotes = static_cast<uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(x, _mm_set1_epi8('"'))));
+    uint32_t marks = opens | closes | quotes;
+    bool jumped = false;
+    while (marks != 0) {
+      const int at = __builtin_ctz(marks);
+      const uint32_t bit = 1u << at;
+      marks &= marks - 1;
+      if ((quotes & bit) != 0) {
+        const char* const close = closing_quote(p + at + 1, limit);
+        if (!close) return nullptr;
+        const auto skip = close - p;
+        if (skip >= 16) {
+          p = close + 1;
+          jumped = true;
+          break;
+        }
+        marks &= ~((2u << skip) - 1);
+      } else if ((opens & bit) != 0) {
+        ++depth;
+      } else if (--depth == 0) {
+        return p + at + 1 <= limit ? p + at + 1 : nullptr;
+      }
+    }
+    if (!jumped) p += 16;
+  }
+  return nullptr;
+#else
+  while (p < limit) {
+    const char c = *p;
+    if (c == '"') {
+      p = closing_quote(p + 1, limit);
+      if (!p) return nullptr;
+    } else if (c == '[' || c == '{') {
+      ++depth;
+    } else if ((c == ']' || c == '}') && --depth == 0) {
+      return p + 1;
+    }
+    ++p;
+  }
+  return nullptr;
+#endif
+}
+
+const char* after_scalar(const char* p) {
+  while (is_digit(*p) || (*p >= 'a' && *p <= 'z') || *p == '.' || *p == '-' || *p == '+' || *p == 'E') ++p;
+  return p;
+}
+
+// At most 18 digits, so that no overflow is possible.
+const char* parse_whole(const char* p, int64_t& out) {
+  const bool negative = *p == '-';
+  p += negative;
+  const char* const first = p;
+  uint64_t value = 0;
+  for (; is_digit(*p); ++p) value = value * 10 + static_cast<uint64_t>(*p - '0');
+  if (p == first || p - first > 18) return nullptr;
+  if (*p == '.' || *p == 'e' || *p == 'E') return nullptr;
+  out = negative ? -static_cast<int64_t>(value) : static_cast<int64_t>(value);
+  return p;
+}
+
+using WholeField = int64_t Event::*;
+WholeField whole_field(ArgKey key) {
+  switch (key) {
+    case ArgKey::kStream: return &Event::stream;
+    case ArgKey::kCorrelation: return &Event::correlation;
+    case ArgKey::kExternalId: return &Event::external_id;
+    case ArgKey::kBytes: return &Event::bytes;
+    case ArgKey::kWaitOnStream: return &Event::wait_on_stream;
+    case ArgKey::kWaitOnRecord: return &Event::wait_on_record;
+    case ArgKey::kPythonId: return &Event::python_id;
+    case ArgKey::kPythonParent: return &Event::python_parent;
+    case ArgKey::kSequenceNumber: return &Event::sequence_number;
+    case ArgKey::kForwardThread: return &Event::forward_thread;
+    case ArgKey::kMemoryBytes: return &Event::bytes;
+    case ArgKey::kTotalAllocated: return &Event::total_allocated;
+    case ArgKey::kTotalReserved: return &Event::total_reserved;
+    case ArgKey::kDeviceType: return &Event::device_type;
+    case ArgKey::kDeviceId: return &Event::device_id;
+    case ArgKey::kInElements: return &Event::in_elements;
+    case ArgKey::kOutElements: return &Event::out_elements;
+    case ArgKey::kGroupSize: return &Event::group_size;
+    default: return nullptr;
+  }
+}
+
+// Their args have keys of their own.
+bool keeps_args_text(char phase) { return phase == 'M' || phase == 'C'; }
+
+}  // namespace
+
+const char* parse_us(const char* p, int64_t& ns, bool& fractional) {
+  const bool negative = *p == '-';
+  p += negative;
+  const char* first = p;
+  uint64_t value = 0;
+  for (; is_digit(*p); ++p) value = value * 10 + static_cast<uint64_t>(*p - '0');
+  if (p == first || p - first > 15) return nullptr;  // ×1000 must fit
+  fractional = *p == '.';
+  int decimals = 0;
+  if (fractional) {
+    first = ++p;
+    for (; is_digit(*p) && p - first < 4; ++p) value = value * 10 + static_cast<uint64_t>(*p - '0');
+    decimals = static_cast<int>(p - first);
+    if (decimals == 0 || decimals > 3) return nullptr;
+  }
+  if (*p == 'e' || *p == 'E') return nullptr;
+  static constexpr std::array<uint64_t, 4> kScale = {1000, 100, 10, 1};
+  value *= kScale[static_cast<size_t>(decimals)];
+  ns = negative ? -static_cast<int64_t>(value) : static_cast<int64_t>(value);
+  return p;
+}
+
+ShapeTree::ShapeTree() { nodes_.emplace_back(); }
+
+const char* ShapeTree::act(const Node& node, const char* p, const char* end, Event& event) {
+  const char* close = nullptr;
+  std::string_view text;
+  switch (node.action) {
+    case Action::kTs: event.has_ts = true; return parse_us(p, event.ts_ns, event.fractional_ts);
+    case Action::kDur: {
+      bool ignored = false;
+      event.has_dur = true;
+      return parse_us(p, event.dur_ns, ignored);
+    }
+    case Action::kWhole: return parse_whole(p, event.*whole_field(node.key));
+    case Action::kSkipScalar: close = after_scalar(p); return close > p ? close : nullptr;
+    case Action::kSkipText: return closing_quote(p, end);
+    case Action::kSkipNested: return after_nested(p, end);
+    case Action::kArgsText:
+      close = after_nested(p, end);
+      if (close) event.args = {p, static_cast<size_t>(close - p)};
+      return close;
+    case Action::kEnd: return p;
+    default: break;
+  }
+  if (node.quoted) {
+    close = closing_quote(p, end);
+    if (!close) return nullptr;
+  } else {
+    close = after_scalar(p);
+    if (close == p) return nullptr;
+  }
+  text = {p, static_cast<size_t>(close - p)};
+  switch (node.action) {
+    case Action::kName: event.name = text; break;
+    case Action::kPid: event.pid = text; break;
+    case Action::kTid: event.tid = text; break;
+    case Action::kId: event.id = text; break;
+    case Action::kBinding: event.binding = text.empty() ? '\0' : text[0]; break;
+    default: set_arg(node.key, text == "null" && !node.quoted ? std::string_view() : text, event); break;
+  }
+  return close;
+}
+
+const char* ShapeTree::match(const char* p, const char* end, Event& event) {
+  event = Event();
+  uint32_t at = 0;
+  for (;;) {
+    Node& node = nodes_[at];
+    const auto count = static_cast<uint32_t>(node.children.size());
+    uint32_t found = UINT32_MAX;
+    const char* next = nullptr;
+    for (uint32_t k = 0, which = node.hot; k < count; ++k, which = which + 1 == count ? 0 : which + 1) {
+      const Node& child = nodes_[node.children[which]];
+      if (p + child.literal_size > end || !same_bytes(p, &literals_[child.literal], child.literal_size)) continue;
+      next = act(child, p + child.literal_size, end, event);
+      if (!next || next > end) continue;
+      found = which;
+      break;
+    }
+    if (found == UINT32_MAX) return nullptr;
+    node.hot = found;
+    const Node& taken = nodes_[node.children[found]];
+    if (taken.phase != '\0') event.phase = taken.phase;
+    if (taken.category >= 0) {
+      event.has_cat = true;
+      event.cat = *categories_[static_cast<size_t>(taken.category)];
+    }
+    switch (taken.key) {
+      case ArgKey::kExternalId:
+      case ArgKey::kSequenceNumber: event.has_operator = true; break;
+      case ArgKey::kBytes: event.has_copy = true; break;
+      case ArgKey::kWaitOnStream:
+      case ArgKey::kWaitOnRecord: event.has_sync = true; break;
+      case ArgKey::kPythonId: event.has_python = true; break;
+      case ArgKey::kMemoryBytes: event.has_memory = true; break;
+      default: break;
+    }
+    if (taken.action == Action::kEnd) {
+      if (!event.has_ts) event.fractional_ts = true;
+      return next;
+    }
+    p = next;
+    at = node.children[found];
+  }
+}
+
+struct ShapeTree::Step {
+  Action action = Action::kEnd;
+  ArgKey key = ArgKey::kNone;
+  bool quoted = false;
+};
+
+uint32_t ShapeTree::child_for(uint32_t parent, std::string_view literal, const Step& step) {
+  for (const uint32_t c : nodes_[parent].children) {
+    const Node& node = nodes_[c];
+    if (node.action == step.action && node.key == step.key && node.quoted == step.quoted &&
+        std::string_view(literals_).substr(node.literal, node.literal_size) == literal)
+      return c;
+  }
+  if (nodes_.size() >= kMaxNodes || nodes_[parent].children.size() >= kMaxChildren) return 0;
+  Node node;
+  if (literals_.size() >= kPadding) literals_.resize(literals_.size() - kPadding);
+  node.literal = static_cast<uint32_t>(literals_.size());
+  node.literal_size = static_cast<uint32_t>(literal.size());
+  literals_ += literal;
+  literals_.append(kPadding, '\0');
+  node.action = step.action;
+  node.key = step.key;
+  node.quoted = step.quoted;
+  const auto id = static_cast<uint32_t>(nodes_.size());
+  nodes_.push_back(std::move(node));
+  nodes_[parent].children.push_back(id);
+  return id;
+}
+
+void ShapeTree::learn(std::string_view text) {
+  struct Cut {
+    size_t literal_end;  // where the value begins (inside its quote)
+    size_t value_end;
+    Step step;
+  };
+  std::vector<Cut> cuts;
+  char phase = '\0';
+  std::string_view category;
+  bool has_category = false;
+  size_t phase_cut = 0, category_cut = 0;  // the cuts whose literals hold them
+  size_t at = 1;
+  bool in_args = false;
+  const auto skip_blanks = [&] {
+    while (at < text.size() && is_blank(text[at])) ++at;
+  };
+  if (text.empty() || text[0] != '{') return;
+  for (;;) {
+    skip_blanks();
+    if (at >= text.size()) return;
+    if (text[at] == ',') {
+      ++at;
+      continue;
+    }
+    if (text[at] == '}') {
+      ++at;
+      if (!in_args) break;
+      in_args = false;
+      continue;
+    }
+    if (text[at] != '"') return;
+    const char* key_end = closing_quote(text.data() + at + 1, text.data() + text.size());
+    if (!key_end) return;
+    const std::string_view key(text.data() + at + 1, static_cast<size_t>(key_end - text.data()) - at - 1);
+    at = static_cast<size_t>(key_end - text.data()) + 1;
+    skip_blanks();
+    if (at >= text.size() || text[at] != ':') return;
+    ++at;
+    skip_blanks();
+    if (at >= text.size()) return;
+    const char c = text[at];
+    if (!in_args && key == "args" && c == '{' && !keeps_args_text(phase)) {
+      if (phase == '\0') return;  // whose args these are is said later
+      in_args = true;
+      ++at;
+      continue;
+    }
+    Cut cut{at, 0, {}};
+    cut.step.quoted = c == '"';
+    const char* value_end = nullptr;
+    if (c == '"') {
+      ++cut.literal_end;
+      value_end = closing_quote(text.data() + at + 1, text.data() + text.size());
+      cut.step.action = Action::kSkipText;
+    } else if (c == '[' || c == '{') {
+      value_end = after_nested(text.data() + at, text.data() + text.size());
+      cut.step.action = Action::kSkipNested;
+    } else {
+      value_end = after_scalar(text.data() + at);
+      cut.step.action = Action::kSkipScalar;
+    }
+    if (!value_end || value_end > text.data() + text.size()) return;
+    cut.value_end = static_cast<size_t>(value_end - text.data());
+    if (cut.value_end == cut.literal_end && c != '"') return;
+    at = cut.value_end + (c == '"' ? 1 : 0);
+    const std::string_view value = text.substr(cut.literal_end, cut.value_end - cut.literal_end);
+    const bool scalar = c != '[' && c != '{';
+    if (!in_args && key == "args" && c == '{') {
+      cut.step.action = Action::kArgsText;
+    } else if (!in_args) {
+      if (key == "ph" || key == "cat") {
+        if (c != '"') return;
+        if (key == "ph") {
+          phase = value.empty() ? '\0' : value[0];
+          phase_cut = cuts.size();
+        } else {
+          category = value;
+          has_category = true;
+          category_cut = cuts.size();
+        }
+        continue;  // part of the next literal
+      }
+      const std::array<std::pair<std::string_view, Action>, 7> known = {{{"ts", Action::kTs},
+                                                                         {"dur", Action::kDur},
+                                                                         {"name", Action::kName},
+                                                                         {"pid", Action::kPid},
+                                                                         {"tid", Action::kTid},
+                                                                         {"id", Action::kId},
+                                                                         {"bp", Action::kBinding}}};
+      for (const auto& [name, action] : known) {
+        if (key != name) continue;
+        if (!scalar || (!cut.step.quoted && value == "null")) return;
+        if ((action == Action::kTs || action == Action::kDur) && cut.step.quoted) return;
+        cut.step.action = action;
+      }
+      if (key == "id2") return;
+    } else if (const ArgKey arg = arg_key(key); arg != ArgKey::kNone && scalar) {
+      int64_t ignored = 0;
+      cut.step.key = arg;
+      const bool whole =
+          !cut.step.quoted && whole_field(arg) && parse_whole(value.data(), ignored) == value.data() + value.size();
+      cut.step.action = whole ? Action::kWhole : Action::kArgText;
+    }
+    cuts.push_back(cut);
+  }
+  if (phase == '\0' || at != text.size() || cuts.empty()) return;
+  uint32_t node = 0;
+  size_t begin = 0;
+  for (size_t k = 0; k <= cuts.size(); ++k) {
+    const bool last = k == cuts.size();
+    const size_t end = last ? text.size() : cuts[k].literal_end;
+    node = child_for(node, text.substr(begin, end - begin), last ? Step{} : cuts[k].step);
+    if (node == 0) return;
+    if (k == phase_cut) nodes_[node].phase = phase;
+    if (has_category && k == category_cut && nodes_[node].category < 0) {
+      size_t known = 0;
+      while (known < categories_.size() && *categories_[known] != category) ++known;
+      if (known == categories_.size()) categories_.push_back(std::make_unique<std::string>(category));
+      nodes_[node].category = static_cast<int32_t>(known);
+    }
+    if (!last) begin = cuts[k].value_end;
+  }
+}
+
+}  // namespace stageline::kineto

@@ -1,0 +1,84 @@
+// Events parsed by prediction.
+//
+// A trace of millions of events has a few dozen shapes: the same keys in the same order with the same
+// blanks between them. Cut at its values, an event is a list of literal texts; all events seen so far form
+// a tree of them:
+//
+//   {⏎    "ph": "X", "cat": "cpu_op", "name": "  ─name─  ", "pid":   ─pid─  , "tid":  …  ─dur─  ,⏎ "args": { …
+//                                                                                      └──  }⏎  }   (end)
+//   {⏎    "ph": "s", "id":  ─id─  , "pid":  …
+//
+// Parsing walks the tree: compare the literal (16 bytes at a time), read the value that must follow, go on
+// with the child that followed last time. No token is classified and no key is looked up. What fits no
+// branch is parsed by the general parser and then taught to the tree, so the tree never decides what is
+// valid: an event that it accepts has the same fields as the general parser gives (a test holds both
+// against each other on random events).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "readers/kineto/arg_keys.h"
+#include "readers/kineto/event.h"
+
+namespace stageline::kineto {
+
+class ShapeTree {
+ public:
+  ShapeTree();
+
+  // The end of the event that begins at `p` ('{'), with `event` filled; nullptr when no branch fits. At least
+  // 64 bytes must be readable after `end`; an event that is not complete before `end` fits no branch.
+  const char* match(const char* p, const char* end, Event& event);
+
+  // Adds the shape of a whole event that the general parser accepted. Events with escapes and with values of
+  // unusual type are not learnt. Of metadata and counters the args are kept as text.
+  void learn(std::string_view text);
+
+  size_t node_count() const { return nodes_.size(); }
+
+ private:
+  enum class Action : uint8_t {
+    kEnd,
+    kTs,
+    kDur,
+    kName,
+    kPid,
+    kTid,
+    kId,
+    kBinding,
+    kWhole,       // a whole number into one of Event's fields
+    kArgText,     // any other argument, by set_arg
+    kArgsText,    // the whole args of metadata and counters
+    kSkipText,    // a quoted text
+    kSkipScalar,  // number, true, false, null
+    kSkipNested,  // array or object
+  };
+  struct Node {
+    uint32_t literal = 0, literal_size = 0;  // into literals_
+    Action action = Action::kEnd;
+    ArgKey key = ArgKey::kNone;
+    bool quoted = false;  // the value is a text
+    char phase = '\0';    // set when this literal says it
+    int32_t category = -1;
+    uint32_t hot = 0;  // the child that fitted last
+    std::vector<uint32_t> children;
+  };
+  struct Step;  // a literal and what follows it, while learning
+
+  const char* act(const Node& node, const char* p, const char* end, Event& event);
+  uint32_t child_for(uint32_t parent, std::string_view literal, const Step& step);
+
+  std::vector<Node> nodes_;
+  std::string literals_;
+  std::vector<std::unique_ptr<std::string>> categories_;  // stable: events point into them
+};
+
+// The decimal microseconds at p as exact ns: digits, at most one point, at most three decimals. Returns the
+// end of the number; nullptr for anything else (longer fractions, exponents, texts).
+const char* parse_us(const char* p, int64_t& ns, bool& fractional);
+
+}  // namespace stageline::kineto
