@@ -53,7 +53,7 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   for (const std::string& path : source->repeated)
     trace->diagnostics.add("source.repeated", Severity::kWarning, "the same file under a second name; it counts once",
                            {path});
-  infer_layout(*trace, options.stages);
+  if (trace->cells.size() > 0) infer_layout(*trace, options.stages);
   for (const int32_t rank : options.ranks)
     if (std::none_of(trace->parts.begin(), trace->parts.end(), [&](const Part& part) { return part.rank == rank; }))
       trace->diagnostics.add("filter.no_such_rank", Severity::kWarning,

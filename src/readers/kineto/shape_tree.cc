@@ -172,7 +172,7 @@ const char* parse_us(const char* p, int64_t& ns, bool& fractional) {
   const char* first = p;
   uint64_t value = 0;
   for (; is_digit(*p); ++p) value = value * 10 + static_cast<uint64_t>(*p - '0');
-  if (p == first || p - first > 15) return nullptr;  // ×1000 must fit
+  if (p == first || p - first > 16) return nullptr;  // ×1000 fits in 64 bits without sign
   fractional = *p == '.';
   int decimals = 0;
   if (fractional) {
@@ -184,6 +184,7 @@ const char* parse_us(const char* p, int64_t& ns, bool& fractional) {
   if (*p == 'e' || *p == 'E') return nullptr;
   static constexpr std::array<uint64_t, 4> kScale = {1000, 100, 10, 1};
   value *= kScale[static_cast<size_t>(decimals)];
+  if (value > static_cast<uint64_t>(INT64_MAX)) return nullptr;
   ns = negative ? -static_cast<int64_t>(value) : static_cast<int64_t>(value);
   return p;
 }
