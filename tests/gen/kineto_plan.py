@@ -174,7 +174,7 @@ class Plan:
 
     def load(self):
         copies = []
-        for size in (8192, 1 << 20, 16 << 20):
+        for size in (1 << 20,) if self.o.model == 'mlp' else (8192, 1 << 20, 16 << 20):
             copies += self.op('aten::to', self.op('aten::_to_copy', self.op('aten::copy_', (
                 'copy', 'Memcpy HtoD (Pinned -> Device)', size, 'copy', 24.0))))
         return self.frame('torch/utils/data/dataloader.py(732): __next__', self.note(
