@@ -41,3 +41,42 @@ def find():
         return Rival(f"profiler_helper_static.py of paddlepaddle {version}", python, script)
     return Rival("a stand-in of ours, in Python and without the quadratic search: the wheel could not be installed, "
                  "so the ratios say less than they should", sys.executable, os.path.join(HERE, "stand_in.py"))
+
+
+# HTA as released, without the notebooks its wheel asks for. The versions its answers were checked with, where this Python has them.
+HTA = "HolisticTraceAnalysis==0.5.0"
+HTA_HOME = ".cache/rivals/hta"
+HTA_NEEDS = ["networkx", "plotly", "psutil", "pyyaml", "pydot"]
+HTA_TABLES = ["pandas==1.5.3", "numpy==1.24.4"] if sys.version_info < (3, 12) else ["pandas<3", "numpy"]
+
+
+def has_hta(python):
+    return subprocess.run([python, "-c", "import hta.trace_analysis"], capture_output=True).returncode == 0
+
+
+def find_hta():
+    """A python that holds HTA: $STAGELINE_RIVAL_HTA_PYTHON, $STAGELINE_RIVAL_PYTHON if it does, or an environment made here.
+    None where it cannot be installed."""
+    for variable in ("STAGELINE_RIVAL_HTA_PYTHON", "STAGELINE_RIVAL_PYTHON"):
+        python = os.environ.get(variable)
+        if python and has_hta(python):
+            return python
+    if "STAGELINE_RIVAL_HTA_PYTHON" in os.environ:
+        print(f"{os.environ['STAGELINE_RIVAL_HTA_PYTHON']} cannot import hta", file=sys.stderr)
+        return None
+    python = os.path.abspath(os.path.join(HTA_HOME, "bin", "python"))
+    if not os.path.exists(python) or not has_hta(python):
+        print(f"installing {HTA} under {HTA_HOME} (once)", file=sys.stderr)
+        if subprocess.run([sys.executable, "-m", "venv", HTA_HOME]).returncode != 0:
+            return None
+        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*pip, *HTA_TABLES, *HTA_NEEDS])
+        subprocess.run([*pip, "--no-deps", HTA])
+    return python if has_hta(python) else None
+
+
+def hta_version(python):
+    said = subprocess.run([python, "-c", "import importlib.metadata as m, pandas, numpy, sys; print(m.version('HolisticTraceAnalysis'), "
+                           "pandas.__version__, numpy.__version__, sys.version.split()[0])"], capture_output=True, text=True)
+    words = said.stdout.split()
+    return "HolisticTraceAnalysis {} with pandas {}, numpy {}, Python {}".format(*words) if len(words) == 4 else "HolisticTraceAnalysis"

@@ -1,13 +1,19 @@
 """Goldens: fixture in, expected text out. `run.py --update` rewrites the expected files; review reads the diff.
 
   readers/CASE/input/…    a tiny input (CASE begins with the reader's name)
-  readers/CASE/cells.csv  what `export --to csv` makes of it
+  readers/CASE/cells.csv  what `export --to csv` makes of it; where it has no pipeline cells,
+  readers/CASE/events.csv what `analyze events` makes of it
   readers/CASE/info.txt   what `info` says
   schedules/NAME.txt      the order on 4 stages with 8 micro-batches, one line a rank
-  analyses/NAME.txt       its tables on readers/paddle-log
+  analyses/NAME.txt       its tables: of pipeline cells on readers/paddle-log, of profiler traces on readers/kineto in
+                          both modes, of two runs on readers/kineto and readers/kineto-us, of files on files/…
   exporters/NAME.txt      the bytes, or facts read back from them by an outside decoder, on readers/paddle-log
+
+readers/kineto* are made by tests/gen/kineto.py; `run.py --make-inputs` makes them again (KINETO below).
 """
 import difflib
+import gzip
+import json
 import os
 import pathlib
 import re
@@ -21,7 +27,25 @@ import zlib
 HERE = pathlib.Path(__file__).resolve().parent
 BIN = os.environ.get('STAGELINE_BIN', str(HERE.parents[1] / 'build/dev/stageline'))
 UPDATE = '--update' in sys.argv
+sys.path.insert(0, str(HERE.parent / 'gen'))
 SAMPLE = pathlib.Path('readers/paddle-log/input')  # relative: messages and titles hold paths
+TORCH = pathlib.Path('readers/kineto/input')
+TWO_RUNS = ['--control', TORCH, '--test', 'readers/kineto-us/input']
+# How the inputs of readers/kineto* are made, one call of tests/gen/kineto.py a line.
+SMALL = ['--model', 'mlp', '--layers', 1, '--bucket', 1, '--steps', 3, '--gpus', 2, '--ranks', 2, '--memory', '--sync', '--no-shapes']
+KINETO = {
+    'kineto': [[*SMALL, '--format', 'json', '--only-ranks', 0], [*SMALL, '--format', 'gz', '--only-ranks', 1]],
+    'kineto-us': [[*SMALL, '--era', 'us', '--format', 'gz', '--fault', 'slow-rank:1,1.5']],
+    'kineto-old': [[*SMALL, '--era', 'old', '--format', 'gz', '--only-ranks', 0]],
+    'kineto-amd': [[*SMALL, '--vendor', 'amd', '--python', '--graphs', '--format', 'gz', '--only-ranks', 0]],
+}
+# Options of analyses that say little, or nothing, without; each line is one call.
+OPTIONS = {
+    'critical-path': [['--annotation', 'ProfilerStep#101']],
+    'frequent-kernel-sequences': [['--operator-name', 'aten::linear', '--min-pattern-len', '1']],
+    'frequent-cuda-kernel-sequences': [['--operator-name', 'aten::linear', '--min-pattern-len', '1']],
+}
+FILES = {'memory-timeline': 'files/memory_timeline.raw.gz'}  # analyses of files that are no traces
 counts = {'passed': 0, 'failed': 0}
 
 
@@ -172,20 +196,60 @@ def job_order(folder):
     return out
 
 
+def make_inputs():
+    import kineto
+    for case, calls in KINETO.items():
+        for arguments in calls:
+            kineto.generate([*arguments, '-o', HERE / 'readers' / case / 'input'])
+    # [time in µs (−1: before the capture), action, bytes, category], as torch writes a raw memory timeline.
+    rows = [[-1, 0, 4096, 0], [-1, 0, 8192, 1]]
+    for step in range(3):
+        rows += [[1000 * step + 10 * k, (1, 1, 2, 3)[k % 4], 512 * (k + 1), 2 + k % 6] for k in range(12)]
+    (HERE / 'files').mkdir(exist_ok=True)
+    with gzip.GzipFile(HERE / 'files' / 'memory_timeline.raw.gz', 'wb', mtime=0) as out:
+        out.write(json.dumps(rows).encode())
+
+
+def called(*args):
+    """What a call says, also where it fails: both modes of an analysis may refuse an input, each in its words."""
+    done = subprocess.run([BIN, *map(str, args)], capture_output=True, cwd=HERE, env={**os.environ, 'LC_ALL': 'C.UTF-8', 'NO_COLOR': '1'})
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def analysis_text(name):
+    """The tables of an analysis as CSV: with default options, with those of OPTIONS, and as HTA has them."""
+    code, tables, words = called('analyze', name, SAMPLE, '-q')
+    if code == 0 and name not in FILES:
+        return tables
+    about = stageline('help', name).decode()
+    source = TWO_RUNS if '--control A' in about.splitlines()[0] else [FILES.get(name, TORCH)]
+    out = ''
+    for mode in ([], ['--compat', 'hta']) if '--compat hta' in about else ([],):
+        for options in OPTIONS.get(name, [[]]):
+            code, tables, words = called('analyze', name, *source, '--format', 'csv', '-q', *options, *mode)
+            out += f'$ analyze {" ".join(map(str, [name, *options, *mode]))}\n' + (tables if code == 0 else f'exit {code}\n{words}') + '\n'
+    return out.rstrip('\n') + '\n'
+
+
 def main():
+    if '--make-inputs' in sys.argv:
+        return make_inputs()
+    topics = {t: re.findall(r'^  (\S+)', stageline('help', t).decode(), re.M) for t in ('schedules', 'analyses', 'exporters')}
     for case in sorted((HERE / 'readers').iterdir()):
         inputs = sorted((case / 'input').iterdir()) if (case / 'input').is_dir() else []
         source = case / 'input' if len(inputs) > 1 or inputs[0].is_dir() else inputs[0]
         source = source.relative_to(HERE)
-        compare(case / 'cells.csv', stageline('export', source, '--to', 'csv', '-o', '-', '-q').decode())
+        if json.loads(stageline('info', source, '--json'))['cells']:
+            compare(case / 'cells.csv', stageline('export', source, '--to', 'csv', '-o', '-', '-q').decode())
+        elif 'events' in topics['analyses']:
+            compare(case / 'events.csv', stageline('analyze', 'events', source, '--format', 'csv', '-q').decode())
         compare(case / 'info.txt', without_version(stageline('info', source).decode()))
-    topics = {t: re.findall(r'^  (\S+)', stageline('help', t).decode(), re.M) for t in ('schedules', 'analyses', 'exporters')}
     for name in topics['schedules']:
         with tempfile.TemporaryDirectory() as folder:
             stageline('simulate', name, '--stages', 4, '--micro-batches', 8, '--steps', 1, '-o', folder)
             compare(HERE / 'schedules' / f'{name}.txt', job_order(pathlib.Path(folder)))
     for name in topics['analyses']:
-        compare(HERE / 'analyses' / f'{name}.txt', stageline('analyze', name, SAMPLE, '-q').decode())
+        compare(HERE / 'analyses' / f'{name}.txt', analysis_text(name))
     for name in topics['exporters']:
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / 'out'
