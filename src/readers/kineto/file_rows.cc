@@ -41,8 +41,8 @@ void FileRows::append(ChunkRows chunk, const Dictionaries& from, size_t parser) 
     row.name = maps.names[row.name];
     row.thread = maps.threads[row.thread];
     row.stream = maps.streams[row.stream];
-    row.category = static_cast<uint8_t>(std::min<uint32_t>(
-        row.category < kMaxCategories ? maps.categories[row.category] : kMaxCategories, kMaxCategories));
+    const uint32_t category = row.category < maps.categories.size() ? maps.categories[row.category] : kMaxCategories;
+    row.category = static_cast<uint16_t>(std::min<uint32_t>(category, kMaxCategories)) & 0x7fff;
     row.file_index += first_index;
   };
   for (Row& row : chunk.rows) map_row(row);

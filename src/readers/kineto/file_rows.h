@@ -22,7 +22,7 @@ struct Row {
   int64_t offset = 0;  // decompressed position of the event
   uint32_t name = 0, file_index = 0, correlation = kNoCorrelation, external_id = kNoCorrelation, thread = 0;
   uint16_t stream = 0;
-  uint8_t category = 0, joined = 0;
+  uint16_t category : 15 = 0, joined : 1 = 0;
 };
 
 struct Flow {
@@ -92,7 +92,7 @@ class RowBuilder {
 
  private:
   uint32_t thread_of(std::string_view pid, std::string_view tid);
-  uint8_t category_of(std::string_view text);
+  uint16_t category_of(std::string_view text);
   uint16_t stream_of(int64_t stream);
   Row row_of(const Event& event, int64_t offset);
   void add_slice(const Event& event, int64_t offset);
@@ -106,7 +106,7 @@ class RowBuilder {
   std::string key_, last_key_;
   uint32_t last_thread_ = UINT32_MAX;
   std::string_view last_category_;
-  uint8_t last_category_id_ = 0;
+  uint16_t last_category_id_ = 0;
   int64_t last_stream_ = -1;
   uint16_t last_stream_id_ = 0;
 };

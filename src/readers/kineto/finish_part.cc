@@ -78,7 +78,7 @@ struct Columns {
     s.args_offset_low[i] = static_cast<uint32_t>(from.offset);
     s.args_offset_high[i] = static_cast<uint8_t>(from.offset >> 32);
     s.stream_id[i] = from.stream;
-    s.category_id[i] = from.category;
+    s.category_id[i] = static_cast<uint8_t>(from.category);
     s.kernel_class[i] = from.joined ? Slices::kJoinedBit : 0;
     external_id[i] = from.external_id;
     row[i] = row_index;

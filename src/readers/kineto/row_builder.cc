@@ -8,7 +8,7 @@
 namespace stageline::kineto {
 namespace {
 
-constexpr uint8_t kManyCategories = kMaxCategories;  // categories past the limit share this id
+constexpr uint16_t kManyCategories = 0x7fff;  // of one chunk parser; the file knows far fewer
 constexpr size_t kMaxStreams = 65535;
 
 uint32_t small_id(int64_t value) {
@@ -35,13 +35,13 @@ uint32_t RowBuilder::thread_of(std::string_view pid, std::string_view tid) {
   return last_thread_ = dictionaries_.threads.intern(last_key_);
 }
 
-uint8_t RowBuilder::category_of(std::string_view text) {
+uint16_t RowBuilder::category_of(std::string_view text) {
   // Texts from the shape tree stay where they are, so the place says it all.
   if (text.data() == last_category_.data() && text.size() == last_category_.size() && !text.empty())
     return last_category_id_;
   const uint32_t id = dictionaries_.categories.intern(text);
   last_category_ = dictionaries_.categories.text(id).data() == text.data() ? text : std::string_view();
-  last_category_id_ = id < kMaxCategories ? static_cast<uint8_t>(id) : kManyCategories;
+  last_category_id_ = id < kManyCategories ? static_cast<uint16_t>(id) : kManyCategories;
   return last_category_id_;
 }
 
@@ -73,7 +73,7 @@ Row RowBuilder::row_of(const Event& event, int64_t offset) {
   row.external_id = small_id(event.external_id);
   row.thread = thread_of(event.pid, event.tid);
   row.stream = stream_of(event.stream);
-  row.category = category_of(event.cat);
+  row.category = category_of(event.cat) & kManyCategories;
   return row;
 }
 

@@ -66,6 +66,7 @@ const char* closing_quote(const char* p, const char* end) {
 
 // After the bracket that closes the array or object at p; nullptr when it is not plain.
 const char* after_nested(const char* p, const char* end) {
+  if (*p != '[' && *p != '{') return nullptr;
   int depth = 0;
   const char* const limit = end - p > static_cast<std::ptrdiff_t>(kMaxSkippedBytes) ? p + kMaxSkippedBytes : end;
 #if defined(__SSE2__)
@@ -373,6 +374,7 @@ void ShapeTree::learn(std::string_view text) {
     if (!in_args && key == "args" && c == '{') {
       cut.step.action = Action::kArgsText;
     } else if (!in_args) {
+      if (key == "args" && c == '[') return;  // the shape would take objects too, and skip them
       if (key == "ph" || key == "cat") {
         if (c != '"') return;
         if (key == "ph") {
