@@ -3,35 +3,48 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <unordered_map>
+
+#include "base/number.h"
+#include "model/id_slots.h"
 
 namespace stageline {
 namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
+// "ProfilerStep#7", without blanks: what the count of steps and the cut look for.
+bool is_step_symbol(std::string_view name) {
+  return name.size() > 13 && name.starts_with("ProfilerStep#") && is_digit(name[13]);
+}
+
 // HTA's test of a device row: an argument stream and a correlation, or a wait by name.
 bool hta_gpu_side(const TorchRow& row, std::string_view name) {
   return (row.stream >= 0 && row.correlation >= 0) || name == "Event Sync" || name == "Context Sync";
 }
 
+IdSlots correlations_of(const std::vector<TorchRow>& rows) {
+  std::vector<int64_t> ids;
+  ids.reserve(rows.size());
+  for (const TorchRow& row : rows) ids.push_back(row.correlation);
+  return IdSlots(std::move(ids));
+}
+
 // Every correlation that has both sides: each host row gets the last device row of the file, each
 // device row the last host row.
-void link_partners(std::vector<TorchRow>& rows, const std::vector<bool>& gpu_side) {
+void link_partners(std::vector<TorchRow>& rows, const std::vector<bool>& gpu_side, const IdSlots& slots) {
   struct Last {
     int64_t host = -1, device = -1;
   };
-  std::unordered_map<int64_t, Last> last;
-  last.reserve(rows.size() / 2);
+  std::vector<Last> last(slots.size());
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (rows[i].correlation >= 0) {
+      Last& entry = last[slots.slot(rows[i].correlation)];
+      (gpu_side[i] ? entry.device : entry.host) = rows[i].index;
+    }
   for (size_t i = 0; i < rows.size(); ++i) {
     rows[i].partner_index = std::min<int64_t>(rows[i].correlation, 0);
-    if (rows[i].correlation == -1) continue;
-    Last& entry = last[rows[i].correlation];
-    (gpu_side[i] ? entry.device : entry.host) = rows[i].index;
-  }
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i].correlation == -1) continue;
-    const Last& entry = last[rows[i].correlation];
+    if (rows[i].correlation < 0) continue;
+    const Last& entry = last[slots.slot(rows[i].correlation)];
     if (entry.host >= 0 && entry.device >= 0) rows[i].partner_index = gpu_side[i] ? entry.host : entry.device;
   }
 }
@@ -66,15 +79,11 @@ class StepMap {
   std::vector<int64_t> bounds_, numbers_;
 };
 
-void set_iterations(const TorchRun& run, std::vector<TorchRow>& rows) {
+void set_iterations(const TorchRun& run, const Part& part, std::vector<TorchRow>& rows) {
   std::vector<StepMap::Step> steps;
-  bool has_cpu_op = false;
   for (const TorchRow& row : rows) {
-    has_cpu_op |= row.category == Category::kCpuOp;
-    const std::string_view name = run.name(row);
-    if (!name.starts_with("ProfilerStep")) continue;
-    if (const int64_t number = hta_step_number(name); number >= 0)
-      steps.push_back({row.start_ns, row.end_ns(), number});
+    const int64_t number = run.step_number[row.name];
+    if (number >= 0) steps.push_back({row.start_ns, row.end_ns(), number});
   }
   const StepMap map(steps);
   std::vector<int32_t> row_of;
@@ -82,7 +91,7 @@ void set_iterations(const TorchRun& run, std::vector<TorchRow>& rows) {
     TorchRow& row = rows[i];
     if (row.index >= row_of.size()) row_of.resize(row.index + 1, -1);
     row_of[row.index] = static_cast<int32_t>(i);
-    const bool host = row.stream < 0 || (row.stream == 0 && has_cpu_op && row.category == Category::kCpuOp);
+    const bool host = row.stream < 0 || (row.stream == 0 && run.category_text(part, row) == "cpu_op");
     row.iteration = host ? map.at(row.start_ns) : row.stream == 0 ? kNoIteration : -1;
   }
   for (TorchRow& row : rows) {
@@ -92,45 +101,92 @@ void set_iterations(const TorchRun& run, std::vector<TorchRow>& rows) {
   }
 }
 
+struct StepSpan {
+  int64_t first_start = INT64_MAX, last_start = INT64_MIN, last_end = INT64_MIN;
+  bool any() const { return last_start != INT64_MIN; }
+};
+
+StepSpan step_span(const TorchRun& run, const std::vector<TorchRow>& rows, const std::vector<bool>& gpu_side) {
+  StepSpan span;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (gpu_side[i] || run.step_number[rows[i].name] < 0 || !is_step_symbol(run.name(rows[i]))) continue;
+    span.first_start = std::min(span.first_start, rows[i].start_ns);
+    span.last_start = std::max(span.last_start, rows[i].start_ns);
+    span.last_end = std::max(span.last_end, rows[i].end_ns());
+  }
+  return span;
+}
+
 // HTA keeps the rows before the last step's start, and a device row once for every host row of its
 // correlation that stays.
-void drop_last_step(const TorchRun& run, std::vector<TorchRow>& rows, const std::vector<bool>& gpu_side) {
-  int64_t last_start = INT64_MIN, first_host = INT64_MAX;
-  bool any_host = false;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (gpu_side[i]) continue;
-    any_host = true;
-    first_host = std::min(first_host, rows[i].start_ns);
-    const std::string_view name = run.name(rows[i]);
-    if (name.starts_with("ProfilerStep#") && hta_step_number(name) >= 0)
-      last_start = std::max(last_start, rows[i].start_ns);
-  }
-  if (!any_host) return;
-  if (last_start == INT64_MIN) last_start = first_host;
+void drop_last_step(const TorchRun& run, std::vector<TorchRow>& rows, const std::vector<bool>& gpu_side,
+                    const IdSlots& slots) {
+  int64_t first_host = INT64_MAX;
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (!gpu_side[i]) first_host = std::min(first_host, rows[i].start_ns);
+  if (first_host == INT64_MAX) return;  // no host rows
+  const StepSpan span = step_span(run, rows, gpu_side);
+  const int64_t last_start = span.any() ? span.last_start : first_host;
   const bool keep_all = run.options.include_last_step;  // HTA compares with `end`, which is on another clock
-  std::unordered_map<int64_t, int32_t> kept;
+  std::vector<uint32_t> kept(slots.size());
+  uint32_t kept_without = 0;  // device rows without correlation are matched by name only
   std::vector<TorchRow> host;
   for (size_t i = 0; i < rows.size(); ++i) {
     if (gpu_side[i] || (!keep_all && rows[i].start_ns >= last_start)) continue;
     host.push_back(rows[i]);
-    ++kept[rows[i].correlation];
+    ++(rows[i].correlation < 0 ? kept_without : kept[slots.slot(rows[i].correlation)]);
   }
   std::vector<TorchRow> out;
+  out.reserve(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) {
     if (!gpu_side[i]) continue;
-    const auto it = kept.find(rows[i].correlation);
-    for (int32_t n = it == kept.end() ? 0 : it->second; n > 0; --n) out.push_back(rows[i]);
+    const uint32_t times = rows[i].correlation < 0 ? kept_without : kept[slots.slot(rows[i].correlation)];
+    // Waits by name without a correlation match every host row without one; HTA then multiplies them.
+    out.insert(out.end(), times, rows[i]);
   }
   out.insert(out.end(), host.begin(), host.end());
   rows = std::move(out);
 }
 
-bool is_table_row(const Trace& trace, const Slices& s, size_t i) {
-  const CategoryInfo& category = trace.categories[s.category_id[i]];
-  return !s.is_joined(i) && !category.text.empty() && category.kind != Category::kSpan;
+// On MTIA devices: host rows within [first step's start, last step's end], the device rows of their
+// correlations, and copies within the steps, whose missing stream becomes the thread.
+void keep_mtia_steps(const TorchRun& run, const Part& part, std::vector<TorchRow>& rows,
+                     const std::vector<bool>& gpu_side, const IdSlots& slots) {
+  const StepSpan span = step_span(run, rows, gpu_side);
+  if (!span.any()) return rows.clear();
+  const auto within = [&](const TorchRow& row) {
+    return row.start_ns >= span.first_start && row.end_ns() <= span.last_end;
+  };
+  std::vector<bool> wanted(slots.size());
+  std::vector<TorchRow> host, device;
+  for (const TorchRow& row : rows) {
+    const std::string& category = run.category_text(part, row);
+    if ((category != "cpu_op" && category != "user_annotation" && !category.ends_with("_runtime")) || !within(row))
+      continue;
+    host.push_back(row);
+    if (row.correlation >= 0) wanted[slots.slot(row.correlation)] = true;
+  }
+  for (TorchRow& row : rows) {
+    const std::string& category = run.category_text(part, row);
+    if (category != "kernel" && !category.starts_with("gpu_mem") && category != "mtia_ccp_events") continue;
+    const bool launched = row.correlation >= 0 && wanted[slots.slot(row.correlation)];
+    if (!launched && (row.kernel != KernelClass::kMemory || !within(row))) continue;
+    if (row.kernel == KernelClass::kMemory && row.stream == -1) {
+      row.stream = parse_int(part.lanes[row.lane].tid).value_or(-1);
+      row.on_device = row.stream != -1;
+    }
+    device.push_back(row);
+  }
+  device.insert(device.end(), host.begin(), host.end());
+  rows = std::move(device);
 }
 
 }  // namespace
+
+bool is_hta_row(const Trace& trace, const Slices& s, size_t i) {
+  const CategoryInfo& category = trace.categories[s.category_id[i]];
+  return !s.is_joined(i) && !category.text.empty() && category.kind != Category::kSpan;
+}
 
 int64_t hta_step_number(std::string_view name) {
   if (!name.starts_with("ProfilerStep")) return -1;
@@ -165,16 +221,22 @@ void hta_round(const Part& part, int64_t& start_ns, int64_t& dur_ns) {
 void hta_run_facts(TorchRun& run) {
   const Trace& trace = *run.trace;
   run.hta_class.resize(trace.names.size());
-  for (StringId id = 0; id < run.hta_class.size(); ++id) run.hta_class[id] = hta_kernel_class(trace.names.text(id));
+  run.step_number.resize(trace.names.size());
+  for (StringId id = 0; id < run.hta_class.size(); ++id) {
+    const std::string_view name = trace.names.text(id);
+    run.hta_class[id] = hta_kernel_class(name);
+    run.step_number[id] = hta_step_number(name);
+  }
   run.zero_ns = INT64_MAX;
-  std::set<int64_t> steps;
   run.device_type = "UNKNOWN GPU";
   bool mtia = false, nvidia = false, amd = false;
+  std::vector<bool> seen(trace.names.size());  // HTA's symbols: names of rows that its tables hold
   for (size_t p = 0; p < trace.parts.size(); ++p) {
     const Part& part = trace.parts[p];
     const Slices& s = part.slices;
     for (size_t i = 0; i < s.size(); ++i) {
-      if (!is_table_row(trace, s, i)) continue;
+      if (!is_hta_row(trace, s, i)) continue;
+      seen[s.name_id[i]] = true;
       int64_t start = s.start_ns[i] - part.base_time_ns, dur = s.dur_ns[i];
       hta_round(part, start, dur);
       run.zero_ns = std::min(run.zero_ns, start);
@@ -183,13 +245,17 @@ void hta_run_facts(TorchRun& run) {
       if (p == 0 && field.key == "distributedInfo") mtia |= field.json.find("mtia:hccl") != std::string::npos;
   }
   if (run.zero_ns == INT64_MAX) run.zero_ns = 0;
+  std::set<int64_t> steps;
+  size_t step_symbols = 0;
   for (StringId id = 0; id < trace.names.size(); ++id) {
+    if (!seen[id]) continue;
     const std::string_view name = trace.names.text(id);
     mtia |= name == "runFunction - job_prep_and_submit_for_execution";
     nvidia |= name == "cudaLaunchKernel";
     amd |= name == "hipLaunchKernel";
-    if (name.starts_with("ProfilerStep#"))
-      if (const int64_t number = hta_step_number(name); number >= 0) steps.insert(number);
+    if (!is_step_symbol(name)) continue;
+    ++step_symbols;
+    steps.insert(hta_step_number(name));
   }
   if (mtia)
     run.device_type = "MTIA";
@@ -198,7 +264,7 @@ void hta_run_facts(TorchRun& run) {
   else if (amd)
     run.device_type = "AMD GPU";
   run.listed_steps.assign(steps.begin(), steps.end());
-  run.drops_last_step = steps.size() >= 2;
+  run.drops_last_step = step_symbols >= 2;
 }
 
 TorchRank hta_rank_rows(const TorchRun& run, size_t p) {
@@ -213,7 +279,7 @@ TorchRank hta_rank_rows(const TorchRun& run, size_t p) {
   for (size_t l = 0; l < part.lanes.size(); ++l)
     for (size_t i = part.lanes[l].begin; i < part.lanes[l].end; ++i) {
       lane_of[i] = static_cast<uint16_t>(std::min<size_t>(l, UINT16_MAX));
-      if (is_table_row(trace, s, i)) slice_at[s.file_index[i]] = static_cast<uint32_t>(i);
+      if (is_hta_row(trace, s, i)) slice_at[s.file_index[i]] = static_cast<uint32_t>(i);
     }
   for (const uint32_t i : slice_at) {
     if (i == kNoSliceIndex) continue;
@@ -226,7 +292,7 @@ TorchRank hta_rank_rows(const TorchRun& run, size_t p) {
     row.slice = i;
     row.index = s.file_index[i];
     row.name = s.name_id[i];
-    row.stream = static_cast<int32_t>(part.streams[s.stream_id[i]]);
+    row.stream = part.streams[s.stream_id[i]];
     row.lane = lane_of[i];
     row.category = trace.categories[s.category_id[i]].kind;
     row.kernel = run.hta_class[row.name];
@@ -235,9 +301,14 @@ TorchRank hta_rank_rows(const TorchRun& run, size_t p) {
   }
   std::vector<bool> gpu_side(rank.rows.size());
   for (size_t i = 0; i < rank.rows.size(); ++i) gpu_side[i] = hta_gpu_side(rank.rows[i], run.name(rank.rows[i]));
-  link_partners(rank.rows, gpu_side);
-  set_iterations(run, rank.rows);
-  if (run.drops_last_step) drop_last_step(run, rank.rows, gpu_side);
+  const IdSlots slots = correlations_of(rank.rows);
+  link_partners(rank.rows, gpu_side, slots);
+  set_iterations(run, part, rank.rows);
+  if (run.drops_last_step && run.device_type == "MTIA") {
+    keep_mtia_steps(run, part, rank.rows, gpu_side, slots);
+  } else if (run.drops_last_step) {
+    drop_last_step(run, rank.rows, gpu_side, slots);
+  }
   return rank;
 }
 

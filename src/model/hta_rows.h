@@ -8,8 +8,6 @@ namespace stageline {
 
 // "ProfilerStep#12", "ProfilerStep # 12" → 12; −1 for other names.
 int64_t hta_step_number(std::string_view name);
-// A part's raw time in microseconds, as the file's decimal text reads as a double.
-double hta_raw_us(int64_t ns);
 // Start and duration in ns after HTA's rounding (ceil, floor) where the part needs it.
 void hta_round(const Part& part, int64_t& start_ns, int64_t& dur_ns);
 

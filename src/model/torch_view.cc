@@ -57,7 +57,7 @@ TorchRank exact_rank(const TorchRun& run, size_t p) {
       row.on_device = device;
       if (device || category == Category::kDeviceSync) {
         const int64_t named = part.streams[s.stream_id[i]];
-        row.stream = static_cast<int32_t>(named >= 0 ? named : lane_stream);
+        row.stream = named >= 0 && named != UINT32_MAX ? named : lane_stream;  // CUPTI's number for none
       }
       row.iteration = s.step[i] == 0 ? -1 : static_cast<int32_t>(part.steps[s.step[i] - 1u].number);
       if (!kept_by_filter(run, row)) continue;

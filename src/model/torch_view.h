@@ -25,10 +25,10 @@ struct TorchRow {
   int64_t dur_ns = 0;    // hta: may be 0 or −1000
   int64_t correlation = -1;
   int64_t partner_index = -1;  // hta: index_correlation (−1 none, 0 partner absent, else a file index)
-  uint32_t slice = 0;          // of the part
-  uint32_t index = 0;          // position in traceEvents: HTA's index
+  int64_t stream = -1;  // hta: the argument `stream` of any row, 4294967295 too; default: of device rows; −1 none
+  uint32_t slice = 0;   // of the part
+  uint32_t index = 0;   // position in traceEvents: HTA's index
   StringId name = 0;
-  int32_t stream = -1;     // hta: the argument `stream` of any row; default: of device rows only; −1 none
   int32_t partner = -1;    // row of the partner: a device row's launch, a launch's last device row; −1 none
   int32_t iteration = -1;  // ProfilerStep number; −1 none; kNoIteration
   uint16_t lane = 0;       // of the part
@@ -52,7 +52,8 @@ struct TorchRun {
   int64_t zero_ns = 0;        // earliest start of all ranks; hta: rounded as HTA does, without base time
   bool drops_last_step = false;
   std::string device_type;             // HTA's: "NVIDIA GPU", "AMD GPU", "MTIA", "UNKNOWN GPU"
-  std::vector<KernelClass> hta_class;  // by name id
+  std::vector<KernelClass> hta_class;  // hta: by name id
+  std::vector<int64_t> step_number;    // hta: by name id, "ProfilerStep#12" → 12; −1 for other names
   std::vector<int64_t> listed_steps;   // distinct ProfilerStep numbers of all ranks, ascending
 
   std::string_view name(const TorchRow& row) const { return trace->names.text(row.name); }
@@ -80,6 +81,10 @@ Result<TorchRun> make_torch_run(const Trace& trace, const TorchOptions& options)
 // O(slices of the part); the caller drops it when done, so memory is bounded by the ranks at work.
 TorchRank torch_rank(const TorchRun& run, size_t part);
 
+// HTA's tables hold events that have a category and a duration of their own, without the profile's bar.
+bool is_hta_row(const Trace& trace, const Slices& slices, size_t slice);
+// A time as the file's decimal text of microseconds reads as a double.
+double hta_raw_us(int64_t ns);
 // A time of a row as HTA prints it: microseconds, from the run's zero.
 inline double to_us(int64_t ns) { return static_cast<double>(ns) / 1000.0; }
 

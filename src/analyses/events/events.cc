@@ -1,0 +1,231 @@
+// Every row as analyses see it after loading, and every name with its class. Definitions:
+// docs/analyses/hta-loading.md.
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "analyses/analysis.h"
+#include "base/parallel.h"
+#include "model/torch_view.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+constexpr CopyFact kNoCopy = {};
+constexpr SyncFact kNoSync = {};
+constexpr CollectiveFact kNoCollective = {};
+
+template <class Fact>
+const Fact& fact_or(const std::vector<Fact>& facts, const TorchRow& row, const Fact& none) {
+  const Fact* fact = fact_of(facts, row.slice);
+  return fact ? *fact : none;
+}
+
+Table hta_table() {
+  return Table("events", "Rows after loading (HTA)",
+               {{"rank", "rank", Type::kInteger, ""},
+                {"index", "index", Type::kInteger, ""},
+                {"cat", "category", Type::kText, ""},
+                {"name", "name", Type::kText, ""},
+                {"pid", "pid", Type::kText, ""},
+                {"tid", "tid", Type::kText, ""},
+                {"ts", "start", Type::kReal, ""},
+                {"dur", "duration", Type::kReal, ""},
+                {"end", "end", Type::kReal, ""},
+                {"stream", "stream", Type::kInteger, ""},
+                {"correlation", "correlation", Type::kInteger, ""},
+                {"bytes", "bytes", Type::kInteger, ""},
+                {"memory_bw_gbps", "bandwidth", Type::kReal, ""},
+                {"wait_on_stream", "waits on stream", Type::kInteger, ""},
+                {"wait_on_cuda_event_record_corr_id", "waits on record", Type::kInteger, ""},
+                {"collective_name", "collective", Type::kText, ""},
+                {"in_msg_nelems", "elements in", Type::kInteger, ""},
+                {"out_msg_nelems", "elements out", Type::kInteger, ""},
+                {"msg_dtype", "dtype", Type::kText, ""},
+                {"group_size", "group size", Type::kInteger, ""},
+                {"process_rank", "process rank", Type::kInteger, ""},
+                {"index_correlation", "partner", Type::kInteger, ""},
+                {"iteration", "iteration", Type::kInteger, ""}});
+}
+
+void add_hta_rows(const TorchRun& run, const TorchRank& rank, Table& table) {
+  const Part& part = *rank.part;
+  const auto text = [&](StringId id) { return std::string(run.trace->names.text(id)); };
+  for (const TorchRow& row : rank.rows) {
+    const Lane& lane = part.lanes[row.lane];
+    const CopyFact& copy = fact_or(part.copies, row, kNoCopy);
+    const SyncFact& sync = fact_or(part.syncs, row, kNoSync);
+    const CollectiveFact* comm = fact_of(part.collectives, row.slice);
+    const CollectiveFact& known = comm ? *comm : kNoCollective;
+    // HTA shifts `ts` by the run's start but not `end` (fault F10).
+    table.add_row({int64_t{rank.rank},
+                   int64_t{row.index},
+                   run.category_text(part, row),
+                   text(row.name),
+                   lane.pid,
+                   lane.tid,
+                   to_us(row.start_ns),
+                   to_us(row.dur_ns),
+                   hta_raw_us(row.end_ns() + run.zero_ns),
+                   row.stream,
+                   row.correlation,
+                   copy.bytes,
+                   copy.bandwidth_gbps,
+                   sync.wait_on_stream,
+                   sync.wait_on_record_correlation,
+                   comm ? text(known.name) : std::string(),
+                   known.in_elements,
+                   known.out_elements,
+                   comm ? text(known.dtype) : std::string(),
+                   known.group_size,
+                   known.peer,
+                   row.partner_index,
+                   row.iteration == kNoIteration ? kNullInteger : int64_t{row.iteration}});
+  }
+}
+
+Table exact_table() {
+  return Table(
+      "events", "Rows after loading",
+      {{"rank", "rank", Type::kInteger, "Global rank"},
+       {"index", "index", Type::kInteger, "Position in traceEvents, from 0"},
+       {"category", "category", Type::kText, "As the file spells it"},
+       {"name", "name", Type::kText, ""},
+       {"pid", "process", Type::kText, "Of device work the device"},
+       {"tid", "thread", Type::kText, "Of device work the stream"},
+       {"start_ns", "start", Type::kTime, "From the earliest start of all ranks"},
+       {"dur_ns", "duration", Type::kDuration, ""},
+       {"stream", "stream", Type::kInteger, "Of device rows"},
+       {"kernel_class", "class", Type::kText, "Of device rows: docs/analyses/kernel-classes.md"},
+       {"correlation", "correlation", Type::kInteger, "CUPTI's or ROCm's number of launch and work"},
+       {"partner_index", "partner", Type::kInteger, "Of device rows their launch, of launches their last device row"},
+       {"step", "step", Type::kInteger, "ProfilerStep number: of device rows that of their launch"},
+       {"size_bytes", "bytes", Type::kInteger, "Of copies, memsets and collectives"},
+       {"bandwidth_gbps", "bandwidth", Type::kReal, "Of copies: GB/s as the profiler wrote it"},
+       {"collective", "collective", Type::kText, ""},
+       {"dtype", "dtype", Type::kText, "Of collectives"},
+       {"group", "group", Type::kText, "Process group of collectives"},
+       {"group_size", "group size", Type::kInteger, ""}});
+}
+
+void add_exact_rows(const TorchRun& run, const TorchRank& rank, Table& table) {
+  const Part& part = *rank.part;
+  const auto text = [&](StringId id) { return std::string(run.trace->names.text(id)); };
+  const auto or_null = [](int64_t value) { return value < 0 ? kNullInteger : value; };
+  for (const TorchRow& row : rank.rows) {
+    const Lane& lane = part.lanes[row.lane];
+    const CopyFact& copy = fact_or(part.copies, row, kNoCopy);
+    const CollectiveFact* comm = fact_of(part.collectives, row.slice);
+    table.add_row({int64_t{rank.rank}, int64_t{row.index}, run.category_text(part, row), text(row.name), lane.pid,
+                   lane.tid, row.start_ns, row.dur_ns, or_null(row.stream), std::string(kernel_class_name(row.kernel)),
+                   or_null(row.correlation), or_null(row.partner_index), or_null(row.iteration),
+                   or_null(comm ? comm->bytes : copy.bytes), copy.bandwidth_gbps > 0 ? copy.bandwidth_gbps : NAN,
+                   comm ? text(comm->name) : std::string(), comm ? text(comm->dtype) : std::string(),
+                   comm ? text(comm->group) : std::string(), comm ? comm->group_size : kNullInteger});
+  }
+}
+
+// HTA's classes go by the text alone, so names and categories are listed together.
+Table hta_symbols(const TorchRun& run) {
+  const Trace& trace = *run.trace;
+  std::set<std::string_view> symbols;
+  std::vector<bool> name_seen(trace.names.size()), category_seen(trace.categories.size());
+  for (const Part& part : trace.parts)
+    for (size_t i = 0; i < part.slices.size(); ++i) {
+      if (!is_hta_row(trace, part.slices, i)) continue;
+      name_seen[part.slices.name_id[i]] = true;
+      category_seen[part.slices.category_id[i]] = true;
+    }
+  for (StringId id = 0; id < name_seen.size(); ++id)
+    if (name_seen[id]) symbols.insert(trace.names.text(id));
+  for (size_t id = 0; id < category_seen.size(); ++id)
+    if (category_seen[id]) symbols.insert(trace.categories[id].text);
+  Table table("symbols", "Names and their classes (HTA)",
+              {{"symbol", "symbol", Type::kText, ""},
+               {"kernel_type_by_name", "class", Type::kText, ""},
+               {"memory_kernel_type", "memory type", Type::kText, ""},
+               {"shorten_name", "short name", Type::kText, ""}});
+  for (const std::string_view symbol : symbols)
+    table.add_row({std::string(symbol), std::string(kernel_class_name(hta_kernel_class(symbol))),
+                   std::string(memory_kernel_label(symbol)), short_kernel_name(symbol)});
+  return table;
+}
+
+// By name, category and class, since a name alone does not decide the class.
+Table exact_symbols(const TorchRun& run) {
+  const Trace& trace = *run.trace;
+  struct Key {
+    StringId name;
+    uint8_t category, kernel;
+    bool operator==(const Key&) const = default;
+    auto operator<=>(const Key&) const = default;
+  };
+  std::vector<std::vector<std::pair<Key, int64_t>>> found(run.parts.size());
+  const auto merge = [](std::vector<std::pair<Key, int64_t>>& list) {
+    std::sort(list.begin(), list.end());
+    size_t kept = 0;
+    for (const auto& entry : list) {
+      if (kept > 0 && list[kept - 1].first == entry.first) {
+        list[kept - 1].second += entry.second;
+      } else {
+        list[kept++] = entry;
+      }
+    }
+    list.resize(kept);
+  };
+  parallel_for(run.parts.size(), [&](size_t k) {
+    const Slices& s = trace.parts[run.parts[k]].slices;
+    found[k].reserve(s.size());
+    for (size_t i = 0; i < s.size(); ++i)
+      found[k].push_back({{s.name_id[i], s.category_id[i], static_cast<uint8_t>(s.class_of(i))}, 1});
+    merge(found[k]);
+  });
+  std::vector<std::pair<Key, int64_t>> all;
+  for (const auto& list : found) all.insert(all.end(), list.begin(), list.end());
+  merge(all);
+  std::sort(all.begin(), all.end(), [&](const auto& a, const auto& b) {
+    const std::string_view x = trace.names.text(a.first.name), y = trace.names.text(b.first.name);
+    return x != y ? x < y : a.first < b.first;
+  });
+  Table table("symbols", "Names and their classes",
+              {{"name", "name", Type::kText, ""},
+               {"category", "category", Type::kText, ""},
+               {"kernel_class", "class", Type::kText, "Of device rows: docs/analyses/kernel-classes.md"},
+               {"short_name", "short name", Type::kText, "Without template arguments and parameters"},
+               {"count", "rows", Type::kInteger, "Over the ranks asked for, all steps"}});
+  for (const auto& [key, count] : all) {
+    const std::string_view name = trace.names.text(key.name);
+    table.add_row({std::string(name), trace.categories[key.category].text,
+                   std::string(kernel_class_name(static_cast<KernelClass>(key.kernel))), short_kernel_name(name),
+                   count});
+  }
+  return table;
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  if (!torch) return std::move(torch).error();
+  AnalysisResult result;
+  Table table = input.hta ? hta_table() : exact_table();
+  for (const size_t part : torch->parts)  // one rank after the other: the table is in their order
+    (input.hta ? add_hta_rows : add_exact_rows)(*torch, torch_rank(*torch, part), table);
+  result.tables.push_back(std::move(table));
+  result.tables.push_back(input.hta ? hta_symbols(*torch) : exact_symbols(*torch));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis events_analysis;
+const Analysis events_analysis = {.name = "events",
+                                  .summary = "every row as analyses see it, and the class of every name",
+                                  .tables = {{"events", "one row per event that is left after loading"},
+                                             {"symbols", "one row per name: its class and short form"}},
+                                  .run = run,
+                                  .needs = AnalysisNeeds::kTorch,
+                                  .has_hta_mode = true,
+                                  .in_report = false};
+
+}  // namespace stageline

@@ -1,0 +1,261 @@
+// Which kinds of work kept the devices busy, alone and at the same time, and which kernels they were.
+// Definitions: docs/analyses/gpu-kernel-breakdown.md.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "analyses/analysis.h"
+#include "base/parallel.h"
+#include "model/intervals.h"
+#include "model/name_totals.h"
+#include "model/statistics.h"
+#include "model/torch_view.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+constexpr std::array kClasses = {KernelClass::kComputation, KernelClass::kCommunication, KernelClass::kMemory,
+                                 KernelClass::kOther};
+constexpr size_t kSets = size_t{1} << kClasses.size();
+
+struct Options {
+  FoldOptions fold;
+  bool memory = true, hta = false;
+  size_t class_count() const { return hta ? (memory ? 3 : 2) : kClasses.size(); }
+  bool wants(size_t c) const { return c < class_count() && (memory || kClasses[c] != KernelClass::kMemory); }
+};
+
+struct RankAnswer {
+  int32_t rank = 0;
+  bool any = false;
+  std::array<int64_t, kSets> time_ns = {};  // by set of classes that ran at the same time
+  std::array<std::vector<NameTotal>, kClasses.size()> names;
+};
+
+std::string set_name(size_t set) {
+  std::string out;
+  for (size_t c = 0; c < kClasses.size(); ++c)
+    if (set >> c & 1) {
+      if (!out.empty()) out += " overlapping ";
+      out += kernel_class_name(kClasses[c]);
+    }
+  return out;
+}
+
+// One pass over the borders of the classes' unions.
+void sweep(const std::array<std::vector<Interval>, kClasses.size()>& unions, bool whole_us, RankAnswer& answer) {
+  struct Border {
+    int64_t at;
+    int32_t change;
+  };
+  std::vector<Border> borders;
+  for (size_t c = 0; c < unions.size(); ++c)
+    for (const Interval& i : unions[c]) {
+      borders.push_back({i.start, int32_t{1} << c});
+      borders.push_back({i.end, -(int32_t{1} << c)});
+    }
+  std::sort(borders.begin(), borders.end(), [](const Border& a, const Border& b) { return a.at < b.at; });
+  int32_t running = 0;  // HTA's rounding makes unions of negative length: then the sum is no set for a while
+  for (size_t i = 0; i + 1 < borders.size(); ++i) {
+    running += borders[i].change;
+    const int64_t length = borders[i + 1].at - borders[i].at;
+    if (running > 0 && running < static_cast<int32_t>(kSets) && length > 0)
+      answer.time_ns[static_cast<size_t>(running)] += whole_us ? length / 1000 * 1000 : length;
+  }
+}
+
+RankAnswer answer_for(const TorchRun& run, const TorchRank& rank, const Options& options) {
+  RankAnswer answer;
+  answer.rank = rank.rank;
+  std::array<std::vector<Interval>, kClasses.size()> intervals;
+  for (size_t c = 0; c < kClasses.size(); ++c) {
+    if (!options.wants(c)) continue;
+    NameTotals totals(run.trace->names.size());
+    for (const TorchRow& row : rank.rows) {
+      if (!row.on_device || row.kernel != kClasses[c]) continue;
+      intervals[c].push_back({row.start_ns, row.end_ns()});
+      totals.add(row.name, row.dur_ns);
+      answer.any = true;
+    }
+    intervals[c] = union_of(std::move(intervals[c]));
+    answer.names[c] = totals.sorted(run.trace->names);
+  }
+  sweep(intervals, options.hta, answer);
+  return answer;
+}
+
+std::vector<size_t> sets_by_time(const std::array<int64_t, kSets>& time_ns) {
+  std::vector<size_t> sets;
+  for (size_t set = 1; set < kSets; ++set)
+    if (time_ns[set] > 0) sets.push_back(set);
+  std::stable_sort(sets.begin(), sets.end(), [&](size_t a, size_t b) { return time_ns[a] > time_ns[b]; });
+  return sets;
+}
+
+std::array<int64_t, kSets> sum_of(const std::vector<RankAnswer>& ranks) {
+  std::array<int64_t, kSets> sum = {};
+  for (const RankAnswer& answer : ranks)
+    for (size_t set = 0; set < kSets; ++set) sum[set] += answer.time_ns[set];
+  return sum;
+}
+
+double share_of(int64_t part, int64_t whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : NAN;
+}
+
+int64_t total_of(const std::array<int64_t, kSets>& time_ns) {
+  int64_t total = 0;
+  for (const int64_t ns : time_ns) total += ns;
+  return total;
+}
+
+Table hta_types(const std::vector<RankAnswer>& ranks) {
+  Table table("kernel-types", "Kernel types (HTA)",
+              {{"kernel_type", "type", Type::kText, ""},
+               {"sum", "sum", Type::kInteger, ""},
+               {"percentage", "%", Type::kReal, ""}});
+  const auto sum = sum_of(ranks);
+  const int64_t total = total_of(sum);
+  for (const size_t set : sets_by_time(sum))
+    table.add_row({set_name(set), sum[set] / 1000, round_to(100 * share_of(sum[set], total), 1)});
+  return table;
+}
+
+Table hta_kernels(const TorchRun& run, const std::vector<RankAnswer>& ranks, const Options& options) {
+  Table table("kernels", "Kernels (HTA)",
+              {{"name", "name", Type::kText, ""},
+               {"sum (us)", "sum", Type::kReal, ""},
+               {"max (us)", "max", Type::kReal, ""},
+               {"min (us)", "min", Type::kReal, ""},
+               {"stddev", "std", Type::kReal, ""},
+               {"mean (us)", "mean", Type::kReal, ""},
+               {"kernel_type", "type", Type::kText, ""},
+               {"rank", "rank", Type::kInteger, ""}});
+  struct Line {
+    HtaTotal total;
+    std::string_view type;
+    int32_t rank;
+  };
+  std::vector<Line> lines;
+  for (const RankAnswer& answer : ranks)
+    for (size_t c = 0; c < options.class_count(); ++c)
+      for (const HtaTotal& total : hta_fold(answer.names[c], run.trace->names, options.fold))
+        lines.push_back({total, kernel_class_name(kClasses[c]), answer.rank});
+  std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) {
+    if (a.type != b.type) return a.type < b.type;
+    return a.total.name != b.total.name ? a.total.name < b.total.name : a.rank < b.rank;
+  });
+  for (const Line& line : lines)
+    table.add_row({std::string(line.total.name), line.total.sum, line.total.max, line.total.min, line.total.std,
+                   line.total.mean, std::string(line.type), int64_t{line.rank}});
+  return table;
+}
+
+Table exact_types(const std::vector<RankAnswer>& ranks) {
+  Table table("kernel-types", "Kinds of device work, all ranks",
+              {{"kernel_type", "kind", Type::kText, "What ran at the same time; docs/analyses/kernel-classes.md"},
+               {"time_ns", "time", Type::kDuration, "Device time of exactly this set, summed over ranks"},
+               {"time_share", "share", Type::kShare, "Of the busy time of all ranks"}});
+  const auto sum = sum_of(ranks);
+  const int64_t total = total_of(sum);
+  for (const size_t set : sets_by_time(sum)) table.add_row({set_name(set), sum[set], share_of(sum[set], total)});
+  return table;
+}
+
+Table exact_types_by_rank(const std::vector<RankAnswer>& ranks) {
+  Table table("kernel-types-by-rank", "Kinds of device work of every rank",
+              {{"rank", "rank", Type::kInteger, "Global rank"},
+               {"kernel_type", "kind", Type::kText, "What ran at the same time"},
+               {"time_ns", "time", Type::kDuration, "Device time of exactly this set"},
+               {"time_share", "share", Type::kShare, "Of the rank's busy time"}});
+  for (const RankAnswer& answer : ranks)
+    for (const size_t set : sets_by_time(answer.time_ns))
+      table.add_row({int64_t{answer.rank}, set_name(set), answer.time_ns[set],
+                     share_of(answer.time_ns[set], total_of(answer.time_ns))});
+  return table;
+}
+
+Table exact_kernels(const TorchRun& run, const std::vector<RankAnswer>& ranks, const Options& options) {
+  Table table("kernels", "Kernels by time",
+              {{"rank", "rank", Type::kInteger, "Global rank"},
+               {"kernel_type", "kind", Type::kText, "docs/analyses/kernel-classes.md"},
+               {"name", "name", Type::kText, "\"others\" holds the names that have no row of their own"},
+               {"count", "calls", Type::kInteger, ""},
+               {"sum_ns", "sum", Type::kDuration, "Of all calls"},
+               {"sum_share", "share", Type::kShare, "Of the sum over all kernels of this kind and rank"},
+               {"mean_ns", "mean", Type::kDuration, "Of one call, to the nanosecond"},
+               {"std_ns", "deviation", Type::kDuration, "Sample standard deviation of one call"},
+               {"min_ns", "shortest", Type::kDuration, ""},
+               {"max_ns", "longest", Type::kDuration, ""}});
+  for (const RankAnswer& answer : ranks)
+    for (size_t c = 0; c < kClasses.size(); ++c) {
+      int64_t whole = 0;
+      for (const NameTotal& total : answer.names[c]) whole += total.stats.sum_ns;
+      for (const NameTotal& total : fold_by_share(answer.names[c], run.trace->names, options.fold)) {
+        const DurationStats& s = total.stats;
+        std::string name = total.folded > 0 ? "others (" + std::to_string(total.folded) + ")"
+                                            : std::string(run.trace->names.text(total.name));
+        table.add_row({int64_t{answer.rank}, std::string(kernel_class_name(kClasses[c])), std::move(name), s.count,
+                       s.sum_ns, share_of(s.sum_ns, whole), std::llround(s.mean_ns), std::llround(s.std_ns()), s.min_ns,
+                       s.max_ns});
+      }
+    }
+  return table;
+}
+
+Result<Options> options_of(const AnalysisInput& input) {
+  Options options;
+  options.hta = input.hta;
+  Result<int64_t> names = input.options.integer("num-kernels", 10, 0);
+  if (!names) return std::move(names).error();
+  Result<double> share = input.options.real("duration-ratio", 0.8);
+  if (!share) return std::move(share).error();
+  if (!(*share >= 0 && *share <= 1))
+    return Error{ErrorCode::kUsage, "--duration-ratio must be from 0 to 1", {}, "0.8 stands for 80 % of the time"};
+  Result<bool> memory = input.options.flag("include-memory-kernels", true);
+  if (!memory) return std::move(memory).error();
+  options.fold.most_names = *names;
+  options.fold.share = *share;
+  options.memory = *memory;
+  return options;
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  Result<Options> options = options_of(input);
+  if (!options) return std::move(options).error();
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  if (!torch) return std::move(torch).error();
+  std::vector<RankAnswer> ranks(torch->parts.size());
+  parallel_for(ranks.size(),
+               [&](size_t k) { ranks[k] = answer_for(*torch, torch_rank(*torch, torch->parts[k]), *options); });
+  AnalysisResult result;
+  if (input.hta) {
+    result.tables.push_back(hta_types(ranks));
+    result.tables.push_back(hta_kernels(*torch, ranks, *options));
+  } else {
+    result.tables.push_back(exact_types(ranks));
+    result.tables.push_back(exact_kernels(*torch, ranks, *options));
+    result.tables.push_back(exact_types_by_rank(ranks));
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis gpu_kernel_breakdown_analysis;
+const Analysis gpu_kernel_breakdown_analysis = {
+    .name = "gpu-kernel-breakdown",
+    .summary = "kinds of device work, alone and overlapping, and the kernels behind them",
+    .tables = {{"kernel-types", "one row per set of kinds that ran together"},
+               {"kernels", "one row per rank, kind and name"},
+               {"kernel-types-by-rank", "the kinds of every rank (not with --compat hta)"}},
+    .run = run,
+    .needs = AnalysisNeeds::kTorch,
+    .options = {{"num-kernels", "N", "most names with a row of their own, per rank and kind (default 10)", ""},
+                {"duration-ratio", "X", "stop naming kernels at this share of the time (default 0.8)", ""},
+                {"include-memory-kernels", "BOOL", "count copies and memsets (default true)", ""}},
+    .has_hta_mode = true};
+
+}  // namespace stageline

@@ -1,0 +1,46 @@
+// Numbers of a trace (correlations) as dense places of an array, without a hash table: the numbers
+// themselves where they are close together, else their order.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace stageline {
+
+class IdSlots {
+ public:
+  static constexpr size_t kNone = SIZE_MAX;
+
+  // Negative numbers get no place. O(n), or O(n log n) when they are far apart.
+  explicit IdSlots(std::vector<int64_t> ids) {
+    int64_t most = -1;
+    for (const int64_t id : ids) most = std::max(most, id);
+    dense_ = most < static_cast<int64_t>(ids.size()) * 8 + 65536;
+    if (dense_) {
+      size_ = static_cast<size_t>(most + 1);
+      return;
+    }
+    std::sort(ids.begin(), ids.end());
+    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+    ids.erase(ids.begin(), std::lower_bound(ids.begin(), ids.end(), 0));
+    sorted_ = std::move(ids);
+    size_ = sorted_.size();
+  }
+
+  size_t size() const { return size_; }
+  size_t slot(int64_t id) const {
+    if (id < 0) return kNone;
+    if (dense_) return id < static_cast<int64_t>(size_) ? static_cast<size_t>(id) : kNone;
+    const auto it = std::lower_bound(sorted_.begin(), sorted_.end(), id);
+    return it != sorted_.end() && *it == id ? static_cast<size_t>(it - sorted_.begin()) : kNone;
+  }
+
+ private:
+  bool dense_ = true;
+  size_t size_ = 0;
+  std::vector<int64_t> sorted_;
+};
+
+}  // namespace stageline
