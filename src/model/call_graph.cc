@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "base/number.h"
+#include "base/numpy_sort.h"
 #include "base/tim_sort.h"
 
 namespace stageline {
@@ -173,6 +174,18 @@ struct Root {  // HTA's node of a thread; threads with one |tid| share it
   std::vector<std::vector<int32_t>> rows;  // of its threads
 };
 
+// HTA sorts by time before it sorts by its order, with numpy's quicksort: what is equal in time then meets in an
+// order of its own.
+std::vector<Edge> by_time(const std::vector<Edge>& edges) {
+  std::vector<int64_t> times;
+  times.reserve(edges.size());
+  for (const Edge& edge : edges) times.push_back(edge.time_ns);
+  std::vector<Edge> sorted;
+  sorted.reserve(edges.size());
+  for (const uint32_t i : numpy_argsort(times)) sorted.push_back(edges[i]);
+  return sorted;
+}
+
 enum NameFlags : uint8_t { kStepName = 1, kAutogradName = 2, kBackwardMark = 4 };
 
 std::vector<uint8_t> flags_of_names(const TorchRun& run) {
@@ -305,7 +318,7 @@ Result<CallGraph> hta_call_graph(const TorchRun& run, const TorchRank& rank) {
         thread_of[static_cast<size_t>(i)] = static_cast<int32_t>(t);
         if (row.stream == -1) edges.push_back({opens ? row.start_ns : row.end_ns(), row.dur_ns, row.index, opens});
       }
-    std::stable_sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.time_ns < b.time_ns; });
+    edges = by_time(edges);
     tim_sort(edges, [&](const Edge& x, const Edge& y) { return graph_order(x, y, fails) < 0; });
     if (fails)
       return Error{ErrorCode::kBadInput,
