@@ -1,0 +1,355 @@
+// Which kernels an operator launches, and how long its launches take to arrive.
+// Definitions: docs/analyses/aten-op-kernels-and-delay.md.
+#include <algorithm>
+#include <optional>
+
+#include "analyses/analysis.h"
+#include "base/parallel.h"
+#include "model/name_sequences.h"
+#include "model/statistics.h"
+#include "model/torch_view.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+// One launch of one call of an operator.
+struct Launch {
+  uint32_t op = 0;  // row
+  StringId kernel = 0;
+  int64_t op_delay_ns = 0, runtime_delay_ns = 0, kernel_ns = 0;
+};
+
+struct OpSequence {  // one row of the answer
+  std::string op, sequence;
+  int64_t count = 0, kernels = 0;
+  double op_delay_ns = 0, runtime_delay_ns = 0;  // sums
+  int64_t op_delay_max_ns = 0, kernel_ns = 0;
+};
+
+struct RankResult {
+  std::vector<OpSequence> rows;
+  std::optional<Error> error;
+  int64_t unlaunched = 0, unowned = 0;  // default mode: device work left out
+};
+
+std::string joined(const TorchRun& run, const StringId* first, const StringId* last) {
+  std::string text;
+  for (; first != last; ++first) {
+    if (!text.empty()) text += " -> ";
+    text += run.trace->names.text(*first);
+  }
+  return text;
+}
+
+// `launches` with those of one call of an operator side by side, in order of launch.
+template <class SameCall>
+std::vector<OpSequence> results_of(const TorchRun& run, const TorchRank& rank, const std::vector<Launch>& launches,
+                                   SameCall same_call) {
+  NameSequences sequences;
+  std::vector<int64_t> kernel_ns;  // by call
+  std::vector<uint32_t> first_of;
+  for (size_t i = 0; i < launches.size(); ++i) {
+    if (i == 0 || !same_call(launches[i - 1], launches[i])) {
+      sequences.begin(rank.rows[launches[i].op].name, static_cast<uint32_t>(first_of.size()));
+      first_of.push_back(static_cast<uint32_t>(i));
+      kernel_ns.push_back(0);
+    }
+    sequences.add(launches[i].kernel);
+    kernel_ns.back() += launches[i].kernel_ns;
+  }
+  std::vector<OpSequence> out;
+  for (const NameSequences::Group& group : sequences.groups()) {
+    OpSequence row;
+    row.op = run.trace->names.text(*group.first);
+    row.sequence = joined(run, group.first + 1, group.last);
+    row.count = static_cast<int64_t>(group.count());
+    row.kernels = group.last - group.first - 1;
+    row.op_delay_max_ns = INT64_MIN;
+    for (const uint32_t* call = group.items; call != group.items_end; ++call) {
+      const Launch& launch = launches[first_of[*call]];
+      row.op_delay_ns += static_cast<double>(launch.op_delay_ns);
+      row.runtime_delay_ns += static_cast<double>(launch.runtime_delay_ns);
+      row.op_delay_max_ns = std::max(row.op_delay_max_ns, launch.op_delay_ns);
+      row.kernel_ns += kernel_ns[*call];
+    }
+    out.push_back(std::move(row));
+  }
+  std::sort(out.begin(), out.end(), [](const OpSequence& a, const OpSequence& b) {
+    return a.op != b.op ? a.op < b.op : a.sequence < b.sequence;
+  });
+  return out;
+}
+
+// ---- HTA --------------------------------------------------------------------------------------------------
+
+bool hta_launch_name(std::string_view name) {
+  if (name.starts_with("cuLaunchKernel") || name.starts_with("runFunction")) return true;
+  return name.starts_with("cuda") && name.find("LaunchKernel", 4) != std::string_view::npos;
+}
+
+// Operators by start, asked for the latest start whose end is late enough: a tree of maxima over the ends.
+class OperatorsByStart {
+ public:
+  explicit OperatorsByStart(const TorchRank& rank, const std::vector<uint8_t>& is_op) : rank_(rank) {
+    for (size_t i = 0; i < rank.rows.size(); ++i)
+      if (is_op[rank.rows[i].name]) ops_.push_back(static_cast<uint32_t>(i));
+    std::stable_sort(ops_.begin(), ops_.end(), [&](uint32_t a, uint32_t b) { return start(a) < start(b); });
+    while (leaves_ <= ops_.size()) leaves_ *= 2;  // one more than operators: a prefix is never the whole tree
+    most_.assign(2 * leaves_, INT64_MIN);
+    for (size_t i = 0; i < ops_.size(); ++i) most_[leaves_ + i] = rank_.rows[ops_[i]].end_ns();
+    for (size_t i = leaves_; i-- > 1;) most_[i] = std::max(most_[2 * i], most_[2 * i + 1]);
+  }
+
+  // Row, or −1. Of equal starts the first row of the table, which is usually the outermost operator (F20).
+  int64_t around(int64_t from_ns, int64_t to_ns) const {
+    const auto after =
+        std::upper_bound(ops_.begin(), ops_.end(), from_ns, [&](int64_t at, uint32_t op) { return at < start(op); });
+    const int64_t latest = last_before(static_cast<size_t>(after - ops_.begin()), to_ns);
+    if (latest < 0) return -1;
+    const int64_t at = start(ops_[static_cast<size_t>(latest)]);
+    auto k = static_cast<size_t>(
+        std::lower_bound(ops_.begin(), ops_.end(), at, [&](uint32_t op, int64_t t) { return start(op) < t; }) -
+        ops_.begin());
+    while (rank_.rows[ops_[k]].end_ns() < to_ns) ++k;
+    return ops_[k];
+  }
+
+ private:
+  int64_t start(uint32_t op) const { return rank_.rows[op].start_ns; }
+  // The last place below `end` with an end of at least `to_ns`.
+  int64_t last_before(size_t end, int64_t to_ns) const {
+    for (size_t hi = leaves_ + end; hi > 1; hi /= 2)
+      if (hi & 1)
+        if (most_[--hi] >= to_ns) return descend(hi, to_ns);
+    return -1;
+  }
+  int64_t descend(size_t node, int64_t to_ns) const {
+    while (node < leaves_) node = most_[2 * node + 1] >= to_ns ? 2 * node + 1 : 2 * node;
+    return static_cast<int64_t>(node - leaves_);
+  }
+
+  const TorchRank& rank_;
+  std::vector<uint32_t> ops_;
+  size_t leaves_ = 1;
+  std::vector<int64_t> most_;
+};
+
+RankResult hta_result(const TorchRun& run, const TorchRank& rank) {
+  RankResult result;
+  std::vector<uint8_t> is_op(run.trace->names.size()), is_launch(is_op.size());
+  for (StringId id = 0; id < is_op.size(); ++id) {
+    is_op[id] = run.trace->names.text(id).starts_with("aten::");
+    is_launch[id] = hta_launch_name(run.trace->names.text(id));
+  }
+  const OperatorsByStart ops(rank, is_op);
+  // Device rows by the launch they point at.
+  constexpr uint32_t kNone = UINT32_MAX, kSeveral = UINT32_MAX - 1;
+  std::vector<uint32_t> kernel_at(rank.rows.size(), kNone);
+  for (size_t i = 0; i < rank.rows.size(); ++i)
+    if (rank.rows[i].stream != -1 && rank.rows[i].partner_index > 0 && rank.rows[i].partner >= 0) {
+      uint32_t& at = kernel_at[static_cast<size_t>(rank.rows[i].partner)];
+      at = at == kNone ? static_cast<uint32_t>(i) : kSeveral;
+    }
+  std::vector<Launch> launches;
+  for (size_t i = 0; i < rank.rows.size(); ++i) {
+    const TorchRow& row = rank.rows[i];
+    if (!is_launch[row.name]) continue;
+    const int64_t op = ops.around(row.start_ns, row.end_ns());
+    if (op < 0) continue;
+    const uint32_t at = kernel_at[i];
+    if (at == kNone || at == kSeveral) {
+      result.error = Error{ErrorCode::kBadInput,
+                           "ValueError: can only convert an array of size 1 to a Python scalar",
+                           {rank.part->source},
+                           std::string("the launch at traceEvents[") + std::to_string(row.index) + "] has " +
+                               (at == kNone ? "no device row" : "several device rows") +
+                               ", which HTA does not survive; without --compat hta it is counted as it is"};
+      return result;
+    }
+    const TorchRow &kernel = rank.rows[at], &around = rank.rows[static_cast<size_t>(op)];
+    launches.push_back({static_cast<uint32_t>(op), kernel.name, row.start_ns - around.start_ns,
+                        kernel.start_ns - row.start_ns, kernel.dur_ns});
+  }
+  if (launches.empty()) {
+    result.error = Error{ErrorCode::kBadInput,
+                         "KeyError: 'thread_id'",
+                         {rank.part->source},
+                         "HTA found no launch (cuda…LaunchKernel, cuLaunchKernel) below an aten operator"};
+    return result;
+  }
+  // A call is (tid, name, start of the operator).
+  const std::vector<Lane>& lanes = rank.part->lanes;
+  const auto compare = [&](const Launch& a, const Launch& b) {
+    const TorchRow &x = rank.rows[a.op], &y = rank.rows[b.op];
+    if (x.start_ns != y.start_ns) return x.start_ns < y.start_ns ? -1 : 1;
+    if (x.name != y.name) return x.name < y.name ? -1 : 1;
+    return x.lane == y.lane ? 0 : lanes[x.lane].tid.compare(lanes[y.lane].tid);
+  };
+  std::stable_sort(launches.begin(), launches.end(),
+                   [&](const Launch& a, const Launch& b) { return compare(a, b) < 0; });
+  result.rows = results_of(run, rank, launches, [&](const Launch& a, const Launch& b) { return compare(a, b) == 0; });
+  return result;
+}
+
+Table hta_table() {
+  return {"aten-op-kernels-and-delay",
+          "ATen operators, their kernels and delays (HTA)",
+          {{"rank", "rank", Type::kInteger, ""},
+           {"aten_op_name", "operator", Type::kText, ""},
+           {"kernel_sequence", "kernels", Type::kText, ""},
+           {"occurrence_count", "occurrences", Type::kInteger, ""},
+           {"avg_aten_op_launch_delay", "launch delay", Type::kReal, ""},
+           {"avg_runtime_delay", "runtime delay", Type::kReal, ""}}};
+}
+
+// ---- ours -------------------------------------------------------------------------------------------------
+
+RankResult exact_result(const TorchRun& run, const TorchRank& rank, const std::vector<uint8_t>& is_op) {
+  RankResult result;
+  const Slices& s = rank.part->slices;
+  std::vector<int32_t> row_of(s.size(), -1);
+  for (size_t i = 0; i < rank.rows.size(); ++i) row_of[rank.rows[i].slice] = static_cast<int32_t>(i);
+  std::vector<Launch> launches;
+  std::vector<std::pair<int64_t, int64_t>> when;  // start of launch, of kernel
+  for (const TorchRow& kernel : rank.rows) {
+    if (!kernel.on_device) continue;
+    if (kernel.partner < 0) {
+      ++result.unlaunched;
+      continue;
+    }
+    const TorchRow& launch = rank.rows[static_cast<size_t>(kernel.partner)];
+    uint32_t at = s.parent[launch.slice];
+    while (at != kNoSliceIndex && !is_op[s.name_id[at]]) at = s.parent[at];
+    if (at == kNoSliceIndex || row_of[at] < 0) {
+      ++result.unowned;
+      continue;
+    }
+    const auto op = static_cast<uint32_t>(row_of[at]);
+    launches.push_back(
+        {op, kernel.name, launch.start_ns - rank.rows[op].start_ns, kernel.start_ns - launch.start_ns, kernel.dur_ns});
+    when.emplace_back(launch.start_ns, kernel.start_ns);
+  }
+  std::vector<uint32_t> order(launches.size());
+  for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return launches[a].op != launches[b].op ? launches[a].op < launches[b].op : when[a] < when[b];
+  });
+  std::vector<Launch> sorted;
+  sorted.reserve(launches.size());
+  for (const uint32_t i : order) sorted.push_back(launches[i]);
+  result.rows = results_of(run, rank, sorted, [](const Launch& a, const Launch& b) { return a.op == b.op; });
+  return result;
+}
+
+Table exact_table() {
+  return {
+      "aten-op-kernels-and-delay",
+      "Operators, the kernels they launch, and the delays",
+      {{"rank", "rank", Type::kInteger, "Global rank"},
+       {"aten_op_name", "operator", Type::kText, "Innermost operator around the launch call, on its thread"},
+       {"kernel_sequence", "kernels", Type::kText, "Device work of one call, in order of launch"},
+       {"occurrence_count", "calls", Type::kInteger, "Calls with this sequence"},
+       {"kernel_count", "kernels", Type::kInteger, "Kernels, copies and memsets of one call"},
+       {"kernel_ns", "device time", Type::kDuration, "Sum over all calls"},
+       {"avg_launch_delay_ns", "launch delay", Type::kDuration, "Mean from the operator's start to its first launch"},
+       {"max_launch_delay_ns", "longest", Type::kDuration, "The longest of these"},
+       {"avg_runtime_delay_ns", "runtime delay", Type::kDuration, "Mean from the first launch to its kernel's start"}}};
+}
+
+// ---- both -------------------------------------------------------------------------------------------------
+
+using Key = double (*)(const OpSequence&);
+
+Result<std::vector<Key>> sort_keys(const AnalysisInput& input) {
+  std::vector<std::string> names = input.options.list("sort-by");
+  if (names.empty()) names = {"occurrence_count"};
+  std::vector<Key> keys;
+  for (const std::string& name : names) {
+    if (name == "occurrence_count") {
+      keys.push_back([](const OpSequence& r) { return static_cast<double>(r.count); });
+    } else if (name == "avg_aten_op_launch_delay" || name == "avg_launch_delay_ns") {
+      keys.push_back([](const OpSequence& r) { return r.op_delay_ns / static_cast<double>(r.count); });
+    } else if (name == "avg_runtime_delay" || name == "avg_runtime_delay_ns") {
+      keys.push_back([](const OpSequence& r) { return r.runtime_delay_ns / static_cast<double>(r.count); });
+    } else if (name == "kernel_ns" && !input.hta) {
+      keys.push_back([](const OpSequence& r) { return static_cast<double>(r.kernel_ns); });
+    } else {
+      return Error{ErrorCode::kUsage,
+                   "--sort-by knows no \"" + name + "\"",
+                   {},
+                   input.hta ? "occurrence_count, avg_aten_op_launch_delay, avg_runtime_delay"
+                             : "occurrence_count, avg_launch_delay_ns, avg_runtime_delay_ns, kernel_ns"};
+    }
+  }
+  return keys;
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  Result<std::vector<Key>> keys = sort_keys(input);
+  if (!keys) return std::move(keys).error();
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  if (!torch) return std::move(torch).error();
+  const std::string prefix = input.options.text("operators", "aten::");
+  std::vector<uint8_t> is_op;
+  if (!input.hta)
+    for (StringId id = 0; id < torch->trace->names.size(); ++id)
+      is_op.push_back(torch->trace->names.text(id).starts_with(prefix));
+  std::vector<RankResult> ranks(torch->parts.size());
+  parallel_for(ranks.size(), [&](size_t k) {
+    const TorchRank rank = torch_rank(*torch, torch->parts[k]);
+    ranks[k] = input.hta ? hta_result(*torch, rank) : exact_result(*torch, rank, is_op);
+    const auto before = [&](const OpSequence& a, const OpSequence& b) {
+      for (const Key key : *keys)
+        if (key(a) != key(b)) return key(a) > key(b);
+      return false;
+    };
+    std::stable_sort(ranks[k].rows.begin(), ranks[k].rows.end(), before);
+  });
+  AnalysisResult result;
+  Table table = input.hta ? hta_table() : exact_table();
+  for (size_t k = 0; k < ranks.size(); ++k) {
+    if (ranks[k].error) return std::move(*ranks[k].error);
+    const int64_t rank = torch->trace->parts[torch->parts[k]].rank;
+    const Where where = {torch->trace->parts[torch->parts[k]].source};
+    if (ranks[k].unlaunched > 0)
+      result.notes.add("aten.no_launch", Severity::kWarning,
+                       "device work without a recorded launch call belongs to no operator and is left out", where,
+                       ranks[k].unlaunched);
+    if (ranks[k].unowned > 0)
+      result.notes.add(
+          "aten.no_operator", Severity::kInfo,
+          "device work launched outside of the operators asked for is left out (--operators \"\" asks for all)", where,
+          ranks[k].unowned);
+    for (OpSequence& r : ranks[k].rows) {
+      const auto n = static_cast<double>(r.count);
+      if (input.hta) {
+        table.add_row({rank, std::move(r.op), std::move(r.sequence), r.count, round_to(r.op_delay_ns / n / 1000, 3),
+                       round_to(r.runtime_delay_ns / n / 1000, 3)});
+      } else {
+        table.add_row({rank, std::move(r.op), std::move(r.sequence), r.count, r.kernels, r.kernel_ns,
+                       static_cast<int64_t>(std::llround(r.op_delay_ns / n)), r.op_delay_max_ns,
+                       static_cast<int64_t>(std::llround(r.runtime_delay_ns / n))});
+      }
+    }
+  }
+  result.tables.push_back(std::move(table));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis aten_op_kernels_and_delay_analysis;
+const Analysis aten_op_kernels_and_delay_analysis = {
+    .name = "aten-op-kernels-and-delay",
+    .summary = "which kernels every operator launches, and how long its launches take to arrive",
+    .tables = {{"aten-op-kernels-and-delay", "one row per rank, operator and sequence of kernels"}},
+    .run = run,
+    .needs = AnalysisNeeds::kTorch,
+    .options = {{"sort-by", "LIST", "Columns to sort by, largest first (default occurrence_count)", ""},
+                {"operators", "TEXT",
+                 "What names of operators begin with (default aten::; \"\" for any enclosing slice)", ""}},
+    .has_hta_mode = true};
+
+}  // namespace stageline

@@ -1,0 +1,205 @@
+// Who called whom, and the device work below every call. Definitions: docs/analyses/call-graph.md.
+#include "model/call_graph.h"
+
+#include <cmath>
+#include <optional>
+
+#include "analyses/analysis.h"
+#include "base/parallel.h"
+#include "model/torch_view.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+// "both" in the default mode is one graph in two tables.
+struct Wanted {
+  bool stack = true, graph = true;
+};
+
+struct RankTables {
+  std::optional<Table> stack, graph;
+  std::optional<Error> error;
+};
+
+std::vector<ColumnSpec> hta_stack_columns() {
+  return {{"rank", "rank", Type::kInteger, ""},
+          {"index", "index", Type::kInteger, ""},
+          {"parent", "parent", Type::kInteger, ""},
+          {"depth", "depth", Type::kInteger, ""}};
+}
+
+std::vector<ColumnSpec> hta_graph_columns() {
+  std::vector<ColumnSpec> columns = hta_stack_columns();
+  columns.push_back({"height", "height", Type::kInteger, ""});
+  columns.push_back({"num_kernels", "kernels", Type::kInteger, ""});
+  for (const char* name : {"kernel_dur_sum", "kernel_span", "first_kernel_start", "last_kernel_end"})
+    columns.push_back({name, name, Type::kReal, ""});
+  return columns;
+}
+
+std::vector<ColumnSpec> exact_stack_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"index", "index", Type::kInteger, "Position in traceEvents"},
+          {"parent", "parent", Type::kInteger, "Index of the caller; empty at the top"},
+          {"depth", "depth", Type::kInteger, "Callers above, 0 at the top"},
+          {"edge", "edge", Type::kText, "call, launch (device work) or forward (backward work of a forward operator)"},
+          {"name", "name", Type::kText, "Name of the event"},
+          {"category", "category", Type::kText, "Category of the event"},
+          {"start_ns", "start", Type::kTime, "Start, from the run's earliest event"},
+          {"dur_ns", "duration", Type::kDuration, "Duration"},
+          {"self_ns", "self", Type::kDuration, "Duration without the calls below on the same thread"}};
+}
+
+std::vector<ColumnSpec> exact_graph_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"index", "index", Type::kInteger, "Position in traceEvents"},
+          {"parent", "parent", Type::kInteger, "Index of the caller; empty at the top"},
+          {"depth", "depth", Type::kInteger, "Callers above, 0 at the top"},
+          {"height", "height", Type::kInteger, "Longest way down: device work 0, a call without calls 1"},
+          {"kernel_count", "kernels", Type::kInteger, "Device work below: kernels, copies, memsets"},
+          {"kernel_ns", "kernel time", Type::kDuration, "Sum of their durations"},
+          {"kernel_span_ns", "kernel span", Type::kDuration, "From the first's start to the last's end"},
+          {"first_kernel_start_ns", "first kernel", Type::kTime, "Start of the first"},
+          {"last_kernel_end_ns", "last kernel end", Type::kTime, "End of the last"},
+          {"backward_kernel_ns", "backward kernels", Type::kDuration,
+           "Kernel time of the backward operators that belong to this call or one below"}};
+}
+
+void hta_rows(const TorchRun& run, const TorchRank& rank, const Wanted& wanted, RankTables& out) {
+  const auto index_of = [&](int32_t row) { return int64_t{rank.rows[static_cast<size_t>(row)].index}; };
+  const auto node_of = [&](size_t i) { return static_cast<size_t>(rank.row_at(rank.rows[i].index)); };
+  if (wanted.stack) {
+    const CallGraph stack = hta_call_stack(rank);
+    Table table("call-stack", "Call stack (HTA)", hta_stack_columns());
+    for (size_t i = 0; i < rank.rows.size(); ++i) {
+      const TorchRow& row = rank.rows[i];
+      const size_t node = node_of(i);
+      int64_t parent = kNullInteger;
+      if (row.stream != -1) {
+        parent = row.partner_index;
+      } else if (stack.parent[node] != CallGraph::kAbsent) {
+        parent = stack.parent[node] < 0 ? -1 : index_of(stack.parent[node]);
+      }
+      table.add_row({int64_t{rank.rank}, int64_t{row.index}, parent,
+                     stack.depth[node] == CallGraph::kNoDepth ? kNullInteger : int64_t{stack.depth[node]}});
+    }
+    out.stack = std::move(table);
+  }
+  if (!wanted.graph) return;
+  Result<CallGraph> built = hta_call_graph(run, rank);
+  if (!built) {
+    out.error = std::move(built).error();
+    return;
+  }
+  const CallGraph& graph = *built;
+  Table table("trace-call-graph", "Call graph (HTA)", hta_graph_columns());
+  for (size_t i = 0; i < rank.rows.size(); ++i) {
+    const size_t node = node_of(i);
+    int64_t parent = -1;
+    if (graph.parent[node] >= 0) parent = index_of(graph.parent[node]);
+    if (graph.parent[node] == CallGraph::kTop) parent = graph.thread_root[node];
+    const bool any = graph.kernel_count[node] > 0;
+    // HTA's ends stay on the clock of the file when its starts are shifted to zero.
+    const double start = any ? to_us(graph.first_kernel_ns[node]) : -1;
+    const double end = any ? to_us(graph.last_kernel_ns[node] + run.zero_ns) : -1;
+    table.add_row({int64_t{rank.rank}, int64_t{rank.rows[i].index}, parent, int64_t{graph.depth[node]},
+                   int64_t{graph.height[node]}, int64_t{graph.kernel_count[node]}, to_us(graph.kernel_ns[node]),
+                   any ? end - start : 0.0, start, end});
+  }
+  out.graph = std::move(table);
+}
+
+void exact_rows(const TorchRun& run, const TorchRank& rank, const Wanted& wanted, RankTables& out) {
+  const CallGraph graph = exact_call_graph(rank);
+  Table stack("call-stack", "Who called whom", exact_stack_columns());
+  Table sums("trace-call-graph", "Device work below every call", exact_graph_columns());
+  static const char* const kEdges[] = {"", "call", "launch", "forward"};
+  for (const int32_t node : graph.preorder) {
+    const auto i = static_cast<size_t>(node);
+    const TorchRow& row = rank.rows[i];
+    const int64_t parent =
+        graph.parent[i] < 0 ? kNullInteger : int64_t{rank.rows[static_cast<size_t>(graph.parent[i])].index};
+    if (wanted.stack)
+      stack.add_row({int64_t{rank.rank}, int64_t{row.index}, parent, int64_t{graph.depth[i]},
+                     std::string(kEdges[static_cast<size_t>(graph.edge[i])]), std::string(run.name(row)),
+                     run.category_text(*rank.part, row), row.start_ns, row.dur_ns, graph.self_ns[i]});
+    const bool any = graph.kernel_count[i] > 0;
+    if (wanted.graph)
+      sums.add_row({int64_t{rank.rank}, int64_t{row.index}, parent, int64_t{graph.depth[i]}, int64_t{graph.height[i]},
+                    int64_t{graph.kernel_count[i]}, graph.kernel_ns[i],
+                    any ? graph.last_kernel_ns[i] - graph.first_kernel_ns[i] : kNullInteger,
+                    any ? graph.first_kernel_ns[i] : kNullInteger, any ? graph.last_kernel_ns[i] : kNullInteger,
+                    graph.backward_kernel_ns[i]});
+  }
+  if (wanted.stack) out.stack = std::move(stack);
+  if (wanted.graph) out.graph = std::move(sums);
+}
+
+void append(Table& to, const Table& from) {
+  for (size_t r = 0; r < from.row_count(); ++r) {
+    std::vector<Table::Value> row;
+    row.reserve(from.columns().size());
+    for (size_t c = 0; c < from.columns().size(); ++c) {
+      const Type type = from.columns()[c].type;
+      if (type == Type::kText) {
+        row.emplace_back(from.text(r, c));
+      } else if (type == Type::kInteger || type == Type::kDuration || type == Type::kTime) {
+        row.emplace_back(from.integer(r, c));
+      } else {
+        row.emplace_back(from.real(r, c));
+      }
+    }
+    to.add_row(std::move(row));
+  }
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  if (!torch) return std::move(torch).error();
+  const std::string builder = input.options.text("builder", "both");
+  const Wanted wanted = {builder != "trace-call-graph", builder != "call-stack"};
+  std::vector<RankTables> ranks(torch->parts.size());
+  parallel_for(ranks.size(), [&](size_t k) {
+    const TorchRank rank = torch_rank(*torch, torch->parts[k]);
+    (input.hta ? hta_rows : exact_rows)(*torch, rank, wanted, ranks[k]);
+  });
+  Table stack("call-stack", input.hta ? "Call stack (HTA)" : "Who called whom",
+              input.hta ? hta_stack_columns() : exact_stack_columns());
+  Table graph("trace-call-graph", input.hta ? "Call graph (HTA)" : "Device work below every call",
+              input.hta ? hta_graph_columns() : exact_graph_columns());
+  for (RankTables& rank : ranks) {
+    if (rank.error) return std::move(*rank.error);
+    if (ranks.size() == 1) {
+      if (rank.stack) stack = std::move(*rank.stack);
+      if (rank.graph) graph = std::move(*rank.graph);
+      continue;
+    }
+    if (rank.stack) append(stack, *rank.stack);
+    if (rank.graph) append(graph, *rank.graph);
+    rank = {};
+  }
+  AnalysisResult result;
+  result.tables.push_back(std::move(stack));
+  result.tables.push_back(std::move(graph));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis call_graph_analysis;
+const Analysis call_graph_analysis = {
+    .name = "call-graph",
+    .summary = "who called whom: every call's caller, depth, self time and the device work below it",
+    .tables = {{"call-stack", "one row per call: caller, depth, self time"},
+               {"trace-call-graph", "one row per call: the kernels below it"}},
+    .run = run,
+    .needs = AnalysisNeeds::kTorch,
+    .options = {{"builder", "NAME",
+                 "Make one table only: HTA has a builder for each, and the newer one fails more (default both)",
+                 "both,call-stack,trace-call-graph"}},
+    .has_hta_mode = true,
+    .in_report = false};
+
+}  // namespace stageline

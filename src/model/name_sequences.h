@@ -1,0 +1,62 @@
+// Counts equal sequences of names: the kernels of an operator's call, for all of its calls.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "base/string_pool.h"
+
+namespace stageline {
+
+// Sequences lie in one arena; each carries a number of the caller's. No allocation per sequence.
+class NameSequences {
+ public:
+  struct Group {                        // equal heads and names
+    const StringId *first, *last;       // the names, the head first
+    const uint32_t *items, *items_end;  // numbers of its sequences, in the order given
+    size_t count() const { return static_cast<size_t>(items_end - items); }
+  };
+
+  void begin(StringId head, uint32_t item) {
+    spans_.push_back({names_.size(), names_.size() + 1, item});
+    names_.push_back(head);
+  }
+  void add(StringId name) {
+    names_.push_back(name);
+    spans_.back().end = names_.size();
+  }
+  bool empty() const { return spans_.empty(); }
+
+  // O(total length · log). Order of groups: by ids, which differ from run to run of other inputs; sort by text.
+  std::vector<Group> groups() {
+    const auto compare = [&](const Span& a, const Span& b) {
+      return std::lexicographical_compare_three_way(
+          names_.begin() + static_cast<ptrdiff_t>(a.begin), names_.begin() + static_cast<ptrdiff_t>(a.end),
+          names_.begin() + static_cast<ptrdiff_t>(b.begin), names_.begin() + static_cast<ptrdiff_t>(b.end));
+    };
+    std::stable_sort(spans_.begin(), spans_.end(), [&](const Span& a, const Span& b) { return compare(a, b) < 0; });
+    items_.clear();
+    for (const Span& span : spans_) items_.push_back(span.item);
+    std::vector<Group> out;
+    for (size_t i = 0; i < spans_.size();) {
+      size_t end = i + 1;
+      while (end < spans_.size() && compare(spans_[i], spans_[end]) == 0) ++end;
+      out.push_back(
+          {names_.data() + spans_[i].begin, names_.data() + spans_[i].end, items_.data() + i, items_.data() + end});
+      i = end;
+    }
+    return out;
+  }
+
+ private:
+  struct Span {
+    size_t begin, end;
+    uint32_t item;
+  };
+  std::vector<StringId> names_;
+  std::vector<Span> spans_;
+  std::vector<uint32_t> items_;
+};
+
+}  // namespace stageline
