@@ -2,6 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 #include <unistd.h>
 
 #include <csignal>
@@ -22,6 +25,16 @@ namespace {
 void open_standard_descriptors() {
   for (int fd = 0; fd < 3; ++fd)
     if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0) _exit(stageline::kExitError);
+}
+
+// Columns and rows of a few MiB come and go all the time. By default glibc maps and unmaps each of them, and
+// the kernel clears every page anew: 0.7 s of 1.6 on two ranks of a million events, 0.2 s with these.
+void keep_freed_memory() {
+#if defined(__GLIBC__)
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  mallopt(M_TOP_PAD, 64 << 20);
+#endif
 }
 
 // Leaves no half-written file behind; everything here is async-signal-safe.
@@ -69,6 +82,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   open_standard_descriptors();
+  keep_freed_memory();
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, on_interrupt);
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is the reader's choice, not an error
   std::signal(SIGXFSZ, SIG_IGN);  // a size limit comes back as an error of write()
