@@ -59,6 +59,7 @@ struct AnalysisInput {
   std::vector<std::string> paths;  // kFiles
   bool hta = false;                // --compat hta: HTA's numbers, columns and refusals
   bool include_last_step = false;  // --include-last-profiler-step
+  bool for_report = false;         // tables with a row per event are left out
   AnalysisOptions options;
 };
 

@@ -17,11 +17,6 @@ bool is_step_symbol(std::string_view name) {
   return name.size() > 13 && name.starts_with("ProfilerStep#") && is_digit(name[13]);
 }
 
-// HTA's test of a device row: an argument stream and a correlation, or a wait by name.
-bool hta_gpu_side(const TorchRow& row, std::string_view name) {
-  return (row.stream >= 0 && row.correlation >= 0) || name == "Event Sync" || name == "Context Sync";
-}
-
 IdSlots correlations_of(const std::vector<TorchRow>& rows) {
   std::vector<int64_t> ids;
   ids.reserve(rows.size());
@@ -183,6 +178,12 @@ void keep_mtia_steps(const TorchRun& run, const Part& part, std::vector<TorchRow
 
 }  // namespace
 
+bool hta_gpu_side(const TorchRun& run, const TorchRow& row) {
+  if (row.stream >= 0 && row.correlation >= 0) return true;
+  const std::string_view name = run.name(row);
+  return name == "Event Sync" || name == "Context Sync";
+}
+
 bool is_hta_row(const Trace& trace, const Slices& s, size_t i) {
   const CategoryInfo& category = trace.categories[s.category_id[i]];
   return !s.is_joined(i) && !category.text.empty() && category.kind != Category::kSpan;
@@ -300,7 +301,7 @@ TorchRank hta_rank_rows(const TorchRun& run, size_t p) {
     rank.rows.push_back(row);
   }
   std::vector<bool> gpu_side(rank.rows.size());
-  for (size_t i = 0; i < rank.rows.size(); ++i) gpu_side[i] = hta_gpu_side(rank.rows[i], run.name(rank.rows[i]));
+  for (size_t i = 0; i < rank.rows.size(); ++i) gpu_side[i] = hta_gpu_side(run, rank.rows[i]);
   const IdSlots slots = correlations_of(rank.rows);
   link_partners(rank.rows, gpu_side, slots);
   set_iterations(run, part, rank.rows);

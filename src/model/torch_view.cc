@@ -24,6 +24,14 @@ int64_t stream_of_lane(const Lane& lane) {
   return parse_int(std::string_view(lane.tid).substr(digit)).value_or(-1);
 }
 
+// A range of a device starts with the first work of the calls within it: the launch of that work tells
+// its step; the device may run whole steps behind the host.
+size_t decider_of_range(const Trace& trace, const Slices& s, const Lane& lane, size_t range) {
+  for (size_t i = range + 1; i < lane.end && s.start_ns[i] == s.start_ns[range]; ++i)
+    if (is_device_work(trace.categories[s.category_id[i]].kind) && s.partner[i] != kNoSliceIndex) return s.partner[i];
+  return range;
+}
+
 TorchRank exact_rank(const TorchRun& run, size_t p) {
   const Trace& trace = *run.trace;
   const Part& part = trace.parts[p];
@@ -42,7 +50,8 @@ TorchRank exact_rank(const TorchRun& run, size_t p) {
       const Category category = trace.categories[s.category_id[i]].kind;
       const bool device = is_device_work(category);
       const uint32_t partner = s.partner[i];
-      const size_t decides = device && partner != kNoSliceIndex ? partner : i;
+      size_t decides = device && partner != kNoSliceIndex ? partner : i;
+      if (category == Category::kGpuAnnotation) decides = decider_of_range(trace, s, lane, i);
       if (s.start_ns[decides] >= last_step_start) continue;
       TorchRow row;
       row.start_ns = s.start_ns[i] - run.zero_ns;
@@ -59,7 +68,8 @@ TorchRank exact_rank(const TorchRun& run, size_t p) {
         const int64_t named = part.streams[s.stream_id[i]];
         row.stream = named >= 0 && named != UINT32_MAX ? named : lane_stream;  // CUPTI's number for none
       }
-      row.iteration = s.step[i] == 0 ? -1 : static_cast<int32_t>(part.steps[s.step[i] - 1u].number);
+      const uint16_t step = s.step[category == Category::kGpuAnnotation ? decides : i];
+      row.iteration = step == 0 ? -1 : static_cast<int32_t>(part.steps[step - 1u].number);
       if (!kept_by_filter(run, row)) continue;
       row_of[i] = static_cast<int32_t>(rank.rows.size());
       rank.rows.push_back(row);

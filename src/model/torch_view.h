@@ -83,6 +83,8 @@ TorchRank torch_rank(const TorchRun& run, size_t part);
 
 // HTA's tables hold events that have a category and a duration of their own, without the profile's bar.
 bool is_hta_row(const Trace& trace, const Slices& slices, size_t slice);
+// HTA's test of a device row: an argument stream and a correlation, or a wait by name.
+bool hta_gpu_side(const TorchRun& run, const TorchRow& row);
 // A time as the file's decimal text of microseconds reads as a double.
 double hta_raw_us(int64_t ns);
 // A time of a row as HTA prints it: microseconds, from the run's zero.

@@ -1,5 +1,5 @@
 // Where each device's time went: computing, other work, idle. Definitions: docs/analyses/temporal-breakdown.md.
-#include <optional>
+#include <cmath>
 
 #include "analyses/analysis.h"
 #include "base/parallel.h"
@@ -16,15 +16,19 @@ struct Breakdown {
   int32_t rank = 0;
   bool any = false;
   int64_t span_ns = 0, idle_ns = 0, compute_ns = 0;
+  int64_t exposed_communication_ns = 0;  // exact mode only
   int64_t other_ns() const { return span_ns - idle_ns - compute_ns; }
+  int64_t exposed_memory_ns() const { return other_ns() - exposed_communication_ns; }
 };
 
-Breakdown breakdown_of(const TorchRank& rank) {
-  std::vector<Interval> all, compute;
+Breakdown breakdown_of(const TorchRank& rank, bool hta) {
+  std::vector<Interval> all, compute, both;  // both: computing and communicating
   for (const TorchRow& row : rank.rows) {
     if (!row.on_device) continue;
     all.push_back({row.start_ns, row.end_ns()});
     if (row.kernel == KernelClass::kComputation) compute.push_back(all.back());
+    if (!hta && (row.kernel == KernelClass::kComputation || row.kernel == KernelClass::kCommunication))
+      both.push_back(all.back());
   }
   Breakdown b;
   b.rank = rank.rank;
@@ -34,6 +38,7 @@ Breakdown breakdown_of(const TorchRank& rank) {
   b.span_ns = all.back().end - all.front().start;
   b.idle_ns = b.span_ns - length_of(all);
   b.compute_ns = length_of(union_of(std::move(compute)));
+  if (!hta) b.exposed_communication_ns = length_of(union_of(std::move(both))) - b.compute_ns;
   return b;
 }
 
@@ -46,6 +51,10 @@ Table exact_table(const std::vector<Breakdown>& ranks) {
        {"compute_share", "computing", Type::kShare, "Computing as a share of the span"},
        {"non_compute_ns", "other work", Type::kDuration, "Communication and memory work with no computation over it"},
        {"non_compute_share", "other work", Type::kShare, "Other work as a share of the span"},
+       {"exposed_communication_ns", "exposed communication", Type::kDuration,
+        "Communication with no computation over it"},
+       {"exposed_memory_ns", "exposed copies", Type::kDuration,
+        "Copies and memsets (and other work) with neither computation nor communication over them"},
        {"idle_ns", "idle", Type::kDuration, "No device work at all, between first start and last end"},
        {"idle_share", "idle", Type::kShare, "Idle as a share of the span"}});
   for (const Breakdown& b : ranks) {
@@ -54,7 +63,7 @@ Table exact_table(const std::vector<Breakdown>& ranks) {
       return b.span_ns > 0 ? static_cast<double>(part) / static_cast<double>(b.span_ns) : NAN;
     };
     table.add_row({int64_t{b.rank}, b.span_ns, b.compute_ns, share(b.compute_ns), b.other_ns(), share(b.other_ns()),
-                   b.idle_ns, share(b.idle_ns)});
+                   b.exposed_communication_ns, b.exposed_memory_ns(), b.idle_ns, share(b.idle_ns)});
   }
   return table;
 }
@@ -82,7 +91,8 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
   if (!torch) return std::move(torch).error();
   std::vector<Breakdown> ranks(torch->parts.size());
-  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = breakdown_of(torch_rank(*torch, torch->parts[k])); });
+  parallel_for(ranks.size(),
+               [&](size_t k) { ranks[k] = breakdown_of(torch_rank(*torch, torch->parts[k]), input.hta); });
   for (const Breakdown& b : ranks)
     if (input.hta && !b.any)
       return Error{ErrorCode::kBadInput,

@@ -1,0 +1,302 @@
+// What launching device work cost: the host's call, the delay, the work itself.
+// Definitions: docs/analyses/cuda-kernel-launch-stats.md.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "analyses/analysis.h"
+#include "base/parallel.h"
+#include "model/id_slots.h"
+#include "model/torch_view.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+struct Options {
+  int64_t runtime_cutoff_ns = 50'000, delay_cutoff_ns = 100'000;
+  bool memory = true;
+};
+
+struct Launch {
+  int64_t correlation = -1;
+  int64_t call_ns = 0, work_ns = 0, delay_ns = 0;
+  // exact mode only
+  int64_t start_ns = 0, stream = -1;
+  StringId call = 0, work = 0;
+  KernelClass kernel = KernelClass::kNone;
+  int32_t place = 0;  // among the work of one call: graphs launch many kernels
+};
+
+struct RankLaunches {
+  int32_t rank = 0;
+  std::vector<Launch> launches;
+  int64_t orphans = 0;  // device work whose call was not recorded
+};
+
+// ---- HTA ------------------------------------------------------------------------------------
+
+std::vector<bool> hta_launch_names(const Trace& trace, bool memory) {
+  std::vector<bool> out(trace.names.size());
+  for (StringId id = 0; id < out.size(); ++id) {
+    const std::string_view name = trace.names.text(id);
+    out[id] = name == "cudaLaunchKernel" || name == "cudaLaunchKernelExC" ||
+              name == "runFunction - job_prep_and_submit_for_execution" ||
+              (memory && (name == "cudaMemcpyAsync" || name == "cudaMemsetAsync"));
+  }
+  return out;
+}
+
+// Every host row of a correlation that a launch has, joined with every device row of it.
+RankLaunches hta_launches(const TorchRank& rank, const std::vector<bool>& is_launch) {
+  std::vector<int64_t> ids;
+  for (const TorchRow& row : rank.rows)
+    if (is_launch[row.name]) ids.push_back(row.correlation);
+  const IdSlots slots(ids);
+  const size_t missing = slots.size();  // calls without a number share one place, as in HTA's join
+  std::vector<bool> wanted(slots.size() + 1);
+  for (const int64_t id : ids) wanted[id < 0 ? missing : slots.slot(id)] = true;
+  const auto place = [&](const TorchRow& row) {
+    const size_t slot = row.correlation < 0 ? missing : slots.slot(row.correlation);
+    return slot != IdSlots::kNone && wanted[slot] ? slot : IdSlots::kNone;
+  };
+  std::vector<uint32_t> begin(slots.size() + 2);
+  for (const TorchRow& row : rank.rows)
+    if (row.stream != -1)
+      if (const size_t slot = place(row); slot != IdSlots::kNone) ++begin[slot + 1];
+  for (size_t i = 1; i < begin.size(); ++i) begin[i] += begin[i - 1];
+  std::vector<uint32_t> device(begin.back()), next(begin.begin(), begin.end() - 1);
+  for (uint32_t i = 0; i < rank.rows.size(); ++i)
+    if (rank.rows[i].stream != -1)
+      if (const size_t slot = place(rank.rows[i]); slot != IdSlots::kNone) device[next[slot]++] = i;
+  RankLaunches out;
+  out.rank = rank.rank;
+  for (const TorchRow& call : rank.rows) {
+    if (call.stream != -1) continue;
+    const size_t slot = place(call);
+    if (slot == IdSlots::kNone) continue;
+    for (uint32_t k = begin[slot]; k < begin[slot + 1]; ++k) {
+      const TorchRow& work = rank.rows[device[k]];
+      Launch launch;
+      launch.correlation = call.correlation;
+      launch.call_ns = call.dur_ns;
+      launch.work_ns = work.dur_ns;
+      launch.delay_ns = std::max<int64_t>(0, work.start_ns - call.end_ns());
+      out.launches.push_back(launch);
+    }
+  }
+  return out;
+}
+
+Table hta_launch_table(const std::vector<RankLaunches>& ranks) {
+  Table table("launches", "Kernel launches (HTA)",
+              {{"rank", "rank", Type::kInteger, ""},
+               {"correlation", "correlation", Type::kInteger, ""},
+               {"cpu_duration", "CPU", Type::kReal, ""},
+               {"gpu_duration", "GPU", Type::kReal, ""},
+               {"launch_delay", "delay", Type::kReal, ""}});
+  for (const RankLaunches& rank : ranks)
+    for (const Launch& l : rank.launches)
+      table.add_row({int64_t{rank.rank}, l.correlation, to_us(l.call_ns), to_us(l.work_ns), to_us(l.delay_ns)});
+  return table;
+}
+
+// ---- exact ----------------------------------------------------------------------------------
+
+RankLaunches exact_launches(const TorchRank& rank, const Options& options) {
+  RankLaunches out;
+  out.rank = rank.rank;
+  std::vector<std::pair<int32_t, int32_t>> pairs;  // call, work
+  for (size_t i = 0; i < rank.rows.size(); ++i) {
+    const TorchRow& row = rank.rows[i];
+    if (!row.on_device) continue;
+    if (!options.memory && (row.category == Category::kMemcpy || row.category == Category::kMemset)) continue;
+    if (row.partner < 0) {
+      ++out.orphans;
+    } else {
+      pairs.emplace_back(row.partner, static_cast<int32_t>(i));
+    }
+  }
+  const auto row = [&](int32_t i) -> const TorchRow& { return rank.rows[static_cast<size_t>(i)]; };
+  std::sort(pairs.begin(), pairs.end(), [&](const auto& a, const auto& b) {
+    if (a.first != b.first) {
+      const int64_t x = row(a.first).start_ns, y = row(b.first).start_ns;
+      return x != y ? x < y : a.first < b.first;
+    }
+    const int64_t x = row(a.second).start_ns, y = row(b.second).start_ns;
+    return x != y ? x < y : a.second < b.second;
+  });
+  out.launches.reserve(pairs.size());
+  for (size_t k = 0; k < pairs.size(); ++k) {
+    const TorchRow &call = row(pairs[k].first), &work = row(pairs[k].second);
+    Launch launch;
+    launch.correlation = call.correlation;
+    launch.call_ns = call.dur_ns;
+    launch.work_ns = work.dur_ns;
+    launch.delay_ns = std::max<int64_t>(0, work.start_ns - call.end_ns());
+    launch.start_ns = call.start_ns;
+    launch.stream = work.stream;
+    launch.call = call.name;
+    launch.work = work.name;
+    launch.kernel = work.kernel;
+    launch.place = k > 0 && pairs[k - 1].first == pairs[k].first ? out.launches.back().place + 1 : 0;
+    out.launches.push_back(launch);
+  }
+  return out;
+}
+
+Table exact_launch_table(const TorchRun& run, const std::vector<RankLaunches>& ranks) {
+  Table table("launches", "Launches and what they launched",
+              {{"rank", "rank", Type::kInteger, "Global rank"},
+               {"correlation", "correlation", Type::kInteger, "Number of the call and its work"},
+               {"call", "call", Type::kText, "Runtime or driver call on the host, of any name"},
+               {"start_ns", "call start", Type::kTime, "From the earliest start of all ranks"},
+               {"call_ns", "call", Type::kDuration, "Host time of the call"},
+               {"delay_ns", "delay", Type::kDuration, "From the call's end to the work's start, at least 0"},
+               {"work", "work", Type::kText, "Kernel, copy or memset"},
+               {"kernel_type", "kind", Type::kText, "docs/analyses/kernel-classes.md"},
+               {"stream", "stream", Type::kInteger, ""},
+               {"work_index", "place", Type::kInteger, "0 for a call's first work; graphs launch many"},
+               {"work_ns", "work", Type::kDuration, "Device time of the work"}});
+  for (const RankLaunches& rank : ranks)
+    for (const Launch& l : rank.launches)
+      table.add_row({int64_t{rank.rank}, l.correlation, std::string(run.trace->names.text(l.call)), l.start_ns,
+                     l.call_ns, l.delay_ns, std::string(run.trace->names.text(l.work)),
+                     std::string(kernel_class_name(l.kernel)), l.stream, int64_t{l.place}, l.work_ns});
+  return table;
+}
+
+struct Bin {
+  int64_t from_ns, to_ns;
+};
+constexpr std::array<Bin, 17> kBins = {{{0, 1'000},
+                                        {1'000, 2'000},
+                                        {2'000, 5'000},
+                                        {5'000, 10'000},
+                                        {10'000, 20'000},
+                                        {20'000, 50'000},
+                                        {50'000, 100'000},
+                                        {100'000, 200'000},
+                                        {200'000, 500'000},
+                                        {500'000, 1'000'000},
+                                        {1'000'000, 2'000'000},
+                                        {2'000'000, 5'000'000},
+                                        {5'000'000, 10'000'000},
+                                        {10'000'000, 100'000'000},
+                                        {100'000'000, 1'000'000'000},
+                                        {1'000'000'000, 10'000'000'000},
+                                        {10'000'000'000, INT64_MAX}}};
+
+Table histogram_table(const std::vector<RankLaunches>& ranks) {
+  Table table("launch-delay-histogram", "Delay from the call's end to the work's start",
+              {{"from_ns", "from", Type::kDuration, ""},
+               {"to_ns", "to", Type::kDuration, "Not included; empty for the last"},
+               {"launches", "launches", Type::kInteger, "Of all ranks; of a graph its first work"},
+               {"launch_share", "share", Type::kShare, "Of all launches"},
+               {"call_ns", "calls", Type::kDuration, "Host time of these calls"}});
+  std::array<int64_t, kBins.size()> count = {}, call_ns = {};
+  int64_t all = 0;
+  for (const RankLaunches& rank : ranks)
+    for (const Launch& l : rank.launches) {
+      if (l.place > 0) continue;
+      const auto bin = std::upper_bound(kBins.begin(), kBins.end(), l.delay_ns,
+                                        [](int64_t delay, const Bin& b) { return delay < b.from_ns; });
+      const auto at = static_cast<size_t>(bin - kBins.begin() - 1);
+      ++count[at];
+      call_ns[at] += l.call_ns;
+      ++all;
+    }
+  size_t last = kBins.size();
+  while (last > 0 && count[last - 1] == 0) --last;
+  for (size_t i = 0; i < last; ++i)
+    table.add_row({kBins[i].from_ns, kBins[i].to_ns == INT64_MAX ? kNullInteger : kBins[i].to_ns, count[i],
+                   static_cast<double>(count[i]) / static_cast<double>(all), call_ns[i]});
+  return table;
+}
+
+// ---- both -----------------------------------------------------------------------------------
+
+Table outlier_table(const std::vector<RankLaunches>& ranks, const Options& options, bool hta) {
+  std::vector<ColumnSpec> columns = {
+      {"rank", "rank", Type::kInteger, "Global rank"},
+      {"events", "launches", Type::kInteger, "Pairs of a call and work"},
+      {"short_gpu_kernels", "short work", Type::kInteger,
+       "Work that is shorter than its call, which is within the cut-off"},
+      {"runtime_outliers", "slow calls", Type::kInteger, "Calls above --runtime-cutoff"},
+      {"launch_delay_outliers", "long delays", Type::kInteger, "Delays above --launch-delay-cutoff"}};
+  if (!hta) {
+    columns.push_back({"call_ns", "calls", Type::kDuration, "Host time of all calls"});
+    columns.push_back({"orphans", "without call", Type::kInteger, "Device work whose call was not recorded"});
+  }
+  Table table("outliers", hta ? "Launch outliers (HTA)" : "Launches, slow and late", columns);
+  for (const RankLaunches& rank : ranks) {
+    int64_t events = 0, brief = 0, slow = 0, late = 0, call_ns = 0;
+    for (const Launch& l : rank.launches) {
+      if (l.place > 0) continue;
+      ++events;
+      brief += l.call_ns <= options.runtime_cutoff_ns && l.work_ns < l.call_ns;
+      slow += l.call_ns > options.runtime_cutoff_ns;
+      late += l.delay_ns > options.delay_cutoff_ns;
+      call_ns += l.call_ns;
+    }
+    std::vector<Table::Value> row = {int64_t{rank.rank}, events, brief, slow, late};
+    if (!hta) {
+      row.emplace_back(call_ns);
+      row.emplace_back(rank.orphans);
+    }
+    table.add_row(std::move(row));
+  }
+  return table;
+}
+
+Result<Options> options_of(const AnalysisInput& input) {
+  Options options;
+  Result<int64_t> runtime = input.options.microseconds("runtime-cutoff", options.runtime_cutoff_ns);
+  if (!runtime) return std::move(runtime).error();
+  Result<int64_t> delay = input.options.microseconds("launch-delay-cutoff", options.delay_cutoff_ns);
+  if (!delay) return std::move(delay).error();
+  Result<bool> memory = input.options.flag("include-memory-events", true);
+  if (!memory) return std::move(memory).error();
+  options.runtime_cutoff_ns = *runtime;
+  options.delay_cutoff_ns = *delay;
+  options.memory = *memory;
+  return options;
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  Result<Options> options = options_of(input);
+  if (!options) return std::move(options).error();
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  if (!torch) return std::move(torch).error();
+  const std::vector<bool> names = hta_launch_names(*input.trace, options->memory);
+  std::vector<RankLaunches> ranks(torch->parts.size());
+  parallel_for(ranks.size(), [&](size_t k) {
+    const TorchRank rank = torch_rank(*torch, torch->parts[k]);
+    ranks[k] = input.hta ? hta_launches(rank, names) : exact_launches(rank, *options);
+  });
+  AnalysisResult result;
+  result.tables.push_back(outlier_table(ranks, *options, input.hta));
+  if (!input.hta) result.tables.push_back(histogram_table(ranks));
+  if (!input.for_report)
+    result.tables.push_back(input.hta ? hta_launch_table(ranks) : exact_launch_table(*torch, ranks));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis cuda_kernel_launch_stats_analysis;
+const Analysis cuda_kernel_launch_stats_analysis = {
+    .name = "cuda-kernel-launch-stats",
+    .summary = "calls that launch device work, their delays, and the work",
+    .tables = {{"outliers", "one row per rank: slow calls, late work, short work"},
+               {"launch-delay-histogram", "how long work waited after its call (not with --compat hta)"},
+               {"launches", "one row per call and work (not in the report)"}},
+    .run = run,
+    .needs = AnalysisNeeds::kTorch,
+    .options = {{"runtime-cutoff", "TIME", "calls above it are slow (default 50us)", ""},
+                {"launch-delay-cutoff", "TIME", "delays above it are long (default 100us)", ""},
+                {"include-memory-events", "BOOL", "count copies and memsets (default true)", ""}},
+    .has_hta_mode = true};
+
+}  // namespace stageline

@@ -1,0 +1,179 @@
+// Where the time of annotated ranges went. Definitions: docs/analyses/gpu-user-annotation-breakdown.md.
+#include <algorithm>
+#include <cmath>
+
+#include "analyses/analysis.h"
+#include "base/parallel.h"
+#include "model/name_totals.h"
+#include "model/torch_view.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+struct Options {
+  FoldOptions fold;
+  bool gpu = true, hta = false;
+};
+
+struct RankAnswer {
+  int32_t rank = 0;
+  std::vector<NameTotal> names;
+  std::vector<int64_t> busy_ns;  // by name id: device work within its ranges
+};
+
+// Work of one device stream, to be asked how much of it lies within a range.
+class LaneWork {
+ public:
+  LaneWork(const TorchRank& rank, size_t begin, size_t end) {
+    int64_t sum = 0, reached = INT64_MIN;
+    for (size_t i = begin; i < end; ++i) {
+      const TorchRow& row = rank.rows[i];
+      if (!row.on_device || row.end_ns() <= reached) continue;
+      const int64_t start = std::max(row.start_ns, reached);
+      start_.push_back(start);
+      end_.push_back(row.end_ns());
+      before_.push_back(sum);
+      sum += row.end_ns() - start;
+      reached = row.end_ns();
+    }
+  }
+  int64_t until(int64_t time) const {  // busy time before `time`
+    const auto after = static_cast<size_t>(std::upper_bound(start_.begin(), start_.end(), time) - start_.begin());
+    if (after == 0) return 0;
+    return before_[after - 1] + std::min(time, end_[after - 1]) - start_[after - 1];
+  }
+
+ private:
+  std::vector<int64_t> start_, end_, before_;
+};
+
+RankAnswer answer_for(const TorchRun& run, const TorchRank& rank, const std::vector<bool>& wanted,
+                      const Options& options) {
+  RankAnswer answer;
+  answer.rank = rank.rank;
+  NameTotals totals(run.trace->names.size());
+  for (const TorchRow& row : rank.rows)
+    if (wanted[rank.part->slices.category_id[row.slice]]) totals.add(row.name, row.dur_ns);
+  answer.names = totals.sorted(run.trace->names);
+  if (options.hta || !options.gpu) return answer;
+  answer.busy_ns.assign(run.trace->names.size(), 0);
+  for (size_t begin = 0, end = 0; begin < rank.rows.size(); begin = end) {  // rows lie lane by lane, by start
+    bool any = false;
+    for (end = begin; end < rank.rows.size() && rank.rows[end].lane == rank.rows[begin].lane; ++end)
+      any |= wanted[rank.part->slices.category_id[rank.rows[end].slice]];
+    if (!any) continue;
+    const LaneWork work(rank, begin, end);
+    for (size_t i = begin; i < end; ++i) {
+      const TorchRow& row = rank.rows[i];
+      if (wanted[rank.part->slices.category_id[row.slice]])
+        answer.busy_ns[row.name] += work.until(row.end_ns()) - work.until(row.start_ns);
+    }
+  }
+  return answer;
+}
+
+Table hta_table(const TorchRun& run, const std::vector<RankAnswer>& ranks, const Options& options) {
+  Table table("annotations", "User annotations (HTA)",
+              {{"name", "name", Type::kText, ""},
+               {"sum (us)", "sum", Type::kReal, ""},
+               {"max (us)", "max", Type::kReal, ""},
+               {"min (us)", "min", Type::kReal, ""},
+               {"stddev", "std", Type::kReal, ""},
+               {"mean (us)", "mean", Type::kReal, ""},
+               {"rank", "rank", Type::kInteger, ""}});
+  for (const RankAnswer& answer : ranks) {
+    std::vector<HtaTotal> lines = hta_fold(answer.names, run.trace->names, options.fold);
+    std::stable_sort(lines.begin(), lines.end(), [](const HtaTotal& a, const HtaTotal& b) { return a.name < b.name; });
+    for (const HtaTotal& t : lines)
+      table.add_row({std::string(t.name), t.sum, t.max, t.min, t.std, t.mean, int64_t{answer.rank}});
+  }
+  return table;
+}
+
+Table exact_table(const TorchRun& run, const std::vector<RankAnswer>& ranks, const Options& options) {
+  Table table("annotations", options.gpu ? "Annotated ranges on the devices" : "Annotated ranges on the host",
+              {{"rank", "rank", Type::kInteger, "Global rank"},
+               {"name", "name", Type::kText, "\"others\" holds the names that have no row of their own"},
+               {"count", "ranges", Type::kInteger, "On devices one per stream that the range used"},
+               {"sum_ns", "sum", Type::kDuration, "Of the ranges, gaps included; nested ranges count each"},
+               {"sum_share", "share", Type::kShare, "Of the sum over all names of the rank"},
+               {"busy_ns", "busy", Type::kDuration, "Device work of the range's stream within it"},
+               {"mean_ns", "mean", Type::kDuration, "Of one range, to the nanosecond"},
+               {"std_ns", "deviation", Type::kDuration, "Sample standard deviation of one range"},
+               {"min_ns", "shortest", Type::kDuration, ""},
+               {"max_ns", "longest", Type::kDuration, ""}});
+  for (const RankAnswer& answer : ranks) {
+    int64_t whole = 0;
+    for (const NameTotal& total : answer.names) whole += total.stats.sum_ns;
+    const std::vector<NameTotal> shown = fold_by_share(answer.names, run.trace->names, options.fold);
+    int64_t busy_left = 0;
+    for (const int64_t ns : answer.busy_ns) busy_left += ns;
+    for (const NameTotal& total : shown) {
+      const DurationStats& s = total.stats;
+      std::string name = total.folded > 0 ? "others (" + std::to_string(total.folded) + ")"
+                                          : std::string(run.trace->names.text(total.name));
+      int64_t busy = kNullInteger;
+      if (!answer.busy_ns.empty()) {
+        busy = total.folded > 0 ? busy_left : answer.busy_ns[total.name];
+        busy_left -= busy;
+      }
+      table.add_row({int64_t{answer.rank}, std::move(name), s.count, s.sum_ns,
+                     whole > 0 ? static_cast<double>(s.sum_ns) / static_cast<double>(whole) : NAN, busy,
+                     std::llround(s.mean_ns), std::llround(s.std_ns()), s.min_ns, s.max_ns});
+    }
+  }
+  return table;
+}
+
+Result<Options> options_of(const AnalysisInput& input) {
+  Options options;
+  options.hta = input.hta;
+  Result<bool> gpu = input.options.flag("use-gpu-annotation", true);
+  if (!gpu) return std::move(gpu).error();
+  Result<int64_t> names = input.options.integer("num-kernels", 1000, 0);
+  if (!names) return std::move(names).error();
+  // Without --compat the cut is a share of the time, and 1000 names are few enough to show all.
+  Result<double> share = input.options.real("duration-ratio", input.hta ? 0.8 : 1.0);
+  if (!share) return std::move(share).error();
+  if (!(*share >= 0 && *share <= 1))
+    return Error{ErrorCode::kUsage, "--duration-ratio must be from 0 to 1", {}, "0.8 stands for 80 % of the time"};
+  options.gpu = *gpu;
+  options.fold = {*names, *share, input.options.list("allowlist-patterns")};
+  return options;
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  Result<Options> options = options_of(input);
+  if (!options) return std::move(options).error();
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  if (!torch) return std::move(torch).error();
+  std::vector<bool> wanted;
+  for (const CategoryInfo& c : input.trace->categories)
+    wanted.push_back(input.hta ? c.text == (options->gpu ? "gpu_user_annotation" : "user_annotation")
+                               : c.kind == (options->gpu ? Category::kGpuAnnotation : Category::kUserAnnotation));
+  std::vector<RankAnswer> ranks(torch->parts.size());
+  parallel_for(ranks.size(),
+               [&](size_t k) { ranks[k] = answer_for(*torch, torch_rank(*torch, torch->parts[k]), wanted, *options); });
+  AnalysisResult result;
+  result.tables.push_back(input.hta ? hta_table(*torch, ranks, *options) : exact_table(*torch, ranks, *options));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis gpu_user_annotation_breakdown_analysis;
+const Analysis gpu_user_annotation_breakdown_analysis = {
+    .name = "gpu-user-annotation-breakdown",
+    .summary = "time of annotated ranges by name, and the device work within them",
+    .tables = {{"annotations", "one row per rank and name"}},
+    .run = run,
+    .needs = AnalysisNeeds::kTorch,
+    .options = {{"use-gpu-annotation", "BOOL", "ranges on the devices; false: on the host (default true)", ""},
+                {"num-kernels", "N", "most names with a row of their own (default 1000)", ""},
+                {"duration-ratio", "X", "stop naming at this share of the time (default 1; with --compat hta 0.8)", ""},
+                {"allowlist-patterns", "LIST", "names that contain one of these keep their row", ""}},
+    .has_hta_mode = true};
+
+}  // namespace stageline
