@@ -1,0 +1,251 @@
+// Which sequences of kernels the calls of an operator launch, most frequent first.
+// Definitions: docs/analyses/frequent-cuda-kernel-sequences.md.
+#include <algorithm>
+#include <cmath>
+
+#include "analyses/analysis.h"
+#include "base/json_writer.h"
+#include "base/parallel.h"
+#include "model/call_graph.h"
+#include "model/name_sequences.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+struct Pattern {
+  std::string text;
+  int64_t count = 0, kernels = 0, kernel_ns = 0, op_ns = 0;
+  std::vector<int32_t> calls;  // rows of the operator
+};
+
+struct RankPatterns {
+  std::vector<Pattern> patterns;
+  std::vector<std::vector<int32_t>> marked;  // rows of the first top-k patterns
+  int64_t device_ns = 0;
+  std::optional<Error> error;
+};
+
+struct Options {
+  std::string name;
+  int64_t least = 3, top_k = 5;
+  bool compress = true;
+};
+
+// Kernels below a call by start, equal starts by place in the file. Work of backward operators is not below.
+void kernels_below(const TorchRank& rank, const CallGraph& graph, int32_t call, bool hta, std::vector<int32_t>& out) {
+  out.clear();
+  const CallGraph::Range range = graph.subtree(call);
+  for (const int32_t* at = range.begin(); at != range.end();) {
+    const auto i = static_cast<size_t>(*at);
+    if (*at != call && graph.edge[i] == CallEdge::kForward) {
+      at += graph.subtree_size[i];
+      continue;
+    }
+    if (hta ? rank.rows[i].stream != -1 : rank.rows[i].on_device) out.push_back(*at);
+    ++at;
+  }
+  std::sort(out.begin(), out.end(), [&](int32_t a, int32_t b) {
+    const TorchRow &x = rank.rows[static_cast<size_t>(a)], &y = rank.rows[static_cast<size_t>(b)];
+    return x.start_ns != y.start_ns ? x.start_ns < y.start_ns : x.index < y.index;
+  });
+}
+
+// HTA: rows of the name at the smallest depth that any row of the name has, absent rows (−1) included.
+std::vector<int32_t> hta_calls(const TorchRank& rank, const CallGraph& graph, const std::vector<uint8_t>& named,
+                               int64_t least) {
+  std::vector<int32_t> calls;
+  int32_t depth = INT32_MAX;
+  const auto node_of = [&](const TorchRow& row) { return rank.row_at(row.index); };
+  for (const TorchRow& row : rank.rows)
+    if (named[row.name]) depth = std::min(depth, graph.depth[static_cast<size_t>(node_of(row))]);
+  for (const TorchRow& row : rank.rows) {
+    if (!named[row.name]) continue;
+    const auto node = static_cast<size_t>(node_of(row));
+    if (graph.depth[node] == depth && graph.kernel_count[node] >= least) calls.push_back(node_of(row));
+  }
+  return calls;
+}
+
+// Ours: the outermost calls of the name on every branch, of the host.
+std::vector<int32_t> exact_calls(const TorchRank& rank, const CallGraph& graph, const std::vector<uint8_t>& named,
+                                 int64_t least) {
+  std::vector<int32_t> calls;
+  for (size_t k = 0; k < graph.preorder.size();) {
+    const auto i = static_cast<size_t>(graph.preorder[k]);
+    if (!named[rank.rows[i].name] || rank.rows[i].on_device) {
+      ++k;
+      continue;
+    }
+    if (graph.kernel_count[i] >= least) calls.push_back(graph.preorder[k]);
+    k += static_cast<size_t>(graph.subtree_size[i]);
+  }
+  return calls;
+}
+
+RankPatterns patterns_of(const TorchRun& run, const TorchRank& rank, const Options& options,
+                         const std::vector<uint8_t>& named) {
+  const bool hta = run.options.hta;
+  RankPatterns out;
+  Result<CallGraph> built = hta ? hta_call_graph(run, rank) : Result<CallGraph>(exact_call_graph(rank));
+  if (!built) {
+    out.error = std::move(built).error();
+    return out;
+  }
+  const CallGraph& graph = *built;
+  const std::vector<int32_t> calls = (hta ? hta_calls : exact_calls)(rank, graph, named, options.least);
+  NameSequences sequences;
+  std::vector<int32_t> kernels;
+  for (size_t c = 0; c < calls.size(); ++c) {
+    sequences.begin(rank.rows[static_cast<size_t>(calls[c])].name, static_cast<uint32_t>(c));
+    kernels_below(rank, graph, calls[c], hta, kernels);
+    for (const int32_t kernel : kernels) sequences.add(rank.rows[static_cast<size_t>(kernel)].name);
+  }
+  for (const NameSequences::Group& group : sequences.groups()) {
+    Pattern pattern;
+    for (const StringId* name = group.first; name != group.last; ++name)
+      (pattern.text += name == group.first ? "" : "|") += run.trace->names.text(*name);
+    pattern.count = static_cast<int64_t>(group.count());
+    pattern.kernels = group.last - group.first - 1;
+    for (const uint32_t* item = group.items; item != group.items_end; ++item) {
+      const auto i = static_cast<size_t>(calls[*item]);
+      pattern.kernel_ns += graph.kernel_ns[i];
+      pattern.op_ns += rank.rows[i].dur_ns;
+      pattern.calls.push_back(calls[*item]);
+    }
+    out.patterns.push_back(std::move(pattern));
+  }
+  std::sort(out.patterns.begin(), out.patterns.end(), [](const Pattern& a, const Pattern& b) {
+    return a.count != b.count ? a.count > b.count : a.text < b.text;
+  });
+  for (size_t p = 0; p < out.patterns.size() && p < static_cast<size_t>(options.top_k); ++p) {
+    std::vector<int32_t> rows;
+    for (const int32_t call : out.patterns[p].calls) {
+      rows.push_back(call);
+      kernels_below(rank, graph, call, hta, kernels);
+      rows.insert(rows.end(), kernels.begin(), kernels.end());
+    }
+    out.marked.push_back(std::move(rows));
+  }
+  for (const TorchRow& row : rank.rows)
+    if (row.on_device) out.device_ns += row.dur_ns;
+  return out;
+}
+
+// Marks the calls of the most frequent patterns and their kernels; with compression other slices leave, apart
+// from annotations, which keep the places recognisable.
+TraceOverlay overlay_of(const TorchRank& rank, size_t part, const RankPatterns& found, const Options& options) {
+  TraceOverlay overlay;
+  overlay.part = part;
+  for (size_t p = 0; p < found.marked.size(); ++p) {
+    std::string member = "\"Patterns\":{";
+    append_json_string(member, found.patterns[p].text);
+    member += ":" + std::to_string(found.patterns[p].count) + "}";
+    for (const int32_t row : found.marked[p])
+      overlay.extra_args.emplace(rank.rows[static_cast<size_t>(row)].index, member);
+  }
+  if (!options.compress) return overlay;
+  overlay.leave_out.assign(static_cast<size_t>(rank.part->event_count), false);
+  for (const TorchRow& row : rank.rows)
+    overlay.leave_out[row.index] = row.category != Category::kUserAnnotation &&
+                                   row.category != Category::kGpuAnnotation &&
+                                   overlay.extra_args.find(row.index) == overlay.extra_args.end();
+  return overlay;
+}
+
+Table hta_table() {
+  return {"frequent-cuda-kernel-sequences",
+          "Frequent kernel sequences (HTA)",
+          {{"rank", "rank", Type::kInteger, ""},
+           {"pattern", "pattern", Type::kText, ""},
+           {"count", "count", Type::kInteger, ""},
+           {"GPU kernel duration (us)", "GPU kernel duration", Type::kReal, ""},
+           {"CPU op duration (us)", "CPU op duration", Type::kReal, ""}}};
+}
+
+Table exact_table() {
+  return {"frequent-cuda-kernel-sequences",
+          "Kernel sequences of an operator's calls",
+          {{"rank", "rank", Type::kInteger, "Global rank"},
+           {"pattern", "pattern", Type::kText, "The operator and the device work of one call by start, parted by |"},
+           {"count", "calls", Type::kInteger, "Calls with this sequence"},
+           {"kernel_count", "kernels", Type::kInteger, "Kernels, copies and memsets of one call"},
+           {"kernel_ns", "kernel time", Type::kDuration, "Sum of the device work of all these calls"},
+           {"kernel_share", "of the device", Type::kShare, "Of all device work of the rank"},
+           {"op_ns", "operator time", Type::kDuration, "Sum of the calls' own durations"}}};
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  Options options;
+  options.name = input.options.text("operator-name");
+  if (options.name.empty())
+    return Error{ErrorCode::kUsage, "--operator-name is missing", {}, "for example --operator-name aten::linear"};
+  Result<int64_t> least = input.options.integer("min-pattern-len", 3, 0), top = input.options.integer("top-k", 5, 0),
+                  wanted = input.options.integer("rank", input.hta ? 0 : -1, 0);
+  Result<bool> compress = input.options.flag("compress-other-kernels", true);
+  if (!least) return std::move(least).error();
+  if (!top) return std::move(top).error();
+  if (!wanted) return std::move(wanted).error();
+  if (!compress) return std::move(compress).error();
+  options.least = *least;
+  options.top_k = *top;
+  options.compress = *compress;
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  if (!torch) return std::move(torch).error();
+  if (*wanted >= 0) {
+    std::erase_if(torch->parts, [&](size_t p) { return torch->trace->parts[p].rank != *wanted; });
+    if (torch->parts.empty())
+      return Error{ErrorCode::kBadInput,
+                   (input.hta ? "KeyError: " : "there is no rank ") + std::to_string(*wanted),
+                   {},
+                   "--rank names another"};
+  }
+  std::vector<uint8_t> named(torch->trace->names.size());
+  for (StringId id = 0; id < named.size(); ++id)
+    named[id] = torch->trace->names.text(id).find(options.name) != std::string_view::npos;
+  std::vector<RankPatterns> ranks(torch->parts.size());
+  parallel_for(ranks.size(),
+               [&](size_t k) { ranks[k] = patterns_of(*torch, torch_rank(*torch, torch->parts[k]), options, named); });
+  AnalysisResult result;
+  Table table = input.hta ? hta_table() : exact_table();
+  for (size_t k = 0; k < ranks.size(); ++k) {
+    if (ranks[k].error) return std::move(*ranks[k].error);
+    const int64_t rank = torch->trace->parts[torch->parts[k]].rank;
+    const auto device = static_cast<double>(ranks[k].device_ns);
+    for (const Pattern& p : ranks[k].patterns) {
+      if (input.hta) {
+        table.add_row({rank, p.text, p.count, to_us(p.kernel_ns), to_us(p.op_ns)});
+      } else {
+        table.add_row({rank, p.text, p.count, p.kernels, p.kernel_ns,
+                       device > 0 ? static_cast<double>(p.kernel_ns) / device : NAN, p.op_ns});
+      }
+    }
+  }
+  if (!ranks.empty())
+    result.overlay = overlay_of(torch_rank(*torch, torch->parts[0]), torch->parts[0], ranks[0], options);
+  result.tables.push_back(std::move(table));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis frequent_cuda_kernel_sequences_analysis;
+const Analysis frequent_cuda_kernel_sequences_analysis = {
+    .name = "frequent-cuda-kernel-sequences",
+    .summary = "which sequences of kernels the calls of an operator launch, most frequent first",
+    .tables = {{"frequent-cuda-kernel-sequences", "one row per rank and sequence"}},
+    .run = run,
+    .needs = AnalysisNeeds::kTorch,
+    .options = {{"operator-name", "TEXT", "Part of the operator's name; required", ""},
+                {"min-pattern-len", "N", "Fewest kernels of a call that counts (default 3)", ""},
+                {"rank", "N", "The rank (default: all; with --compat hta 0). The overlay is of this one, or the first",
+                 ""},
+                {"top-k", "N", "Patterns to mark in the overlay (default 5)", ""},
+                {"compress-other-kernels", "BOOL",
+                 "Leave slices outside of the patterns out of the overlay (default true)", ""}},
+    .has_hta_mode = true,
+    .makes_overlay = true,
+    .in_report = false};
+
+}  // namespace stageline
