@@ -2,6 +2,8 @@
 
 #include "base/input.h"
 #include "base/json_events.h"
+#include "base/json_members.h"
+#include "readers/kineto/tolerant_event.h"
 
 namespace stageline::kineto {
 namespace {
@@ -39,12 +41,28 @@ void read_members(std::string_view text, std::vector<MetaField>& out) {
 
 }  // namespace
 
+namespace {
+
+// One event per line without an array around them, which some tools write and jq makes.
+bool is_sequence(const std::string& path) {
+  const std::string head = read_head(path, size_t{1} << 14);
+  const size_t open = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+  if (open == std::string::npos || head[open] != '{') return false;
+  for (const JsonMember& member : json_members(std::string_view(head).substr(open), 32))
+    if (member.key == "ph") return true;
+  return false;
+}
+
+}  // namespace
+
 Result<FileRows> read_file(const std::string& path, Progress* progress) {
   Result<Input> input = Input::open(path, progress);
   if (!input) return std::move(input).error();
-  JsonEvents events(*input, JsonLayout::kTrace);
+  const bool sequence = is_sequence(path);
+  JsonEvents events(*input, sequence ? JsonLayout::kSequence : JsonLayout::kTrace);
   RowBuilder rows(path);
   EventParser parser;
+  TolerantParser tolerant;
   Event event;
   for (;;) {
     Result<std::vector<JsonSpan>> spans = events.next();
@@ -56,6 +74,11 @@ Result<FileRows> read_file(const std::string& path, Progress* progress) {
     if (spans->empty()) break;
     for (const JsonSpan& span : *spans) {
       if (parser.parse(span.text, event) == Fault::kNone) {
+        rows.add(event, span.offset);
+      } else if (tolerant.parse(span.text, event) == Fault::kNone) {
+        rows.rows().diagnostics.add("kineto.repaired_event", Severity::kWarning,
+                                    "an event that is not valid JSON was read as well as its text allows",
+                                    {path, 0, span.offset});
         rows.add(event, span.offset);
       } else {
         rows.skip_entry();
@@ -73,7 +96,7 @@ Result<FileRows> read_file(const std::string& path, Progress* progress) {
               events.bytes());
   FileRows out = rows.finish();
   Result<std::string> all = read_all(path, size_t{1} << 33);
-  if (all) read_members(*all, out.metadata);
+  if (all && !sequence) read_members(*all, out.metadata);
   return out;
 }
 
