@@ -294,7 +294,7 @@ class Rank:
     def annotate(self, span):
         """The device's side of an annotation: first to last work launched under it, on each stream."""
         name, external, streams = span
-        if self.micros or not self.o.device_annotations:
+        if self.old or not self.o.device_annotations:
             return
         for stream, (start, end) in streams.items():
             self.annotations.append(self.slice(self.head('gpu_user_annotation', name, self.device, stream), start, end - start,
@@ -387,7 +387,7 @@ class Rank:
             args = self.device_args(correlation if self.micros else external, correlation, stream, True, rest + facts)
             self.activity[slot] = self.slice(head, start, end - start, args)
             self.activity[slot + 1] = self.flow('f', correlation, 'ac2g', self.device, stream, start)
-            if not self.micros and self.o.device_annotations:
+            if not self.old and self.o.device_annotations:
                 self.annotations.append(self.slice(self.head('gpu_user_annotation', 'nccl:all_reduce', self.device, stream), start,
                                                    end - start, f'"External id": {external}'))
             self.free[stream] = self.reduces_end = end
