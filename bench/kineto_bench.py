@@ -73,12 +73,11 @@ class Bench:
             hta = measure.median(other)
             self.row(*cells, self.seconds(hta.wall), self.seconds(hta.cpu), f"{hta.rss:.0f} MB", self.times(hta.wall / mine.wall),
                      self.times(hta.cpu / mine.cpu), self.times(hta.rss / mine.rss))
-            if kind == "json":
-                self.bar(f"session on .json: {self.times(hta.wall / mine.wall)} less wall time, asked ≥ {WALL_JSON}×",
-                         hta.wall / mine.wall >= WALL_JSON)
-            else:
-                self.bar(f"session on .json.gz: {self.times(hta.cpu / mine.cpu)} less CPU, asked ≥ {CPU_GZ}×", hta.cpu / mine.cpu >= CPU_GZ)
-            self.bar(f"session on {label}: {self.times(hta.rss / mine.rss)} less memory, asked ≥ {MEMORY}×", hta.rss / mine.rss >= MEMORY)
+            what, ratio, asked = (("wall time", hta.wall / mine.wall, WALL_JSON) if kind == "json"
+                                  else ("CPU", hta.cpu / mine.cpu, CPU_GZ))
+            self.bar(f"session on {label}: {self.times(ratio)} less {what}, asked ≥ {asked}×", ratio >= asked)
+            saved = hta.rss / mine.rss
+            self.bar(f"session on {label}: {self.times(saved)} less memory, asked ≥ {MEMORY}×", saved >= MEMORY)
         if len(names) < len(CHEAP):
             print(f"\nNot registered: {', '.join(n for n in CHEAP if n not in self.known)}.", flush=True)
 
@@ -117,7 +116,8 @@ class Bench:
         """Reading alone, a file and a core at a time, against inflating and walking the same file."""
         case = kineto_cases.Case("ns1m" if self.full else "ns200k").prepare()
         print()
-        self.row("load alone", "JSON", "events", "stageline CPU", "MB/s a core", "events/s a core", "peak, bytes an event", "floor CPU", "of the floor")
+        self.row("load alone", "JSON", "events", "stageline CPU", "MB/s a core", "events/s a core", "peak, bytes an event", "floor CPU",
+                 "of the floor")
         self.row(*["---"] * 9)
         for kind in ("json", "gz"):
             path = case.files(kind)[0]
@@ -129,8 +129,8 @@ class Bench:
             least = floor["walk_s"] + (min(inflate.values()) if inflate else 0)
             text = " + ".join([f"walk {self.seconds(floor['walk_s'])}", *(f"{n} {self.seconds(s)}" for n, s in inflate.items())])
             self.row(os.path.basename(path), f"{floor['json_bytes'] / 1e6:.0f} MB", f"{floor['events']}", self.seconds(cpu),
-                     f"{floor['json_bytes'] / 1e6 / cpu:.0f}", f"{floor['events'] / cpu / 1e6:.2f} M", f"{rss * 1e6 / floor['events']:.0f}", text,
-                     self.times(cpu / least))
+                     f"{floor['json_bytes'] / 1e6 / cpu:.0f}", f"{floor['events'] / cpu / 1e6:.2f} M",
+                     f"{rss * 1e6 / floor['events']:.0f}", text, self.times(cpu / least))
 
     def many(self):
         """100 M events in 64 files."""

@@ -83,7 +83,8 @@ def main():
             deep = ['--deep'] if options.deep or size < DEEP_BYTES else []
             print(f'HTA on {name}', file=sys.stderr, flush=True)
             try:
-                done = subprocess.run([python, HERE / 'hta_live.py', folder, answers, *deep], timeout=SECONDS, capture_output=True, text=True)
+                done = subprocess.run([python, HERE / 'hta_live.py', folder, answers, *deep], timeout=SECONDS, capture_output=True,
+                                      text=True)
                 if done.returncode != 0:
                     late.append(f'{name}: HTA ended with {done.returncode}: {done.stderr.strip()[-200:]}')
             except subprocess.TimeoutExpired:
