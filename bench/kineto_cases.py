@@ -1,5 +1,6 @@
 """Kineto traces for ./dev bench kineto, made by tests/gen/kineto.py and cached by recipe."""
 import gzip
+import hashlib
 import os
 import pathlib
 import shutil
@@ -10,7 +11,6 @@ sys.path.insert(0, str(ROOT / "tests" / "gen"))
 import kineto  # noqa: E402
 
 CACHE = os.path.join(".cache", "bench")
-VERSION = "1"  # changes when a recipe or the generator does: the cache is made anew
 
 JOB = ["--steps", 6, "--seed", 1, "--format", "both"]
 RECIPES = {
@@ -23,15 +23,18 @@ RECIPES = {
 MANY = ("ns100m", 64, 4, 1_562_500)  # name, files, distinct ranks behind them, events of each
 
 
-def _fresh(folder, make):
+def _fresh(folder, recipe, make):
+    """Makes a folder anew when its recipe or the generator changed."""
+    sources = [path.read_bytes() for path in sorted((ROOT / "tests" / "gen").glob("*.py"))]
+    version = hashlib.sha256(b"".join([repr(recipe).encode(), *sources])).hexdigest()
     stamp = os.path.join(folder, "version")
-    if not os.path.exists(stamp) or open(stamp).read() != VERSION:
+    if not os.path.exists(stamp) or open(stamp).read() != version:
         shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(folder)
         print(f"making {folder} (once)", file=sys.stderr)
         make(folder)
         with open(stamp, "w") as out:
-            out.write(VERSION)
+            out.write(version)
 
 
 class Case:
@@ -45,7 +48,7 @@ class Case:
             written = kineto.generate([*self.arguments, "-o", folder])
             with open(os.path.join(folder, "events"), "w") as out:
                 out.write(str(sum(w[2] for w in written)))
-        _fresh(self.folder, make)
+        _fresh(self.folder, self.arguments, make)
         self.events = int(open(os.path.join(self.folder, "events")).read())
         return self
 
@@ -89,7 +92,7 @@ def many():
             shutil.rmtree(base)
         with open(os.path.join(where, "events"), "w") as out:
             out.write(str(total))
-    _fresh(folder, make)
+    _fresh(folder, MANY, make)
     paths = sorted((os.path.join(folder, f) for f in os.listdir(folder) if f.endswith(".gz")),
                    key=lambda path: int(os.path.basename(path).split("-")[1].split(".")[0]))
     return folder, paths, int(open(os.path.join(folder, "events")).read())

@@ -41,11 +41,11 @@ KINETO = {
 }
 # Options of analyses that say little, or nothing, without; each line is one call.
 OPTIONS = {
-    'critical-path': [['--annotation', 'ProfilerStep#101']],
-    'frequent-kernel-sequences': [['--operator-name', 'aten::linear', '--min-pattern-len', '1']],
+    'critical-path-analysis': [['--annotation', 'ProfilerStep#101']],
     'frequent-cuda-kernel-sequences': [['--operator-name', 'aten::linear', '--min-pattern-len', '1']],
 }
-FILES = {'memory-timeline': 'files/memory_timeline.raw.gz'}  # analyses of files that are no traces
+# Analyses of files that are no traces.
+FILES = dict.fromkeys(('memory-timeline', 'memory-analysis'), 'files/memory_timeline.raw.gz')
 counts = {'passed': 0, 'failed': 0}
 
 
