@@ -116,18 +116,22 @@ StepSpan step_span(const TorchRun& run, const std::vector<TorchRow>& rows, const
 // correlation that stays.
 void drop_last_step(const TorchRun& run, std::vector<TorchRow>& rows, const std::vector<bool>& gpu_side,
                     const IdSlots& slots) {
-  int64_t first_host = INT64_MAX;
+  int64_t first_host = INT64_MAX, last_host_end = INT64_MIN;
   for (size_t i = 0; i < rows.size(); ++i)
-    if (!gpu_side[i]) first_host = std::min(first_host, rows[i].start_ns);
+    if (!gpu_side[i]) {
+      first_host = std::min(first_host, rows[i].start_ns);
+      last_host_end = std::max(last_host_end, rows[i].end_ns());
+    }
   if (first_host == INT64_MAX) return;  // no host rows
   const StepSpan span = step_span(run, rows, gpu_side);
-  const int64_t last_start = span.any() ? span.last_start : first_host;
-  const bool keep_all = run.options.include_last_step;  // HTA compares with `end`, which is on another clock
+  // To keep the last step HTA compares starts with `end`, which is still on the file's own clock (fault F10).
+  const int64_t until = run.options.include_last_step ? (span.any() ? span.last_end : last_host_end) + run.zero_ns + 1
+                                                      : (span.any() ? span.last_start : first_host);
   std::vector<uint32_t> kept(slots.size());
   uint32_t kept_without = 0;  // device rows without correlation are matched by name only
   std::vector<TorchRow> host;
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (gpu_side[i] || (!keep_all && rows[i].start_ns >= last_start)) continue;
+    if (gpu_side[i] || rows[i].start_ns >= until) continue;
     host.push_back(rows[i]);
     ++(rows[i].correlation < 0 ? kept_without : kept[slots.slot(rows[i].correlation)]);
   }
