@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "analyses/critical_path_analysis/path_graph.h"
+#include "base/numpy_sort.h"
 #include "model/call_graph.h"
 
 namespace stageline {
@@ -219,11 +220,16 @@ class Builder {
       if (rank_.rows[i].stream != -1) device.emplace_back(rank_.rows[i].correlation, static_cast<int32_t>(i));
     std::sort(device.begin(), device.end());
     struct Event {
-      int64_t stream, time_ns;
+      int64_t stream;
       int32_t step;
       uint32_t index;
     };
     std::vector<Event> events;
+    std::vector<int64_t> times;
+    const auto count = [&](const TorchRow& r, int64_t stream, int32_t step) {
+      events.push_back({stream, step, r.index});
+      times.push_back(r.start_ns);
+    };
     std::vector<uint8_t> counted(rank_.rows.size());
     for (size_t i = 0; i < rank_.rows.size(); ++i) {
       const TorchRow& call = rank_.rows[i];
@@ -231,25 +237,15 @@ class Builder {
       calls_.push_back(static_cast<int32_t>(i));
       for (auto at = std::lower_bound(device.begin(), device.end(), std::pair{call.correlation, INT32_MIN});
            at != device.end() && at->first == call.correlation; ++at) {
-        const TorchRow& kernel = row(at->second);
-        events.push_back({kernel.stream, call.start_ns, 1, call.index});
-        uint8_t& seen = counted[static_cast<size_t>(at->second)];
-        if (!seen) events.push_back({kernel.stream, kernel.start_ns, -1, kernel.index});
-        seen = 1;
+        count(call, row(at->second).stream, 1);
+        counted[static_cast<size_t>(at->second)] = 1;
       }
     }
-    std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
-      if (a.stream != b.stream) return a.stream < b.stream;
-      if (a.time_ns != b.time_ns) return a.time_ns < b.time_ns;
-      return a.step != b.step ? a.step > b.step : a.index < b.index;
-    });
+    for (size_t i = 0; i < rank_.rows.size(); ++i)
+      if (counted[i]) count(rank_.rows[i], rank_.rows[i].stream, -1);
     queue_.assign(rank_.row_of_index.size(), INT32_MIN);
-    int32_t length = 0;
-    for (size_t i = 0; i < events.size(); ++i) {
-      if (i > 0 && events[i].stream != events[i - 1].stream) length = 0;
-      length += events[i].step;
-      queue_[events[i].index] = length;
-    }
+    std::unordered_map<int64_t, int32_t> length;
+    for (const uint32_t i : numpy_argsort(times)) queue_[events[i].index] = length[events[i].stream] += events[i].step;
   }
 
   // Which launch went before every recorded event, and which came after every wait of a stream for one.
@@ -306,9 +302,10 @@ class Builder {
       if ((r.stream != -1 || name(r) == "Event Sync" || name(r) == "Context Sync") && r.partner_index >= 0)
         device.push_back(i);
     }
-    const auto when = [&](int32_t i) { return is_sync(i) ? row(i).end_ns() : row(i).start_ns; };
-    std::stable_sort(device.begin(), device.end(), [&](int32_t a, int32_t b) { return when(a) < when(b); });
-    for (const int32_t i : device) {
+    std::vector<int64_t> times;  // of starts; of waits the ends
+    for (const int32_t i : device) times.push_back(is_sync(i) ? row(i).end_ns() : row(i).start_ns);
+    for (const uint32_t k : numpy_argsort(times)) {
+      const int32_t i = device[k];
       if (is_sync(i)) {
         sync_edges(row(i));
       } else if (start_[static_cast<size_t>(i)] != kNoNode) {
