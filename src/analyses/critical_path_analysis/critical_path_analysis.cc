@@ -106,7 +106,7 @@ Table summary_table(const Answer& a) {
   const int64_t wall = a.graph.to_ns - a.graph.from_ns;
   const auto add = [&](std::string_view by, int64_t ns) {
     const auto share = [&](int64_t of) { return of > 0 ? static_cast<double>(ns) / static_cast<double>(of) : NAN; };
-    table.add_row({int64_t{a.rank.rank}, std::string(by), ns, share(total), share(wall)});
+    table.add_row({int64_t{a.rank.rank}, std::string(by), ns, by == "wall" ? NAN : share(total), share(wall)});
   };
   for (const auto& [by, ns] : sums) add(by, ns);
   if (a.graph.found) {

@@ -181,9 +181,11 @@ class Builder {
     }
   }
 
-  // A kernel waits for the kernel before it on its stream and for its launch; all kernels of a graph for one.
+  // A kernel waits for the kernel before it on its stream and for its launch. The kernels of a graph have one
+  // launch, and what a graph makes wait for what is not recorded: there the last of the graph to end, on
+  // whatever stream, holds up the next to start.
   void stream_edges() {
-    std::vector<uint32_t> last(part_.lanes.size(), kNoNode);
+    std::vector<uint32_t> last(part_.lanes.size(), kNoNode), last_of_launch(rank_.rows.size(), kNoNode);
     for (uint32_t n = 0; n < graph_.nodes.size(); ++n) {
       const PathNode& node = graph_.nodes[n];
       const TorchRow& r = row(node.row);
@@ -192,10 +194,15 @@ class Builder {
         add(start_[static_cast<size_t>(node.row)], n, Kind::kOperator, node.row);
         if (last[r.lane] == kNoNode || time(last[r.lane]) <= node.time_ns) last[r.lane] = n;
         device_ends_.push_back(n);
+        if (r.partner >= 0) last_of_launch[static_cast<size_t>(r.partner)] = n;
         continue;
       }
       if (last[r.lane] != kNoNode) add(last[r.lane], n, Kind::kKernelKernel, graph_.nodes[last[r.lane]].row);
-      if (r.partner >= 0) add(start_[static_cast<size_t>(r.partner)], n, Kind::kLaunchDelay, PathEdge::kNobody);
+      if (r.partner < 0) continue;
+      const auto launch = static_cast<size_t>(r.partner);
+      if (const uint32_t other = last_of_launch[launch]; other != kNoNode && other != last[r.lane])
+        add(other, n, Kind::kKernelKernel, graph_.nodes[other].row);
+      add(start_[launch], n, Kind::kLaunchDelay, PathEdge::kNobody);
     }
   }
 
