@@ -9,6 +9,8 @@
 // are put in before it, without their own heads and tails.
 #include "exporters/overlay_file.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 
 #include "base/input.h"
@@ -59,6 +61,15 @@ Member member_of(std::string_view event, std::string_view wanted) {
     if (event.substr(key + 1, key_end - key - 2) == wanted) return {key, value, end, true};
     at = end;
   }
+}
+
+// The source must not be replaced by what is made from it.
+Status check_other_file(const std::string& path, const SourceRef& file) {
+  struct stat out, in;
+  if (path == "-" || stat(path.c_str(), &out) != 0 || stat(file.path.c_str(), &in) != 0) return {};
+  if (!S_ISREG(out.st_mode) || in.st_dev != out.st_dev || in.st_ino != out.st_ino) return {};
+  return Error{
+      ErrorCode::kUsage, "this is the source; it would be overwritten", {path}, "choose another name for the output"};
 }
 
 bool only_blanks(std::string_view text) { return text.find_first_not_of(kBlanks) == std::string_view::npos; }
@@ -254,6 +265,8 @@ Status write_overlay_file(const Trace& trace, const TraceOverlay& overlay, const
   const Part& part = trace.parts[overlay.part];
   if (part.files.empty())
     return Error{ErrorCode::kUnavailable, "this source keeps no positions of its events", {part.source}, ""};
+  for (const SourceRef& file : part.files)
+    if (Status s = check_other_file(path, file); !s) return s;
   Result<ExportSink> sink = ExportSink::create(path);
   if (!sink) return std::move(sink).error();
   OverlayWriter writer(overlay, *sink);

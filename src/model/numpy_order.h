@@ -3,7 +3,7 @@
 //
 // numpy's sort for machine numbers is introsort (numpy/core/src/npysort/quicksort.cpp, up to 1.24; later versions
 // use vector instructions where the processor has them): median of three, the larger half waits on a stack,
-// up to 16 keys are inserted, and heap sort takes over where halving went wrong 2·log2(n) times.
+// up to 16 keys are sorted by insertion, and heap sort takes over where halving went wrong 2·log2(n) times.
 #pragma once
 
 #include <bit>
@@ -75,7 +75,7 @@ ptrdiff_t numpy_partition(const std::vector<Key>& keys, uint32_t* order, ptrdiff
 // Positions of the keys in ascending order. The keys must not be NaN.
 template <class Key>
 std::vector<uint32_t> numpy_order(const std::vector<Key>& keys) {
-  constexpr ptrdiff_t kInsertionLength = 16;
+  constexpr ptrdiff_t kInsertionLength = 15;
   std::vector<uint32_t> order(keys.size());
   std::iota(order.begin(), order.end(), 0u);
   if (keys.size() < 2) return order;
