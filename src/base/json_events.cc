@@ -66,6 +66,7 @@ Result<size_t> JsonEvents::read_more() {
   if (filled_ + kJsonPaddingBytes >= buffer_.capacity) buffer_.grow(buffer_.capacity * 2, filled_);
   Result<size_t> got = input_.read(buffer_.data.get() + filled_, buffer_.capacity - kJsonPaddingBytes - filled_);
   if (got) {
+    if (watch_ && *got > 0) watch_({buffer_.data.get() + filled_, *got});
     filled_ += *got;
     std::memset(buffer_.data.get() + filled_, ' ', kJsonPaddingBytes);
   }
@@ -208,6 +209,7 @@ void JsonEvents::scan_array() {
     } else if (c == ']') {
       in_garbage_ = false;
       finished_ = true;
+      array_end_ = base_ + static_cast<int64_t>(position_);
       state_ = in_array_object_ ? State::kObject : State::kDone;
       depth_ = 1;
       ++position_;

@@ -161,7 +161,39 @@ std::vector<Table> all_tables(const Trace& trace, Diagnostics& diagnostics) {
   return tables;
 }
 
-Status export_trace(Trace& trace, const std::string& path, std::string_view to, const ExportOptions& options) {
+namespace {
+
+Status export_ranks(const Exporter& exporter, const Trace& trace, const std::string& path, ExportOptions options,
+                    std::vector<std::string>& written) {
+  std::vector<size_t> parts;
+  const std::vector<int32_t>& wanted = trace.slice_filter.ranks;
+  for (size_t p = 0; p < trace.parts.size(); ++p)
+    if (wanted.empty() || std::binary_search(wanted.begin(), wanted.end(), trace.parts[p].rank)) parts.push_back(p);
+  if (parts.empty())
+    return Error{
+        ErrorCode::kBadInput, "none of the ranks named by --ranks is there", {}, "stageline info lists the ranks"};
+  if (parts.size() > 1 && path == "-")
+    return Error{ErrorCode::kUsage,
+                 std::string(exporter.name) + " writes one file per rank, and stdout takes one",
+                 {},
+                 "choose a rank with --ranks, or name a file: out.json becomes " + rank_path("out.json", 0) + ", …"};
+  for (const size_t p : parts) {
+    options.part = p;
+    written.push_back(parts.size() == 1 ? path : rank_path(path, trace.parts[p].rank));
+    const std::vector<Table> no_tables;
+    const Findings no_findings;
+    const ExportInput input{trace, no_tables, no_findings.headline, no_findings.list, options};
+    if (Status s = exporter.write(input, written.back()); !s) return s;
+  }
+  return {};
+}
+
+}  // namespace
+
+Status export_trace(Trace& trace, const std::string& path, std::string_view to, const ExportOptions& options,
+                    std::vector<std::string>* written) {
+  std::vector<std::string> paths;
+  if (!written) written = &paths;
   Result<const Exporter*> exporter = choose_exporter(to, path);
   if (!exporter) return std::move(exporter).error();
   if (trace.cells.size() == 0 && (*exporter)->draws_cells)
@@ -170,6 +202,7 @@ Status export_trace(Trace& trace, const std::string& path, std::string_view to, 
         std::string((*exporter)->name) + " draws pipeline cells, and this trace has none",
         {},
         "stageline analyze and stageline report work on it; stageline export --to html, csv, json, sqlite too"};
+  if ((*exporter)->one_file_per_rank) return export_ranks(**exporter, trace, path, options, *written);
   std::vector<Table> tables;
   Findings findings;
   if ((*exporter)->needs_tables) {
@@ -177,6 +210,7 @@ Status export_trace(Trace& trace, const std::string& path, std::string_view to, 
     tables = all_tables(trace, trace.diagnostics);
   }
   const ExportInput input{trace, tables, findings.headline, findings.list, options};
+  written->push_back(path);
   return (*exporter)->write(input, path);
 }
 

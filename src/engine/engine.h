@@ -44,8 +44,10 @@ std::string info_json(const Trace& trace);
 // devices, diagnostics. An analysis that fails on this trace is left out and counted in `diagnostics`.
 std::vector<Table> all_tables(const Trace& trace, Diagnostics& diagnostics);
 
-// Writes the trace at `path` in the kind `to` ("" : by extension).
-Status export_trace(Trace& trace, const std::string& path, std::string_view to, const ExportOptions& options);
+// Writes the trace at `path` in the kind `to` ("" : by extension). A kind that has one file per rank writes `path` for
+// a single rank, and rank_path(path, rank) for each of several. `written` (if given): the paths that were.
+Status export_trace(Trace& trace, const std::string& path, std::string_view to, const ExportOptions& options,
+                    std::vector<std::string>* written = nullptr);
 
 // "A:B", "A:", ":B" or "A" as inclusive numbers. Errors: kUsage.
 Status parse_step_range(std::string_view text, int64_t& first, int64_t& last);

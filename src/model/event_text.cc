@@ -9,6 +9,16 @@
 
 namespace stageline {
 
+Status check_unchanged(const SourceRef& file) {
+  struct stat now;
+  if (file.path == "-" || stat(file.path.c_str(), &now) != 0)
+    return Error{ErrorCode::kUnavailable, "the source cannot be opened again", {file.path}, "name it as a file"};
+  const int64_t modified = now.st_mtim.tv_sec * int64_t{1'000'000'000} + now.st_mtim.tv_nsec;
+  if (now.st_size != file.size_bytes || modified != file.modified_ns)
+    return Error{ErrorCode::kBadInput, "the file changed since it was read", {file.path}, "open the run again"};
+  return {};
+}
+
 Result<std::string> event_text(const Part& part, uint32_t slice) {
   const Slices& s = part.slices;
   if (slice >= s.args_offset_low.size() || part.files.empty())
@@ -17,12 +27,7 @@ Result<std::string> event_text(const Part& part, uint32_t slice) {
   const auto after = std::upper_bound(part.files.begin(), part.files.end(), offset,
                                       [](int64_t at, const SourceRef& file) { return at < file.first_offset; });
   const SourceRef& file = *(after == part.files.begin() ? after : after - 1);
-  struct stat now;
-  if (file.path == "-" || stat(file.path.c_str(), &now) != 0)
-    return Error{ErrorCode::kUnavailable, "the source cannot be opened again", {file.path}, "name it as a file"};
-  const int64_t modified = now.st_mtim.tv_sec * int64_t{1'000'000'000} + now.st_mtim.tv_nsec;
-  if (now.st_size != file.size_bytes || modified != file.modified_ns)
-    return Error{ErrorCode::kBadInput, "the file changed since it was read", {file.path}, "open the run again"};
+  if (Status unchanged = check_unchanged(file); !unchanged) return unchanged.error();
   Result<Input> input = Input::open(file.path);
   if (!input) return std::move(input).error();
   int64_t skip = offset - file.first_offset;
