@@ -172,6 +172,7 @@ void JsonEvents::scan_object() {
           state_ = State::kArray;
           in_array_object_ = found_array_ = true;
           key_is_events_ = false;
+          array_begin_ = base_ + static_cast<int64_t>(position_);
           ++position_;
           return;
         }
@@ -209,6 +210,7 @@ void JsonEvents::scan_array() {
       in_garbage_ = false;
       finished_ = true;
       state_ = in_array_object_ ? State::kObject : State::kDone;
+      array_end_ = base_ + static_cast<int64_t>(position_);
       depth_ = 1;
       ++position_;
       return;

@@ -43,6 +43,9 @@ class JsonEvents {
 
   bool found_array() const { return found_array_; }  // kSequence: an object was found
   bool finished() const { return finished_; }        // the array was closed; kSequence: no object was left open
+  // Decompressed positions of the array's brackets, for what stands around it in the object; −1 before they were met.
+  int64_t array_begin() const { return array_begin_; }
+  int64_t array_end() const { return array_end_; }
   int64_t bytes() const { return base_ + static_cast<int64_t>(filled_); }
   // Places where something other than an object stood, or an object was cut.
   int64_t damaged() const { return damaged_; }
@@ -73,6 +76,7 @@ class JsonEvents {
   bool key_is_events_ = false;
   bool found_array_ = false, finished_ = false, ended_ = false;
   int64_t damaged_ = 0, first_damage_ = -1;
+  int64_t array_begin_ = -1, array_end_ = -1;
   std::unique_ptr<Error> pending_;
 };
 

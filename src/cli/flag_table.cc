@@ -19,7 +19,8 @@ const std::vector<Flag>& flag_table() {
       {"steps", "A:B", "Only these steps, both ends included: 3:5, 3:, :5 or 3", ""},
       {"stages", "P", "Number of pipeline stages, where the input does not say", ""},
       {"devices", "LIST", "Only the worker logs with these numbers, such as 0,1,2,3", ""},
-      {"range", "T0:T1", "Only cells that touch this time, from the first cell: 200ms:1.5s; without a unit, ms", ""},
+      {"range", "T0:T1", "Only what touches this time, from the first cell or slice: 200ms:1.5s; without a unit, ms",
+       ""},
       {"format", "KIND", "Form of the output: text (default), csv or json", "text,csv,json"},
       {"table", "NAME", "Only this table of the analysis", ""},
       {"output", "FILE", "Where to write; - is stdout", ""},
@@ -119,7 +120,7 @@ const std::vector<Command>& command_table() {
        "Say what was found, and what was wrong with it",
        "Prints format, machines, ranks, stages, steps, counts and every flaw that reading survived, with its first "
        "place.",
-       with_open({"json", "format", "output"}),
+       with_open({"json", "format", "output", "range"}),
        1,
        -1,
        run_info,

@@ -1,5 +1,7 @@
 #include "readers/kineto/read_file.h"
 
+#include <algorithm>
+
 #include "base/input.h"
 #include "base/json_events.h"
 #include "base/json_members.h"
@@ -8,7 +10,7 @@
 namespace stageline::kineto {
 namespace {
 
-constexpr size_t kMetadataWindow = size_t{1} << 20;
+constexpr size_t kMetadataWindow = size_t{16} << 20;
 
 // Top-level members before and after the array of events, from the ends of the file.
 void read_members(std::string_view text, std::vector<MetaField>& out) {
@@ -42,6 +44,26 @@ void read_members(std::string_view text, std::vector<MetaField>& out) {
 }  // namespace
 
 namespace {
+
+// The text of the object without its array of events: at most kMetadataWindow on each side.
+std::string around_array(const std::string& path, int64_t begin, int64_t end) {
+  if (begin < 0) return {};
+  std::string text = read_head(path, std::min(static_cast<size_t>(begin), kMetadataWindow));
+  if (static_cast<size_t>(begin) > text.size() || end < 0) return text;
+  text += "[";
+  Result<Input> input = Input::open(path);
+  std::string window(kDefaultWindowBytes, '\0');
+  const size_t before = text.size();
+  for (int64_t at = 0; input && text.size() - before < kMetadataWindow;) {
+    Result<size_t> got = input->read(window.data(), window.size());
+    if (!got || *got == 0) break;
+    const int64_t from = std::max<int64_t>(0, end - at);
+    if (from < static_cast<int64_t>(*got))
+      text.append(window, static_cast<size_t>(from), *got - static_cast<size_t>(from));
+    at += static_cast<int64_t>(*got);
+  }
+  return text;
+}
 
 // One event per line without an array around them, which some tools write and jq makes.
 bool is_sequence(const std::string& path) {
@@ -95,8 +117,7 @@ Result<FileRows> read_file(const std::string& path, Progress* progress) {
     rows.lose("kineto.truncated", "the file ends inside the array of events; every complete event was kept",
               events.bytes());
   FileRows out = rows.finish();
-  Result<std::string> all = read_all(path, size_t{1} << 33);
-  if (all && !sequence) read_members(*all, out.metadata);
+  if (!sequence) read_members(around_array(path, events.array_begin(), events.array_end()), out.metadata);
   return out;
 }
 
