@@ -21,7 +21,7 @@ void append_id(std::string& out, const std::string& text) {
 
 struct Counter {
   std::string_view name, unit;
-  int32_t stream = -1;  // −1: none
+  int64_t stream = -1;  // −1: none
 };
 
 void add_event(std::vector<std::string>& events, const Counter& counter, const std::string& pid, int64_t ts_ns,

@@ -33,10 +33,10 @@ std::vector<StreamQueue> stream_queues(const TorchRun& run, const TorchRank& ran
     int64_t early = 0, unlaunched = 0;
   };
   const Part& part = *rank.part;
-  std::map<std::pair<std::string_view, int32_t>, Changes> streams;
+  std::map<std::pair<std::string_view, int64_t>, Changes> streams;
   Changes* changes = nullptr;
   uint32_t lane = UINT32_MAX;
-  int32_t stream = 0;
+  int64_t stream = 0;
   for (const TorchRow& row : rank.rows) {
     if (!row.on_device) continue;
     if (changes == nullptr || row.lane != lane || row.stream != stream) {

@@ -21,7 +21,7 @@ namespace stageline {
 // kernels. Work that starts before its launch (clocks of host and device disagree) never waited.
 struct StreamQueue {
   std::string device;  // the events' pid
-  int32_t stream = -1;
+  int64_t stream = -1;
   StepSeries waiting;      // launched, not started
   StepSeries in_flight;    // launched, not ended
   int64_t early = 0;       // work that starts before its launch
@@ -36,7 +36,7 @@ void note_queue_flaws(const std::vector<StreamQueue>& queues, Diagnostics& notes
 struct QueuePoint {
   int64_t ts_ns = 0;
   uint32_t index = 0;  // of the event
-  int32_t stream = -1;
+  int64_t stream = -1;
   uint16_t lane = 0;  // of the device row
   int64_t length = 0;
 };

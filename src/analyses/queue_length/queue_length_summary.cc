@@ -36,7 +36,7 @@ Table hta_table(const TorchRun& run, const std::vector<std::vector<QueuePoint>>&
 
 struct StreamSummary {
   std::string device;
-  int32_t stream = 0;
+  int64_t stream = 0;
   Description changes;
   TimeStatistics time, in_flight;
   std::vector<StepBin> bins;

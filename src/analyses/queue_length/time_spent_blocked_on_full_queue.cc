@@ -13,7 +13,7 @@ using Type = ColumnType;
 constexpr int64_t kCudaQueueLength = 1024;  // HTA's default: launches that CUDA accepts before a call blocks
 
 struct HtaBlocked {
-  int32_t stream = 0;
+  int64_t stream = 0;
   double dur_us = 0, relative = 0;
 };
 
@@ -72,7 +72,7 @@ Result<std::vector<HtaBlocked>> hta_blocked(const TorchRank& rank, const std::ve
 
 struct Blocked {
   std::string device;
-  int32_t stream = 0;
+  int64_t stream = 0;
   int64_t longest = 0, full_ns = 0, span_ns = 0;
 };
 
