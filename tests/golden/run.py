@@ -2,12 +2,14 @@
 
   readers/CASE/input/…    a tiny input (CASE begins with the reader's name)
   readers/CASE/cells.csv  what `export --to csv` makes of it
+  readers/CASE/info.json  for traces without cells: what `info --json` says
   readers/CASE/info.txt   what `info` says
   schedules/NAME.txt      the order on 4 stages with 8 micro-batches, one line a rank
   analyses/NAME.txt       its tables on readers/paddle-log
   exporters/NAME.txt      the bytes, or facts read back from them by an outside decoder, on readers/paddle-log
 """
 import difflib
+import json
 import os
 import pathlib
 import re
@@ -177,7 +179,11 @@ def main():
         inputs = sorted((case / 'input').iterdir()) if (case / 'input').is_dir() else []
         source = case / 'input' if len(inputs) > 1 or inputs[0].is_dir() else inputs[0]
         source = source.relative_to(HERE)
-        compare(case / 'cells.csv', stageline('export', source, '--to', 'csv', '-o', '-', '-q').decode())
+        found = json.loads(stageline('info', source, '--json'))
+        if found['cells'] > 0:
+            compare(case / 'cells.csv', stageline('export', source, '--to', 'csv', '-o', '-', '-q').decode())
+        else:
+            compare(case / 'info.json', json.dumps(found, indent=1, ensure_ascii=False) + '\n')
         compare(case / 'info.txt', without_version(stageline('info', source).decode()))
     topics = {t: re.findall(r'^  (\S+)', stageline('help', t).decode(), re.M) for t in ('schedules', 'analyses', 'exporters')}
     for name in topics['schedules']:

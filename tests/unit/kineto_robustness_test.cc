@@ -220,3 +220,12 @@ TEST_CASE("kineto: what is recognised, and what is left to narrower readers") {
   for (const char* text : {"", "[]", "{}", "[", "workerlog", "a,b\n1,2\n", "{\"a\": {\"schemaVersion\": 1}}", "[1,2]"})
     CHECK_MESSAGE(sniffed("kineto", {folder.add("n.json", text)}) == Match::kNo, text);
 }
+
+TEST_CASE("kineto robustness: times beyond what the model holds are left out") {
+  Folder folder;
+  const Trace t = read_with(
+      "kineto", {folder.add("t.json", trace(op("a", 1, 2) + ",\n" + x("cpu_op", "far", "9100000000000000", "1") +
+                                            ",\n" + x("cpu_op", "long", "1", "9100000000000000")))});
+  CHECK(names_of(t) == "a");
+  CHECK(t.diagnostics.count("kineto.bad_time") == 2);
+}

@@ -12,6 +12,9 @@ namespace {
 constexpr uint8_t kManyCategories = kMaxCategories;  // categories past the limit share this id
 constexpr size_t kMaxStreams = 65535;
 
+// The model's times: the sum and the difference of any two fit.
+bool is_sane(int64_t ns) { return ns >= -4'000'000'000'000'000'000 && ns <= 4'000'000'000'000'000'000; }
+
 uint32_t small_id(int64_t value) {
   return value >= 0 && value < static_cast<int64_t>(kNoCorrelation) ? static_cast<uint32_t>(value) : kNoCorrelation;
 }
@@ -116,8 +119,8 @@ void RowBuilder::add_slice(const Event& event, int64_t offset) {
     dur = 0;
   }
   int64_t end = 0;
-  if (__builtin_add_overflow(event.ts_ns, dur, &end))
-    return lose("kineto.bad_time", "a slice whose end is beyond all time was left out", offset);
+  if (__builtin_add_overflow(event.ts_ns, dur, &end) || !is_sane(end))
+    return lose("kineto.bad_time", "an event beyond all time (126 years from the epoch) was left out", offset);
   const uint32_t row =
       push_row({rows_.names.intern(event.name), category_of_text(event.cat), event.ts_ns, offset,
                 static_cast<uint32_t>(rows_.event_count), event.correlation, event.external_id, event.stream},
@@ -171,6 +174,11 @@ void RowBuilder::add_metadata(const Event& event) {
 void RowBuilder::add(const Event& event, int64_t offset) {
   const auto index = static_cast<uint32_t>(rows_.event_count);
   rows_.fractional_time |= event.fractional_ts;
+  if (!is_sane(event.ts_ns)) {
+    lose("kineto.bad_time", "an event beyond all time (126 years from the epoch) was left out", offset);
+    ++rows_.event_count;
+    return;
+  }
   switch (event.phase) {
     case 'X': {
       if (event.has_dur) {
