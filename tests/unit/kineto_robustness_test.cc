@@ -229,3 +229,15 @@ TEST_CASE("kineto robustness: times beyond what the model holds are left out") {
   CHECK(names_of(t) == "a");
   CHECK(t.diagnostics.count("kineto.bad_time") == 2);
 }
+
+TEST_CASE("kineto phases: of two B/E pairs with equal times the one begun first is outside") {
+  Folder folder;
+  const auto e = [](const char* ph, const char* name, int ts) {
+    return std::string("{\"ph\":\"") + ph + "\",\"name\":\"" + name +
+           "\",\"cat\":\"cpu_op\",\"pid\":1,\"tid\":2,\"ts\":" + std::to_string(ts) + "}";
+  };
+  const Trace t =
+      read_with("kineto", {folder.add("t.json", "[" + e("B", "outer", 10) + "," + e("B", "inner", 10) + "," +
+                                                    e("E", "inner", 20) + "," + e("E", "outer", 20) + "]")});
+  CHECK(t.parts[0].slices.parent[slice_named(t, "inner")] == slice_named(t, "outer"));
+}

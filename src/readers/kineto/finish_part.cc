@@ -68,7 +68,7 @@ std::vector<uint32_t> lane_order(const FileRows& rows, std::vector<size_t>& lane
   const auto before = [&](uint32_t a, uint32_t b) {
     if (rows.start_ns[a] != rows.start_ns[b]) return rows.start_ns[a] < rows.start_ns[b];
     if (rows.dur_ns[a] != rows.dur_ns[b]) return rows.dur_ns[a] > rows.dur_ns[b];
-    return a < b;
+    return rows.file_index[a] < rows.file_index[b];  // a B/E pair is a row when its E comes
   };
   for (size_t l = 0; l < lanes; ++l) {
     const auto begin = order.begin() + static_cast<std::ptrdiff_t>(lane_begin[l]);
