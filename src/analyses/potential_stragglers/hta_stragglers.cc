@@ -15,7 +15,9 @@ namespace {
 
 // What HTA needs of one rank: a row of an iteration each.
 struct Kernel {
-  int32_t rank, stream, iteration;
+  int32_t rank;
+  int64_t stream;
+  int32_t iteration;
   StringId name;
   double start_us, dur_us;
 };
@@ -95,15 +97,15 @@ Result<std::vector<int32_t>> hta_stragglers(const TorchRun& run, const std::vect
     last = std::max(last, facts.last_us);
   }
   const double mean = (last - first) / static_cast<double>(iterations.size());
-  using Key = std::tuple<int32_t, int32_t, int32_t, StringId>;  // rank, stream, iteration, name
+  using Key = std::tuple<int32_t, int64_t, int32_t, StringId>;  // rank, stream, iteration, name
   std::map<Key, Kernel> last_long;
   for (const RankFacts& facts : ranks)
     for (const Kernel& k : facts.kernels)
       if (k.dur_us >= mean * 0.01) last_long[{k.rank, k.stream, k.iteration, k.name}] = k;
 
-  std::map<std::tuple<int32_t, int32_t, StringId>, std::vector<double>> over_ranks;  // stream, iteration, name
+  std::map<std::tuple<int64_t, int32_t, StringId>, std::vector<double>> over_ranks;  // stream, iteration, name
   for (const auto& [key, k] : last_long) over_ranks[{k.stream, k.iteration, k.name}].push_back(k.dur_us / mean);
-  std::map<std::pair<int32_t, StringId>, std::vector<double>> spreads;
+  std::map<std::pair<int64_t, StringId>, std::vector<double>> spreads;
   for (const auto& [key, values] : over_ranks) {
     std::vector<double>& own = spreads[{std::get<0>(key), std::get<2>(key)}];
     if (values.size() > 1) own.push_back(sample_std(values));
@@ -112,7 +114,7 @@ Result<std::vector<int32_t>> hta_stragglers(const TorchRun& run, const std::vect
     return hta_error("ValueError: attempt to get argmax of an empty sequence",
                      "HTA looks for kernels named ncclKernel… of at least 1 % of a step; later versions of NCCL name "
                      "theirs ncclDevKernel… (without --compat hta they count)");
-  const std::pair<int32_t, StringId>* best = nullptr;
+  const std::pair<int64_t, StringId>* best = nullptr;
   double most = 0;
   for (const auto& [key, values] : spreads) {
     if (values.empty()) continue;
