@@ -3,15 +3,38 @@
   hta_run.py FOLDER CALL[,CALL…] RESULT.json
 
 Loads FOLDER as a user does and makes the calls; writes what each cost: CPU seconds of this process and its children, wall
-seconds, and the reason where it failed. Drawing is off where HTA lets it be."""
+seconds, the reason where it failed; and the peak of all its processes in MB. Drawing is off where HTA lets it be."""
 import json
 import logging
 import resource
 import shutil
 import sys
 import tempfile
+import threading
 import time
 import warnings
+
+
+class Peak(threading.Thread):
+    """Memory of this process and its workers together at the worst moment; pages that they share count once."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.mb = 0
+
+    def run(self):
+        import psutil
+        me = psutil.Process()
+        while True:
+            total = 0
+            for process in [me, *me.children(recursive=True)]:
+                try:
+                    with open(f"/proc/{process.pid}/smaps_rollup") as text:
+                        total += next(int(line.split()[1]) for line in text if line.startswith("Pss:"))
+                except (OSError, StopIteration):
+                    pass  # it ended meanwhile
+            self.mb = max(self.mb, total * 1024 / 1e6)
+            time.sleep(0.5)
 
 
 def cpu_seconds():
@@ -64,6 +87,8 @@ def main():
     go.Figure.show = lambda *_, **__: None
     from hta.trace_analysis import TraceAnalysis
     costs = {}
+    peak = Peak()
+    peak.start()
 
     def timed(name, call):
         cpu, wall, failed, value = cpu_seconds(), time.perf_counter(), "", None
@@ -80,6 +105,7 @@ def main():
         known = calls(run, run.t.get_ranks())
         for name in filter(None, wanted.split(",")):
             timed(name, known[name])
+    costs["peak_mb"] = peak.mb
     with open(result, "w") as out:
         json.dump(costs, out)
 

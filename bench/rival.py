@@ -43,8 +43,9 @@ def find():
                  "so the ratios say less than they should", sys.executable, os.path.join(HERE, "stand_in.py"))
 
 
-# HTA as released, without the notebooks its wheel asks for. The versions its answers were checked with, where this Python has them.
-HTA = "HolisticTraceAnalysis==0.5.0"
+# HTA as released, without the notebooks its wheel asks for. From 0.6 on it is called traceinsight on PyPI (HolisticTraceAnalysis
+# stops at 0.5.0); the module is hta still. The tables are of the versions its answers were checked with, where this Python has them.
+HTA = "traceinsight==0.6.1"
 HTA_HOME = ".cache/rivals/hta"
 HTA_NEEDS = ["networkx", "plotly", "psutil", "pyyaml", "pydot"]
 HTA_TABLES = ["pandas==1.5.3", "numpy==1.24.4"] if sys.version_info < (3, 12) else ["pandas<3", "numpy"]
@@ -76,7 +77,9 @@ def find_hta():
 
 
 def hta_version(python):
-    said = subprocess.run([python, "-c", "import importlib.metadata as m, pandas, numpy, sys; print(m.version('HolisticTraceAnalysis'), "
-                           "pandas.__version__, numpy.__version__, sys.version.split()[0])"], capture_output=True, text=True)
-    words = said.stdout.split()
-    return "HolisticTraceAnalysis {} with pandas {}, numpy {}, Python {}".format(*words) if len(words) == 4 else "HolisticTraceAnalysis"
+    code = ("import importlib.metadata as m, pandas, numpy, sys\n"
+            "have = {d.metadata['Name'].lower(): d.version for d in m.distributions()}\n"
+            "name = 'traceinsight' if 'traceinsight' in have else 'holistictraceanalysis'\n"
+            "print(name, have.get(name, '?'), pandas.__version__, numpy.__version__, sys.version.split()[0])")
+    words = subprocess.run([python, "-c", code], capture_output=True, text=True).stdout.split()
+    return "HTA ({} {}) with pandas {}, numpy {}, Python {}".format(*words) if len(words) == 5 else "HTA"

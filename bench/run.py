@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""./dev bench [--full] [small noisy large junkline scan]: what stageline and its rival cost on the same
+"""./dev bench [--full] [small noisy large junkline scan kineto]: what stageline and its rival cost on the same
 input, as a Markdown table on stdout. bench/README.md says how and keeps the last table."""
 import argparse
 import os
@@ -7,12 +7,13 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cases  # noqa: E402
+import kineto_bench  # noqa: E402
 import measure  # noqa: E402
 import rival as rivals  # noqa: E402
 
 SCAN = "build/release/stageline_scan_bench"
 SAID = os.path.join(cases.CACHE, "said.txt")
-NAMES = ("small", "noisy", "large", "junkline", "scan")
+NAMES = ("small", "noisy", "large", "junkline", "scan", "kineto")
 FASTER = 100  # times less CPU than the rival
 MOST_MB = {"large": 450}
 MOST_MB_ELSE = 32
@@ -114,7 +115,7 @@ def main():
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="CASE", help=", ".join(NAMES) + "; default all")
     parser.add_argument("--full", action="store_true",
-                        help="time the rival on 64 x 100k jobs too: a quarter of an hour and 9 GB of memory")
+                        help="time the rivals on the large inputs too: half an hour and 9 GB of memory")
     args = parser.parse_args()
     for name in args.names:
         if name not in NAMES:
@@ -122,7 +123,7 @@ def main():
     wanted = args.names or NAMES
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
     os.makedirs(cases.CACHE, exist_ok=True)
-    converts = [name for name in wanted if name != "scan"]
+    converts = [name for name in wanted if name not in ("scan", "kineto")]
     print(f"Machine: {machine()}; load average before {load()}.", flush=True)
     if converts:
         rival = rivals.find()
@@ -139,6 +140,8 @@ def main():
                 convert(name, rival, 7, 5 if name == "small" else 1)
     if "scan" in wanted:
         compare_scans()
+    if "kineto" in wanted:
+        kineto_bench.run(sys.modules[__name__], args.full)
     print(f"\nLoad average after: {load()}.\n")
     for text, met in bars:
         print(f"- {'met' if met else '**MISSED**'}: {text}")

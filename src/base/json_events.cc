@@ -27,6 +27,22 @@ size_t find_any(const char* data, size_t from, size_t to, const std::array<bool,
   return from;
 }
 
+// The next brace from text[from] on where an object of its own visibly begins: after the end of another, or at a
+// line's start. *end: where what stands before it ends, not before `floor`.
+size_t next_object(std::string_view text, size_t from, size_t floor, size_t* end) {
+  for (size_t open = text.find('{', from); open != std::string_view::npos; open = text.find('{', open + 1)) {
+    size_t before = open;  // backwards over "} , "
+    bool comma = false;
+    while (before > floor && (is_space(text[before - 1]) || (text[before - 1] == ',' && !comma)))
+      comma |= text[--before] == ',';
+    const bool after_object = comma && before > floor && text[before - 1] == '}';
+    if (before == floor || !(after_object || text[open - 1] == '\n')) continue;
+    *end = before;
+    return open;
+  }
+  return std::string_view::npos;
+}
+
 }  // namespace
 
 JsonEvents::JsonEvents(Input& input, JsonLayout layout) : input_(input), layout_(layout) {
@@ -50,6 +66,7 @@ Result<size_t> JsonEvents::read_more() {
   if (filled_ + kJsonPaddingBytes >= buffer_.capacity) buffer_.grow(buffer_.capacity * 2, filled_);
   Result<size_t> got = input_.read(buffer_.data.get() + filled_, buffer_.capacity - kJsonPaddingBytes - filled_);
   if (got) {
+    if (watch_ && *got > 0) watch_({buffer_.data.get() + filled_, *got});
     filled_ += *got;
     std::memset(buffer_.data.get() + filled_, ' ', kJsonPaddingBytes);
   }
@@ -192,6 +209,7 @@ void JsonEvents::scan_array() {
     } else if (c == ']') {
       in_garbage_ = false;
       finished_ = true;
+      array_end_ = base_ + static_cast<int64_t>(position_);
       state_ = in_array_object_ ? State::kObject : State::kDone;
       depth_ = 1;
       ++position_;
@@ -218,8 +236,18 @@ bool JsonEvents::scan_event(std::vector<JsonSpan>& spans) {
         in_string_ = false;
         ++at;
       } else {
+        // A raw line end: a quote is missing or one too many. The event goes on to where the next one visibly
+        // begins; whether anything can be made of it is the caller's to see.
+        size_t before = 0;
+        const size_t next = next_object({data, end}, at, event_, &before);
         position_ = at;
-        cut_event(at, false, spans);
+        if (next == std::string_view::npos) break;
+        damage_at(event_);
+        spans.push_back({{data + event_, before - event_}, base_ + static_cast<int64_t>(event_)});
+        position_ = next;
+        in_string_ = false;
+        in_garbage_ = true;  // this damage is counted already
+        state_ = State::kArray;
         return true;
       }
     } else {
@@ -268,14 +296,9 @@ void JsonEvents::cut_event(size_t end, bool more, std::vector<JsonSpan>& spans) 
 }
 
 void split_json_objects(std::string_view text, int64_t offset, std::vector<JsonSpan>& pieces) {
-  size_t from = 0;
-  for (size_t open = text.find('{', 1); open != std::string_view::npos; open = text.find('{', open + 1)) {
-    // Backwards over "} , ": an object of its own stands after the end of another, or at a line's start.
-    size_t end = open;
-    bool comma = false;
-    while (end > from && (is_space(text[end - 1]) || (text[end - 1] == ',' && !comma))) comma |= text[--end] == ',';
-    const bool after_object = comma && end > from && text[end - 1] == '}';
-    if (end == from || !(after_object || text[open - 1] == '\n')) continue;
+  size_t from = 0, end = 0;
+  for (size_t open = next_object(text, 1, from, &end); open != std::string_view::npos;
+       open = next_object(text, open + 1, from, &end)) {
     pieces.push_back({text.substr(from, end - from), offset + static_cast<int64_t>(from)});
     from = open;
   }

@@ -9,9 +9,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/input.h"
@@ -41,8 +43,14 @@ class JsonEvents {
   // (damaged compression, failed read) comes after everything before it was handed out.
   Result<std::vector<JsonSpan>> next();
 
-  bool found_array() const { return found_array_; }  // kSequence: an object was found
-  bool finished() const { return finished_; }        // the array was closed; kSequence: no object was left open
+  // Hands every byte of the input over once, in order, when it is read: before the objects that end in it are
+  // returned. finished() then speaks of the bytes before.
+  void watch_bytes(std::function<void(std::string_view)> watch) { watch_ = std::move(watch); }
+
+  bool found_array() const { return found_array_; }    // kSequence: an object was found
+  bool finished() const { return finished_; }          // the array was closed; kSequence: no object was left open
+  int64_t array_end() const { return array_end_; }     // position of the bracket that closed the array; -1
+  bool in_object() const { return in_array_object_; }  // the array stands inside {"traceEvents": …}
   int64_t bytes() const { return base_ + static_cast<int64_t>(filled_); }
   // Places where something other than an object stood, or an object was cut.
   int64_t damaged() const { return damaged_; }
@@ -61,6 +69,7 @@ class JsonEvents {
   Result<size_t> read_more();
 
   Input& input_;
+  std::function<void(std::string_view)> watch_;
   JsonLayout layout_;
   detail::WindowBuffer buffer_;
   size_t filled_ = 0, position_ = 0, event_ = 0;
@@ -72,6 +81,7 @@ class JsonEvents {
   std::string last_string_;  // the last string at depth 1 of the outer object
   bool key_is_events_ = false;
   bool found_array_ = false, finished_ = false, ended_ = false;
+  int64_t array_end_ = -1;
   int64_t damaged_ = 0, first_damage_ = -1;
   std::unique_ptr<Error> pending_;
 };

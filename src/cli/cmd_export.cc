@@ -28,17 +28,21 @@ int run_export(const Arguments& arguments) {
     return fail({ErrorCode::kUsage, "--width is 200 to 32000 pixels", {}, ""});
   options.width_px = *width;
   if (Status s = check_writable(output, arguments.operands); !s) return fail(s.error());
-  Result<Trace> trace = open_run(arguments, *terminal, arguments.operands);
+  options.hta = arguments.has("compat");
+  Result<Trace> trace = open_run(arguments, *terminal, arguments.operands, (*exporter)->has_hta_mode ? "hta" : "");
   if (!trace) return fail(trace.error());
+  std::vector<std::string> paths;
   const Status written = [&] {
     const WritingBar bar(*terminal);
-    return export_trace(*trace, output, (*exporter)->name, options);
+    return export_trace(*trace, output, (*exporter)->name, options, &paths);
   }();
   if (!written) return fail(written.error());
   print_flaws(*terminal, trace->diagnostics, arguments.operands[0]);
-  if (output != "-")
+  if (output == "-") return kExitGood;
+  for (const std::string& path : paths)
     note(*terminal,
-         output + "  " + (*exporter)->name + ", " + grouped(static_cast<int64_t>(trace->cells.size())) + " cells");
+         path + "  " + (*exporter)->name +
+             (trace->cells.size() == 0 ? "" : ", " + grouped(static_cast<int64_t>(trace->cells.size())) + " cells"));
   return kExitGood;
 }
 

@@ -1,32 +1,103 @@
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "base/number.h"
 #include "base/output_file.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
+#include "model/torch_facts.h"
 
 namespace stageline {
 namespace {
 
-std::string info_text(const Trace& trace) {
-  const Extent extent = extent_of(trace);
+using Lines = std::vector<std::pair<std::string, std::string>>;
+
+// "0-3, 8"
+std::string ranges(const std::vector<int64_t>& numbers) {
   std::string out;
-  const auto line = [&](std::string_view name, const std::string& value) {
-    out += std::string(name) + std::string(14 - name.size(), ' ') + value + "\n";
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    out += (out.empty() ? "" : ", ") + std::to_string(numbers[i]);
+    if (last > i) out += (last == i + 1 ? ", " : "-") + std::to_string(numbers[last]);
+    i = last;
+  }
+  return out;
+}
+
+void cell_lines(const Trace& trace, Lines& lines) {
+  const Extent extent = extent_of(trace);
+  lines.emplace_back("stages", std::to_string(extent.stage_count) +
+                                   (extent.dp_count > 1 ? " × " + std::to_string(extent.dp_count) + " replicas" : ""));
+  if (extent.chunk_count > 1) lines.emplace_back("chunks", std::to_string(extent.chunk_count) + " a rank");
+  lines.emplace_back("micro-batches", std::to_string(extent.micro_batch_count));
+  lines.emplace_back("steps", std::to_string(extent.step_count));
+  lines.emplace_back("cells", grouped(static_cast<int64_t>(trace.cells.size())) + " of " +
+                                  grouped(static_cast<int64_t>(trace.slice_count())) + " slices");
+  lines.emplace_back("time", human_duration(static_cast<double>(extent.end_ns - extent.start_ns)) +
+                                 " from first start to last end" +
+                                 (trace.steps_laid_end_to_end ? ", steps laid end to end" : ""));
+}
+
+// Profiler traces: what the slices are, as far as --ranks, --steps and --range leave them.
+void slice_lines(const Trace& trace, Lines& lines) {
+  const SliceCounts counts = count_slices(trace);
+  std::vector<int64_t> ranks;
+  std::map<std::string, std::vector<int64_t>> devices, eras;
+  for (const size_t p : counts.parts) {
+    const Part& part = trace.parts[p];
+    ranks.push_back(part.rank);
+    std::string device = device_name(part);
+    if (device.empty() && part.device != kUnknown) device = "unnamed (deviceProperties is empty)";
+    devices[device.empty() ? "none: no device work was recorded" : device].push_back(part.rank);
+    if (const std::string era = torch_era(trace, part); !era.empty()) eras[era].push_back(part.rank);
+  }
+  if (ranks.size() > 1 || ranks[0] != 0 || trace.parts.size() > 1) lines.back().second += "  (" + ranges(ranks) + ")";
+  const auto with_ranks = [&](const std::string& name, const std::vector<int64_t>& of, size_t kinds) {
+    const std::string times = of.size() > 1 ? " ×" + std::to_string(of.size()) : "";
+    return kinds > 1 ? name + times + " (ranks " + ranges(of) + ")" : name + times;
   };
-  line("format", trace.format + (trace.description.empty() ? "" : "  (" + trace.description + ")"));
-  if (trace.machine_count() > 1) line("machines", std::to_string(trace.machine_count()));
-  line("ranks", std::to_string(trace.parts.size()));
-  line("stages", std::to_string(extent.stage_count) +
-                     (extent.dp_count > 1 ? " × " + std::to_string(extent.dp_count) + " replicas" : ""));
-  if (extent.chunk_count > 1) line("chunks", std::to_string(extent.chunk_count) + " a rank");
-  line("micro-batches", std::to_string(extent.micro_batch_count));
-  line("steps", std::to_string(extent.step_count));
-  line("cells", grouped(static_cast<int64_t>(trace.cells.size())) + " of " +
-                    grouped(static_cast<int64_t>(trace.slice_count())) + " slices");
-  line("time", human_duration(static_cast<double>(extent.end_ns - extent.start_ns)) + " from first start to last end" +
-                   (trace.steps_laid_end_to_end ? ", steps laid end to end" : ""));
-  line("clocks", trace.clock == ClockState::kShared      ? "one clock"
-                 : trace.clock == ClockState::kUnaligned ? "as recorded, not aligned"
-                                                         : "each rank counts from its own zero");
+  for (const auto& [name, of] : devices) lines.emplace_back("device", with_ranks(name, of, devices.size()));
+  for (const auto& [name, of] : eras)
+    lines.emplace_back("written by", "torch " + (eras.size() > 1 ? with_ranks(name, of, eras.size()) : name));
+  lines.emplace_back("events", grouped(counts.events));
+  lines.emplace_back("slices", grouped(counts.slices));
+  std::vector<size_t> order;
+  for (size_t c = 0; c < kCategoryCount; ++c)
+    if (counts.by_category[c] > 0) order.push_back(c);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return counts.by_category[a] > counts.by_category[b]; });
+  for (const size_t c : order)
+    lines.emplace_back("",
+                       grouped(counts.by_category[c]) + " " + std::string(category_label(static_cast<Category>(c))));
+  if (counts.memory > 0) lines.emplace_back("memory", grouped(counts.memory) + " allocations and frees");
+  if (counts.counter_values > 0) lines.emplace_back("counters", grouped(counts.counter_values) + " values");
+  if (counts.device_streams > 0) lines.emplace_back("streams", grouped(counts.device_streams) + " with device work");
+  lines.emplace_back("steps", counts.steps.empty()
+                                  ? "none (no ProfilerStep#N)"
+                                  : std::to_string(counts.steps.size()) + "  (" + ranges(counts.steps) + ")");
+  lines.emplace_back(
+      "time", human_duration(static_cast<double>(counts.end_ns - counts.start_ns)) + " from first start to last end");
+}
+
+std::string info_text(const Trace& trace) {
+  Lines lines;
+  lines.emplace_back("format", trace.format + (trace.description.empty() ? "" : "  (" + trace.description + ")"));
+  if (trace.machine_count() > 1) lines.emplace_back("machines", std::to_string(trace.machine_count()));
+  lines.emplace_back("ranks", std::to_string(trace.parts.size()));
+  if (trace.cells.size() == 0 && trace.slice_count() > 0) {
+    slice_lines(trace, lines);
+  } else {
+    cell_lines(trace, lines);
+  }
+  lines.emplace_back("clocks", trace.clock == ClockState::kShared      ? "one clock"
+                               : trace.clock == ClockState::kUnaligned ? "as recorded, not aligned"
+                                                                       : "each rank counts from its own zero");
+  std::string out;
+  for (const auto& [name, value] : lines) out += name + std::string(14 - name.size(), ' ') + value + "\n";
   if (trace.diagnostics.empty()) {
     out += "\nnothing was wrong with it\n";
     return out;

@@ -7,12 +7,12 @@
 
 #include "analyses/analysis.h"
 #include "base/input.h"
-#include "base/json_writer.h"
 #include "base/number.h"
 #include "base/output_file.h"
 #include "base/text.h"
 #include "engine/model_tables.h"
 #include "engine/profile_findings.h"
+#include "model/torch_facts.h"
 #include "pipeline/infer_layout.h"
 #include "pipeline/link_cells.h"
 #include "readers/reader.h"
@@ -31,6 +31,49 @@ void keep_range(Trace& trace, const TimeRange& range) {
   const int64_t from = at(range.from_ns), to = at(range.to_ns);
   Cells& cells = trace.cells;
   cells.filter([&](size_t i) { return cells.end_ns[i] >= from && cells.start_ns[i] <= to; });
+}
+
+std::string number_ranges(const std::vector<int64_t>& numbers) {
+  std::string out;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    out += (out.empty() ? "" : ",") + std::to_string(numbers[i]);
+    if (last > i) out += "-" + std::to_string(numbers[last]);
+    i = last;
+  }
+  return out;
+}
+
+// A profiler trace that --ranks, --steps or --range leave nothing of is an error that says what there is.
+Status check_slices_left(const Trace& trace, const std::vector<std::string>& paths) {
+  const SliceFilter& filter = trace.slice_filter;
+  if (filter.ranks.empty() && !filter.any()) return {};
+  const SliceCounts left = count_slices(trace);
+  if (left.slices > 0) return {};
+  Error error{ErrorCode::kBadInput, "", {paths.empty() ? "" : paths[0]}, ""};
+  if (left.parts.empty()) {
+    std::vector<int64_t> ranks;
+    for (const Part& part : trace.parts) ranks.push_back(part.rank);
+    error.what = "none of the ranks named by --ranks is there";
+    error.hint = "it has rank" + std::string(ranks.size() == 1 ? " " : "s ") + number_ranges(ranks);
+    return error;
+  }
+  std::vector<int64_t> steps;
+  for (const size_t p : left.parts)
+    for (const ProfilerStep& step : trace.parts[p].steps) steps.push_back(step.number);
+  std::sort(steps.begin(), steps.end());
+  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+  const bool by_step = filter.first_step != INT64_MIN || filter.last_step != INT64_MAX;
+  if (by_step && left.steps.empty()) {
+    error.what = steps.empty() ? "--steps: this trace names no steps" : "none of the steps named by --steps is there";
+    error.hint = steps.empty() ? "steps are the slices ProfilerStep#N that profiler.step() makes"
+                               : "it has steps " + number_ranges(steps);
+    return error;
+  }
+  error.what = "nothing is left of it with these --ranks, --steps and --range";
+  error.hint = "--range counts from the first slice of the whole run; stageline info shows its length";
+  return error;
 }
 
 }  // namespace
@@ -54,15 +97,15 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   for (const std::string& path : source->repeated)
     trace->diagnostics.add("source.repeated", Severity::kWarning, "the same file under a second name; it counts once",
                            {path});
-  if (trace->cells.size() > 0) infer_layout(*trace, options.stages);
+  const bool has_slices = trace->cells.size() == 0 && std::any_of(trace->parts.begin(), trace->parts.end(),
+                                                                  [](const Part& p) { return p.event_count > 0; });
+  if (!has_slices || options.stages > 0) infer_layout(*trace, options.stages);
   for (const int32_t rank : options.ranks)
     if (std::none_of(trace->parts.begin(), trace->parts.end(), [&](const Part& part) { return part.rank == rank; }))
       trace->diagnostics.add("filter.no_such_rank", Severity::kWarning,
                              "--ranks names rank " + std::to_string(rank) + ", which the input does not have");
   // Slices are chosen when an analysis looks at them: times count from the whole run's start, and steps
   // are a matter of links between ranks' rows.
-  const bool has_slices = trace->cells.size() == 0 && std::any_of(trace->parts.begin(), trace->parts.end(),
-                                                                  [](const Part& p) { return p.event_count > 0; });
   if (!has_slices && (!options.ranks.empty() || options.first_step != INT64_MIN || options.last_step != INT64_MAX))
     filter_trace(*trace, options.ranks, options.first_step, options.last_step);
   if (options.range) keep_range(*trace, *options.range);
@@ -73,6 +116,8 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
     trace->slice_filter.to_ns = options.range->to_ns;
   }
   trace->slice_filter.ranks = options.ranks;
+  if (has_slices)
+    if (Status s = check_slices_left(*trace, paths); !s) return std::move(s).error();
   if (trace->cells.size() == 0 && !has_slices) {
     const bool filtered =
         !options.ranks.empty() || options.range || options.first_step != INT64_MIN || options.last_step != INT64_MAX;
@@ -84,48 +129,6 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   }
   link_cells(*trace);
   return trace;
-}
-
-std::string info_json(const Trace& trace) {
-  const Extent extent = extent_of(trace);
-  JsonWriter json;
-  json.begin_object();
-  json.field("format", trace.format);
-  json.field("description", trace.description);
-  json.field("machines", trace.machine_count());
-  json.field("ranks", static_cast<int64_t>(trace.parts.size()));
-  json.field("stages", extent.stage_count);
-  json.field("replicas", extent.dp_count);
-  json.field("chunks", extent.chunk_count);
-  json.field("micro_batches", extent.micro_batch_count);
-  json.field("steps", extent.step_count);
-  json.field("cells", static_cast<int64_t>(trace.cells.size()));
-  json.field("slices", static_cast<int64_t>(trace.slice_count()));
-  json.field("start_ns", extent.start_ns);
-  json.field("end_ns", extent.end_ns);
-  json.field("clock", clock_name(trace.clock));
-  json.key("diagnostics").begin_array();
-  for (const Diagnostic& d : trace.diagnostics.items()) {
-    json.begin_object();
-    json.field("name", d.name).field("severity", severity_name(d.severity)).field("count", d.count);
-    json.field("file", d.first.file);
-    json.key("line");
-    if (d.first.line > 0) {
-      json.value(d.first.line);
-    } else {
-      json.null();
-    }
-    json.key("byte");
-    if (d.first.byte >= 0) {
-      json.value(d.first.byte);
-    } else {
-      json.null();
-    }
-    json.field("message", d.message);
-    json.end_object();
-  }
-  json.end_array().end_object();
-  return json.take();
 }
 
 bool suits(const Analysis& analysis, const Trace& trace) {
@@ -144,7 +147,6 @@ std::vector<Table> all_tables(const Trace& trace, Diagnostics& diagnostics) {
     if (!analysis->in_report || !suits(*analysis, trace)) continue;
     AnalysisInput input;
     input.trace = &trace;
-    input.for_report = true;
     Result<AnalysisResult> own = analysis->run(input);
     if (!own) {
       diagnostics.add("analysis.not_possible", Severity::kWarning,
@@ -173,7 +175,39 @@ Status write_report(Trace& trace, const std::string& path, const ExportOptions& 
   return find_exporter("html")->write({trace, tables, findings.headline, findings.list, options}, path);
 }
 
-Status export_trace(Trace& trace, const std::string& path, std::string_view to, const ExportOptions& options) {
+namespace {
+
+Status export_ranks(const Exporter& exporter, const Trace& trace, const std::string& path, ExportOptions options,
+                    std::vector<std::string>& written) {
+  std::vector<size_t> parts;
+  const std::vector<int32_t>& wanted = trace.slice_filter.ranks;
+  for (size_t p = 0; p < trace.parts.size(); ++p)
+    if (wanted.empty() || std::binary_search(wanted.begin(), wanted.end(), trace.parts[p].rank)) parts.push_back(p);
+  if (parts.empty())
+    return Error{
+        ErrorCode::kBadInput, "none of the ranks named by --ranks is there", {}, "stageline info lists the ranks"};
+  if (parts.size() > 1 && path == "-")
+    return Error{ErrorCode::kUsage,
+                 std::string(exporter.name) + " writes one file per rank, and stdout takes one",
+                 {},
+                 "choose a rank with --ranks, or name a file: out.json becomes " + rank_path("out.json", 0) + ", …"};
+  for (const size_t p : parts) {
+    options.part = p;
+    written.push_back(parts.size() == 1 ? path : rank_path(path, trace.parts[p].rank));
+    const std::vector<Table> no_tables;
+    const Findings no_findings;
+    const ExportInput input{trace, no_tables, no_findings.headline, no_findings.list, options};
+    if (Status s = exporter.write(input, written.back()); !s) return s;
+  }
+  return {};
+}
+
+}  // namespace
+
+Status export_trace(Trace& trace, const std::string& path, std::string_view to, const ExportOptions& options,
+                    std::vector<std::string>* written) {
+  std::vector<std::string> paths;
+  if (!written) written = &paths;
   Result<const Exporter*> exporter = choose_exporter(to, path);
   if (!exporter) return std::move(exporter).error();
   if (trace.cells.size() == 0 && (*exporter)->draws_cells)
@@ -182,6 +216,7 @@ Status export_trace(Trace& trace, const std::string& path, std::string_view to, 
         std::string((*exporter)->name) + " draws pipeline cells, and this trace has none",
         {},
         "stageline analyze and stageline report work on it; stageline export --to html, csv, json, sqlite too"};
+  if ((*exporter)->one_file_per_rank) return export_ranks(**exporter, trace, path, options, *written);
   std::vector<Table> tables;
   Findings findings;
   if ((*exporter)->needs_tables) {
@@ -189,6 +224,7 @@ Status export_trace(Trace& trace, const std::string& path, std::string_view to, 
     findings = findings_of(trace, tables);
   }
   const ExportInput input{trace, tables, findings.headline, findings.list, options};
+  written->push_back(path);
   return (*exporter)->write(input, path);
 }
 

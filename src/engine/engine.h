@@ -50,8 +50,10 @@ Findings findings_of(const Trace& trace, const std::vector<Table>& tables);
 // The report page at `path`, and in `findings` what it says.
 Status write_report(Trace& trace, const std::string& path, const ExportOptions& options, Findings& findings);
 
-// Writes the trace at `path` in the kind `to` ("" : by extension).
-Status export_trace(Trace& trace, const std::string& path, std::string_view to, const ExportOptions& options);
+// Writes the trace at `path` in the kind `to` ("" : by extension). A kind that has one file per rank writes `path` for
+// a single rank, and rank_path(path, rank) for each of several. `written` (if given): the paths that were.
+Status export_trace(Trace& trace, const std::string& path, std::string_view to, const ExportOptions& options,
+                    std::vector<std::string>* written = nullptr);
 
 // "A:B", "A:", ":B" or "A" as inclusive numbers. Errors: kUsage.
 Status parse_step_range(std::string_view text, int64_t& first, int64_t& last);

@@ -17,6 +17,8 @@ struct ExportOptions {
   bool dark = false;        // charts: dark theme
   std::string title;        // shown where the format has a place for it
   double width_px = 0;      // charts: 0 chooses from the content
+  bool hta = false;         // --compat hta, of those that have it
+  size_t part = 0;          // of those that write one file per rank: which, of Trace::parts
 };
 
 // What an exporter may draw from. The trace is already filtered (ranks, steps, time range) and
@@ -37,8 +39,13 @@ struct Exporter {
   bool needs_tables;                    // false: tables and findings may be left empty (they cost time)
   // Writes one whole file at `path` (through OutputFile: it appears only when whole).
   Status (*write)(const ExportInput& input, const std::string& path);
-  bool draws_cells = false;  // nothing to write without pipeline cells
+  bool draws_cells = false;        // nothing to write without pipeline cells
+  bool one_file_per_rank = false;  // called once per rank (ExportOptions::part); see rank_path
+  bool has_hta_mode = false;       // takes --compat hta
 };
+
+// "out.json.gz" and rank 3: "out.rank3.json.gz".
+std::string rank_path(std::string_view path, int32_t rank);
 
 const std::vector<const Exporter*>& exporters();
 const Exporter* find_exporter(std::string_view name);

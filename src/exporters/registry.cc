@@ -22,6 +22,13 @@ const Exporter* find_exporter(std::string_view name) {
   return nullptr;
 }
 
+std::string rank_path(std::string_view path, int32_t rank) {
+  size_t at = path.size();
+  for (const std::string_view suffix : {".gz", ".json"})
+    if (path.substr(0, at).ends_with(suffix)) at -= suffix.size();
+  return std::string(path.substr(0, at)) + ".rank" + std::to_string(rank) + std::string(path.substr(at));
+}
+
 Result<const Exporter*> choose_exporter(std::string_view to, std::string_view path) {
   std::vector<std::string> names;
   std::string list;

@@ -1,6 +1,10 @@
 #include "model/event_text.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -8,44 +12,105 @@
 #include "base/json_events.h"
 
 namespace stageline {
+namespace {
 
-Result<std::string> event_text(const Part& part, uint32_t slice) {
-  const Slices& s = part.slices;
-  if (slice >= s.args_offset_low.size() || part.files.empty())
-    return Error{ErrorCode::kUnavailable, "this source keeps no positions of its events", {part.source}, ""};
-  const int64_t offset = s.args_offset(slice);
+constexpr size_t kFirstBytes = size_t{1} << 12;  // most events are shorter
+
+bool is_gzip(std::string_view head) { return head.size() >= 2 && head[0] == '\x1f' && head[1] == '\x8b'; }
+bool is_zstd(std::string_view head) { return head.starts_with("\x28\xb5\x2f\xfd"); }
+
+// Bytes of the file itself.
+Result<std::string> read_plain(const std::string& path, int64_t offset, size_t size) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return Error{ErrorCode::kIo, std::string("cannot open: ") + strerror(errno), {path}, ""};
+  std::string out(size, '\0');
+  size_t filled = 0;
+  while (filled < size) {
+    const ssize_t n = ::pread(fd, out.data() + filled, size - filled, offset + static_cast<int64_t>(filled));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    filled += static_cast<size_t>(n);
+  }
+  ::close(fd);
+  out.resize(filled);
+  return out;
+}
+
+// From the start of the text: zstd has no restart points.
+Result<std::string> read_through(const std::string& path, int64_t offset, size_t size) {
+  Result<Input> input = Input::open(path);
+  if (!input) return std::move(input).error();
+  std::string window(kDefaultWindowBytes, '\0');
+  std::string out;
+  for (int64_t at = 0; out.size() < size;) {
+    Result<size_t> got = input->read(window.data(), window.size());
+    if (!got && out.empty()) return std::move(got).error();
+    if (!got || *got == 0) break;
+    const int64_t from = std::max<int64_t>(0, offset - at);
+    if (from < static_cast<int64_t>(*got))
+      out.append(window, static_cast<size_t>(from), *got - static_cast<size_t>(from));
+    at += static_cast<int64_t>(*got);
+  }
+  out.resize(std::min(out.size(), size));
+  return out;
+}
+
+// The file that holds a position of the part's axis.
+const SourceRef& file_of(const Part& part, int64_t offset) {
   const auto after = std::upper_bound(part.files.begin(), part.files.end(), offset,
                                       [](int64_t at, const SourceRef& file) { return at < file.first_offset; });
-  const SourceRef& file = *(after == part.files.begin() ? after : after - 1);
+  return *(after == part.files.begin() ? after : after - 1);
+}
+
+}  // namespace
+
+Status check_unchanged(const SourceRef& file) {
   struct stat now;
   if (file.path == "-" || stat(file.path.c_str(), &now) != 0)
     return Error{ErrorCode::kUnavailable, "the source cannot be opened again", {file.path}, "name it as a file"};
   const int64_t modified = now.st_mtim.tv_sec * int64_t{1'000'000'000} + now.st_mtim.tv_nsec;
   if (now.st_size != file.size_bytes || modified != file.modified_ns)
     return Error{ErrorCode::kBadInput, "the file changed since it was read", {file.path}, "open the run again"};
-  Result<Input> input = Input::open(file.path);
-  if (!input) return std::move(input).error();
-  int64_t skip = offset - file.first_offset;
-  std::string window(size_t{1} << 18, '\0');
-  std::string text;
-  for (;;) {
-    Result<size_t> got = input->read(window.data(), window.size());
-    if (!got) return std::move(got).error();
-    if (*got == 0) return Error{ErrorCode::kBadInput, "the event is not where it was", {file.path, 0, offset}, ""};
-    if (skip >= static_cast<int64_t>(*got)) {
-      skip -= static_cast<int64_t>(*got);
-      continue;
-    }
-    text.append(window, static_cast<size_t>(skip), *got - static_cast<size_t>(skip));
-    skip = 0;
-    if (text[0] != '{') return Error{ErrorCode::kBadInput, "the event is not where it was", {file.path, 0, offset}, ""};
-    if (const size_t end = after_closing_brace(text, 0); end != std::string::npos) {
-      text.resize(end);
+  return {};
+}
+
+Result<std::string> EventTexts::text(const Part& part, uint32_t slice) {
+  const Slices& s = part.slices;
+  if (slice >= s.args_offset_low.size() || part.files.empty())
+    return Error{ErrorCode::kUnavailable, "this source keeps no positions of its events", {part.source}, ""};
+  const SourceRef& file = file_of(part, s.args_offset(slice));
+  const int64_t offset = s.args_offset(slice) - file.first_offset;
+  if (Status unchanged = check_unchanged(file); !unchanged) return std::move(unchanged).error();
+  const Result<std::string> head = read_plain(file.path, 0, 4);
+  if (!head) return head;
+  for (size_t size = kFirstBytes;; size *= 16) {
+    Result<std::string> text = is_gzip(*head)
+                                   ? indexes_.try_emplace(file.path, file.path).first->second.read_at(offset, size)
+                               : is_zstd(*head) ? read_through(file.path, offset, size)
+                                                : read_plain(file.path, offset, size);
+    if (!text) return text;
+    if (text->empty() || (*text)[0] != '{')
+      return Error{ErrorCode::kBadInput, "the event is not where it was", {file.path, 0, offset}, ""};
+    if (const size_t end = after_closing_brace(*text, 0); end != std::string::npos) {
+      text->resize(end);
       return text;
     }
-    if (text.size() > kMaxJsonObjectBytes)
-      return Error{ErrorCode::kLimit, "the event is too long", {file.path, 0, offset}, ""};
+    if (text->size() < size || size > kMaxJsonObjectBytes) {
+      // Quotes that were never escaped hide the brace: what stands before the next event.
+      std::vector<JsonSpan> pieces;
+      split_json_objects(*text, 0, pieces);
+      if (pieces.size() > 1) return std::string(pieces[0].text);
+      return Error{ErrorCode::kLimit, "the event does not end", {file.path, 0, offset}, ""};
+    }
   }
+}
+
+Result<std::string> event_text(const Part& part, uint32_t slice) { return EventTexts().text(part, slice); }
+
+uint32_t slice_of_index(const Part& part, int64_t index) {
+  const std::vector<uint32_t>& of = part.slices.file_index;
+  const auto it = std::find(of.begin(), of.end(), static_cast<uint32_t>(index));
+  return index < 0 || index > UINT32_MAX || it == of.end() ? kNoSliceIndex : static_cast<uint32_t>(it - of.begin());
 }
 
 }  // namespace stageline

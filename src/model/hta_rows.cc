@@ -116,18 +116,22 @@ StepSpan step_span(const TorchRun& run, const std::vector<TorchRow>& rows, const
 // correlation that stays.
 void drop_last_step(const TorchRun& run, std::vector<TorchRow>& rows, const std::vector<bool>& gpu_side,
                     const IdSlots& slots) {
-  int64_t first_host = INT64_MAX;
+  int64_t first_host = INT64_MAX, last_host_end = INT64_MIN;
   for (size_t i = 0; i < rows.size(); ++i)
-    if (!gpu_side[i]) first_host = std::min(first_host, rows[i].start_ns);
+    if (!gpu_side[i]) {
+      first_host = std::min(first_host, rows[i].start_ns);
+      last_host_end = std::max(last_host_end, rows[i].end_ns());
+    }
   if (first_host == INT64_MAX) return;  // no host rows
   const StepSpan span = step_span(run, rows, gpu_side);
-  const int64_t last_start = span.any() ? span.last_start : first_host;
-  const bool keep_all = run.options.include_last_step;  // HTA compares with `end`, which is on another clock
+  // To keep the last step HTA compares starts with `end`, which is still on the file's own clock (fault F10).
+  const int64_t until = run.options.include_last_step ? (span.any() ? span.last_end : last_host_end) + run.zero_ns + 1
+                                                      : (span.any() ? span.last_start : first_host);
   std::vector<uint32_t> kept(slots.size());
   uint32_t kept_without = 0;  // device rows without correlation are matched by name only
   std::vector<TorchRow> host;
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (gpu_side[i] || (!keep_all && rows[i].start_ns >= last_start)) continue;
+    if (gpu_side[i] || rows[i].start_ns >= until) continue;
     host.push_back(rows[i]);
     ++(rows[i].correlation < 0 ? kept_without : kept[slots.slot(rows[i].correlation)]);
   }
@@ -176,6 +180,24 @@ void keep_mtia_steps(const TorchRun& run, const Part& part, std::vector<TorchRow
   rows = std::move(device);
 }
 
+// HTA looks through the text of the file for "rank": and a number, with a blank between them; else 0.
+int32_t hta_rank_of(const Part& part) {
+  constexpr std::string_view kKey = "\"rank\":";
+  for (const MetaField& field : part.metadata) {
+    const std::string_view text = field.json;
+    for (size_t at = text.find(kKey); at != std::string_view::npos; at = text.find(kKey, at + 1)) {
+      const size_t blank = at + kKey.size();
+      const size_t begin = text.find_first_not_of(" \t", blank);
+      if (begin == std::string_view::npos || begin == blank || !is_digit(text[begin])) continue;
+      size_t end = begin;
+      while (end < text.size() && is_digit(text[end])) ++end;
+      if (const auto rank = parse_int(text.substr(begin, end - begin)); rank && *rank <= INT32_MAX)
+        return static_cast<int32_t>(*rank);
+    }
+  }
+  return 0;
+}
+
 }  // namespace
 
 bool hta_gpu_side(const TorchRun& run, const TorchRow& row) {
@@ -219,8 +241,10 @@ void hta_round(const Part& part, int64_t& start_ns, int64_t& dur_ns) {
   dur_ns = static_cast<int64_t>(end) * 1000 - start_ns;
 }
 
-void hta_run_facts(TorchRun& run) {
+std::vector<bool> hta_run_facts(TorchRun& run) {
   const Trace& trace = *run.trace;
+  std::vector<bool> held(trace.parts.size());
+  for (size_t p = 0; p < trace.parts.size(); ++p) run.ranks[p] = hta_rank_of(trace.parts[p]);
   run.hta_class.resize(trace.names.size());
   run.step_number.resize(trace.names.size());
   for (StringId id = 0; id < run.hta_class.size(); ++id) {
@@ -232,19 +256,26 @@ void hta_run_facts(TorchRun& run) {
   run.device_type = "UNKNOWN GPU";
   bool mtia = false, nvidia = false, amd = false;
   std::vector<bool> seen(trace.names.size());  // HTA's symbols: names of rows that its tables hold
+  size_t first = 0;                            // the part of the lowest rank
   for (size_t p = 0; p < trace.parts.size(); ++p) {
+    const bool replaced = std::find(run.ranks.begin() + static_cast<std::ptrdiff_t>(p) + 1, run.ranks.end(),
+                                    run.ranks[p]) != run.ranks.end();
+    if (replaced) continue;
     const Part& part = trace.parts[p];
     const Slices& s = part.slices;
     for (size_t i = 0; i < s.size(); ++i) {
       if (!is_hta_row(trace, s, i)) continue;
+      held[p] = true;
       seen[s.name_id[i]] = true;
       int64_t start = s.start_ns[i] - part.base_time_ns, dur = s.dur_ns[i];
       hta_round(part, start, dur);
       run.zero_ns = std::min(run.zero_ns, start);
     }
-    for (const MetaField& field : part.metadata)
-      if (p == 0 && field.key == "distributedInfo") mtia |= field.json.find("mtia:hccl") != std::string::npos;
+    if (held[p] && (!held[first] || run.ranks[p] < run.ranks[first])) first = p;
   }
+  if (first < held.size() && held[first])
+    for (const MetaField& field : trace.parts[first].metadata)
+      if (field.key == "distributedInfo") mtia |= field.json.find("mtia:hccl") != std::string::npos;
   if (run.zero_ns == INT64_MAX) run.zero_ns = 0;
   std::set<int64_t> steps;
   size_t step_symbols = 0;
@@ -266,6 +297,7 @@ void hta_run_facts(TorchRun& run) {
     run.device_type = "AMD GPU";
   run.listed_steps.assign(steps.begin(), steps.end());
   run.drops_last_step = step_symbols >= 2;
+  return held;
 }
 
 TorchRank hta_rank_rows(const TorchRun& run, size_t p) {
@@ -274,7 +306,7 @@ TorchRank hta_rank_rows(const TorchRun& run, size_t p) {
   const Slices& s = part.slices;
   TorchRank rank;
   rank.part = &part;
-  rank.rank = part.rank;
+  rank.rank = run.ranks[p];
   std::vector<uint32_t> slice_at(static_cast<size_t>(part.event_count), kNoSliceIndex);  // file order
   std::vector<uint16_t> lane_of(s.size());
   for (size_t l = 0; l < part.lanes.size(); ++l)

@@ -97,16 +97,21 @@ Result<TorchRun> make_torch_run(const Trace& trace, const TorchOptions& options)
                  "it holds no profiler slices",
                  {},
                  "this analysis reads PyTorch profiler traces (Chrome JSON); it was read as " + trace.format};
+  std::vector<bool> held(trace.parts.size(), true);
+  for (const Part& part : trace.parts) run.ranks.push_back(part.rank);
+  if (options.hta) held = hta_run_facts(run);
   const std::vector<int32_t>& wanted = trace.slice_filter.ranks;
   for (size_t p = 0; p < trace.parts.size(); ++p)
-    if (wanted.empty() || std::binary_search(wanted.begin(), wanted.end(), trace.parts[p].rank)) run.parts.push_back(p);
+    if (held[p] && (wanted.empty() || std::binary_search(wanted.begin(), wanted.end(), run.ranks[p])))
+      run.parts.push_back(p);
+  std::stable_sort(run.parts.begin(), run.parts.end(), [&](size_t a, size_t b) { return run.ranks[a] < run.ranks[b]; });
   if (run.parts.empty())
-    return Error{
-        ErrorCode::kBadInput, "none of the ranks named by --ranks is there", {}, "stageline info lists the ranks"};
-  if (options.hta) {
-    hta_run_facts(run);
-    return run;
-  }
+    return Error{ErrorCode::kBadInput,
+                 "none of the ranks named by --ranks is there",
+                 {},
+                 options.hta ? "HTA finds ranks in its own way: docs/analyses/hta-loading.md"
+                             : "stageline info lists the ranks"};
+  if (options.hta) return run;
   run.zero_ns = INT64_MAX;
   std::set<int64_t> steps;
   for (const Part& part : trace.parts) {

@@ -48,8 +48,9 @@ struct TorchOptions {
 struct TorchRun {
   const Trace* trace = nullptr;
   TorchOptions options;
-  std::vector<size_t> parts;  // the ranks asked for, as indexes of Trace::parts
-  int64_t zero_ns = 0;        // earliest start of all ranks; hta: rounded as HTA does, without base time
+  std::vector<size_t> parts;   // the ranks asked for, as indexes of Trace::parts
+  std::vector<int32_t> ranks;  // by part: Part::rank; hta: as HTA finds it
+  int64_t zero_ns = 0;         // earliest start of all ranks; hta: rounded as HTA does, without base time
   bool drops_last_step = false;
   std::string device_type;             // HTA's: "NVIDIA GPU", "AMD GPU", "MTIA", "UNKNOWN GPU"
   std::vector<KernelClass> hta_class;  // hta: by name id

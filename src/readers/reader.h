@@ -54,6 +54,7 @@ struct Reader {
   // Errors: kBadInput when nothing could be saved. Parts come ordered by rank, cells sorted.
   Result<Trace> (*read)(const Source& source, const ReadOptions& options);
   bool takes_devices = false;  // knows numbered devices (ReadOptions::devices)
+  bool is_general = false;     // reads any input of a wide kind; gives way when a narrower reader says kMaybe too
 };
 
 const std::vector<const Reader*>& readers();

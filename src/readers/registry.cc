@@ -1,7 +1,13 @@
 #include "base/text.h"
+#include "readers/foreign.h"
 #include "readers/reader.h"
 
 namespace stageline {
+namespace {
+
+constexpr size_t kNamedFiles = 64;  // looked at for a name when no reader knows them
+
+}  // namespace
 
 #define READER(id) extern const Reader id##_reader;
 #include "readers/readers.def"
@@ -37,6 +43,7 @@ Result<const Reader*> choose_reader(const Source& source, std::string_view force
     std::vector<const Reader*> found;
     for (const Reader* reader : readers())
       if (reader->sniff(source) == wanted) found.push_back(reader);
+    if (found.size() > 1) std::erase_if(found, [](const Reader* reader) { return reader->is_general; });
     if (found.size() == 1) return found[0];
     if (found.size() > 1) {
       return Error{ErrorCode::kAmbiguous,
@@ -46,6 +53,9 @@ Result<const Reader*> choose_reader(const Source& source, std::string_view force
                        " or --reader " + found[1]->name};
     }
   }
+  for (size_t i = 0; i < source.files.size() && i < kNamedFiles; ++i)
+    if (const ForeignFormat* foreign = foreign_format(source.head(i), source.files[i].path))
+      return Error{ErrorCode::kUnknownKind, foreign->what, {source.files[i].path}, foreign->hint};
   std::string known;
   for (const Reader* reader : readers()) known += std::string("\n    ") + reader->name + "  " + reader->summary;
   std::string table_hint;

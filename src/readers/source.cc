@@ -1,3 +1,4 @@
+#include <glob.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -64,9 +65,31 @@ void drop_repeats(Source& source) {
   });
 }
 
+// A pattern that the shell left alone (quoted, or too long a list) means what it means to the shell. A file that
+// bears such a name is itself.
+Result<std::vector<std::string>> expand_patterns(const std::vector<std::string>& given) {
+  std::vector<std::string> paths;
+  for (const std::string& path : given) {
+    struct stat st;
+    if (path.find_first_of("*?[") == std::string::npos || stat(path.c_str(), &st) == 0) {
+      paths.push_back(path);
+      continue;
+    }
+    glob_t found{};
+    const int rc = glob(path.c_str(), 0, nullptr, &found);
+    for (size_t i = 0; rc == 0 && i < found.gl_pathc; ++i) paths.emplace_back(found.gl_pathv[i]);
+    globfree(&found);
+    if (rc != 0) return Error{ErrorCode::kNotFound, "no file matches this pattern", {path}, ""};
+  }
+  return paths;
+}
+
 }  // namespace
 
-Result<Source> scan_source(const std::vector<std::string>& paths) {
+Result<Source> scan_source(const std::vector<std::string>& given) {
+  Result<std::vector<std::string>> expanded = expand_patterns(given);
+  if (!expanded) return std::move(expanded).error();
+  const std::vector<std::string>& paths = *expanded;
   Source source;
   source.roots = paths;
   for (const std::string& path : paths) {

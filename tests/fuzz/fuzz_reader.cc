@@ -85,7 +85,7 @@ void export_with(Trace& trace, const TempFolder& folder, const Exporter& exporte
   if (name == "png" || name == "pdf" || name == "sqlite")
     return;  // libraries' work, and slow: svg and json stand for them
   const bool is_json = name == "chrome" || name == "json";
-  const std::string path = is_json ? folder / "out.json" : "/dev/null";
+  const std::string path = is_json || exporter.one_file_per_rank ? folder / "out.json" : "/dev/null";
   const Status written = export_trace(trace, path, name, options);
   if (is_json && written) check_json(path);
 }

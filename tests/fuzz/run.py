@@ -75,7 +75,7 @@ def run(build, name, reader, seconds, seeds):
     corpus.mkdir(parents=True, exist_ok=True)
     findings.mkdir(parents=True, exist_ok=True)
     folders = [corpus] + [f for f in (HERE / "seeds" / name, HERE / "regressions" / name, seeds.get(name)) if f and f.is_dir()]
-    dictionary = "text.dict" if name == "text" else "op_json.dict" if reader not in (None, "paddle-log") else "paddle_log.dict"
+    dictionary = "text.dict" if name == "text" else "kineto.dict" if reader == "kineto" or name == "kineto_event" else "op_json.dict" if reader not in (None, "paddle-log") else "paddle_log.dict"
     with tempfile.TemporaryDirectory(prefix="stageline-fuzz-", dir=MEMORY) as scratch:
         environment = dict(os.environ, TMPDIR=scratch, UBSAN_OPTIONS="print_stacktrace=1")
         if reader:
@@ -99,6 +99,9 @@ def main():
         sys.exit(__doc__)
     build, seconds = pathlib.Path(sys.argv[1]).resolve(), int(sys.argv[2])
     work = [(name, reader) for name in fuzzers() for reader in (readers() if name == "reader" else [None])]
+    only = os.environ.get("STAGELINE_FUZZ_ONLY")  # a pattern of names such as "reader kineto"
+    if only:
+        work = [(name, reader) for name, reader in work if re.search(only, f"{name} {reader or ''}")]
     with tempfile.TemporaryDirectory(prefix="stageline-fuzz-seeds-") as folder:
         seeds = simulated_seeds(build / "stageline", pathlib.Path(folder))
         golden_seeds(seeds["reader"])

@@ -153,7 +153,8 @@ class Plan:
     def backward(self, layer):
         """The same layer on the autograd thread; its nodes take the forward links in reverse."""
         if self.o.graphs:
-            return self.op('graph_back_%d' % (layer % 16), ('graph', [self.gemm[0], FLASH_BACK, self.gemm[-1], MUL, REDUCE], 70.0), args='')
+            names = [self.gemm[0], FLASH_BACK, self.gemm[-1], MUL, REDUCE]
+            return self.op('graph_back_%d' % (layer % 16), ('graph', names, 70.0), args='')
         if self.o.model == 'mlp':
             return self.node('ReluBackward0', self.pointwise('aten::threshold_backward', MUL)) + self.back_matmul(1.0)
         mul = self.pointwise('aten::mul', MUL)
@@ -169,8 +170,8 @@ class Plan:
         """Gradients of some layers are reduced over all ranks, behind the compute stream's work so far."""
         inside = [('call', 'cudaEventRecord', 1.0), ('call', 'cudaStreamWaitEvent', 0.9), ('reduce', elements),
                   ('call', 'cudaEventRecord', 1.0)]
-        return self.op('c10d::allreduce_', self.op('record_param_comms', self.note('nccl:all_reduce', inside), args=collective_args(self.o, elements),
-                                                      link='reduce'), args='')
+        params = self.op('record_param_comms', self.note('nccl:all_reduce', inside), args=collective_args(self.o, elements), link='reduce')
+        return self.op('c10d::allreduce_', params, args='')
 
     def load(self):
         copies = []

@@ -8,14 +8,14 @@ from kineto_plan import collective_args
 
 CBID = {'cudaLaunchKernel': 211, 'cudaLaunchKernelExC': 430, 'cuLaunchKernel': 307, 'cudaMemcpyAsync': 41, 'cudaMemsetAsync': 51,
         'cudaEventRecord': 135, 'cudaStreamWaitEvent': 147, 'cudaStreamIsCapturing': 317, 'cudaStreamSynchronize': 131,
-        'cudaDeviceSynchronize': 165, 'cudaGraphLaunch': 311, 'cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags': 251}
+        'cudaGraphLaunch': 311, 'cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags': 251}
 HIP = {'cudaLaunchKernel': 'hipLaunchKernel', 'cudaLaunchKernelExC': 'hipExtLaunchKernel', 'cuLaunchKernel': 'hipModuleLaunchKernel',
        'cudaMemcpyAsync': 'hipMemcpyAsync', 'cudaMemsetAsync': 'hipMemsetAsync', 'cudaEventRecord': 'hipEventRecord',
        'cudaStreamWaitEvent': 'hipStreamWaitEvent', 'cudaStreamIsCapturing': 'hipStreamIsCapturing',
-       'cudaStreamSynchronize': 'hipStreamSynchronize', 'cudaDeviceSynchronize': 'hipDeviceSynchronize', 'cudaGraphLaunch': 'hipGraphLaunch',
+       'cudaStreamSynchronize': 'hipStreamSynchronize', 'cudaGraphLaunch': 'hipGraphLaunch',
        'cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags': 'hipPointerGetAttribute'}
-OLD_CATEGORIES = {'cpu_op': 'Operator', 'user_annotation': 'Operator', 'kernel': 'Kernel', 'gpu_memcpy': 'Memcpy', 'gpu_memset': 'Memset',
-                  'cuda_runtime': 'Runtime', 'cuda_driver': 'Runtime', 'python_function': 'Python'}
+OLD_CATEGORIES = {'cpu_op': 'Operator', 'user_annotation': 'Operator', 'kernel': 'Kernel', 'gpu_memcpy': 'Memcpy',
+                  'gpu_memset': 'Memset', 'cuda_runtime': 'Runtime', 'cuda_driver': 'Runtime', 'python_function': 'Python'}
 OPEN, END, FRAME, ENDFRAME, CALL, WORK, GRAPH, REDUCE, ALLOC, FREE, HOST, WAIT_REDUCES, DRAIN = range(13)
 NS_BASE = 1759300074 * 10**9  # the quarter (7 889 238 s) that times of the ns era count from
 NS_START = 2400000 * 10**9    # of the capture, after it
@@ -114,7 +114,8 @@ class Rank:
             elif kind == 'graph':
                 names, micros = rest
                 heads = [self.head('kernel', name, self.device, self.streams['compute']) for name in names]
-                out.append((GRAPH, *self.call_text('cudaGraphLaunch', tid), tid, heads, self.kernel_args(r), int(micros * 1000 * self.slow)))
+                dur = int(micros * 1000 * self.slow)
+                out.append((GRAPH, *self.call_text('cudaGraphLaunch', tid), tid, heads, self.kernel_args(r), dur))
             elif kind == 'reduce':
                 out.append((REDUCE, *self.call_text('cudaLaunchKernelExC', tid), tid, rest[0],
                             self.head('kernel', self.reduce_name, self.device, self.streams['comm']), self.kernel_args(r)))
@@ -208,13 +209,7 @@ class Rank:
                 slot, head, args, start, external, event, note = open_ops.pop()
                 self.t += ins[1] + int(ins[2] * random_())
                 dur = self.t - start
-                if self.old:
-                    text = f'"Device": {self.pid}, "External id": {external},\n      "Trace name": "PyTorch Profiler", "Trace iteration": 0 '
-                    text += ',\n      ' + args.rstrip(', ') if args else ''
-                elif micros:
-                    text = f'"External id": {external},{args}"Ev Idx": {event}'
-                else:
-                    text = f'"External id": {external},"Record function id": 0, {args}"Ev Idx": {event}'
+                text = self.op_args(external, event, args)
                 self.ops[slot] = (f'{head}{self.when(start)}, "dur": {self.span(start, dur)},\n    "args": {{\n      {text}\n    }}\n  }}')
                 if note:
                     self.annotate(spans.pop())
@@ -294,7 +289,7 @@ class Rank:
     def annotate(self, span):
         """The device's side of an annotation: first to last work launched under it, on each stream."""
         name, external, streams = span
-        if self.micros or not self.o.device_annotations:
+        if self.old or not self.o.device_annotations:
             return
         for stream, (start, end) in streams.items():
             self.annotations.append(self.slice(self.head('gpu_user_annotation', name, self.device, stream), start, end - start,
@@ -336,46 +331,44 @@ class Rank:
         o, plan = self.o, self.plan_class(self.o)
         self.spans, self.outer_frame, self.pending = [], 'null', []
         self.host_delay = o.host_delay.get(self.rank, 0) if index % o.fault_every == 0 else 0
-        step = self.compile([('open', 'user_annotation', f'ProfilerStep#{o.first_step + index}', '', 2.0, ''), ('end', 8.0)], self.main)
-        self.step = (step, len(self.ops), self.t, self.external + 1, self.event, ('', 0, {}))
-        self.external += 1
-        self.event += 1
-        self.ops.append(None)
-        self.spans.append((f'ProfilerStep#{o.first_step + index}', self.external, {}))
+        self.step = self.begin_note(f'ProfilerStep#{o.first_step + index}')
         self.play(self.prepared('load', plan.load, self.main))
-        self.play_note('DistributedDataParallel.forward', 'forward', plan.forward, layers, self.main, None)
+        forward = self.begin_note('DistributedDataParallel.forward')
+        for layer in range(layers):
+            self.play(self.prepared(('forward', layer % 16), lambda n=layer: plan.forward(n), self.main))
+        self.t += 3000
+        self.end_note(forward)
         self.t += 20_000  # the engine wakes its thread
         outer, self.spans = self.spans, []  # annotations are known by thread
-        per_bucket = max(1, o.bucket)
         for layer in reversed(range(layers)):
             self.play(self.prepared(('backward', layer % 16), lambda n=layer: plan.backward(n), self.autograd))
-            if o.ranks > 1 and layer % per_bucket == 0:
+            if o.ranks > 1 and layer % max(1, o.bucket) == 0:
                 self.play(self.prepared('bucket', lambda: plan.bucket(6_637_568), self.autograd))
         self.spans = outer
         self.t += 12_000
         return [entry[0] for entry in self.pending]
 
-    def play_note(self, name, key, make, layers, tid, _):
-        """An annotation over the programs of all layers."""
-        begin = self.compile([('open', 'user_annotation', name, '', 4.0, '')], tid)[0]
-        slot, start, event = len(self.ops), self.t, self.event
+    def begin_note(self, name):
+        """An annotation of the main thread over several programs; its place among the operators is reserved."""
         self.external += 1
-        external = self.external
+        note = (len(self.ops), self.head('user_annotation', name, self.pid, self.main), self.t, self.external, self.event)
         self.event += 1
         self.ops.append(None)
-        self.spans.append((name, external, {}))
-        for layer in range(layers):
-            self.play(self.prepared((key, layer % 16), lambda n=layer: make(n), tid))
-        self.t += 3000
-        self.close(slot, begin[1], start, external, event)
+        self.spans.append((name, self.external, {}))
+        return note
 
-    def close(self, slot, head, start, external, event):
-        if self.old:
-            text = f'"Device": {self.pid}, "External id": {external},\n      "Trace name": "PyTorch Profiler", "Trace iteration": 0 '
-        else:
-            text = f'"External id": {external},{"" if self.micros else chr(34) + "Record function id" + chr(34) + ": 0, "}"Ev Idx": {event}'
-        self.ops[slot] = self.slice(head, start, self.t - start, text)
+    def end_note(self, note):
+        slot, head, start, external, event = note
+        self.ops[slot] = self.slice(head, start, self.t - start, self.op_args(external, event, ''))
         self.annotate(self.spans.pop())
+
+    def op_args(self, external, event, more):
+        if self.old:
+            rest = ',\n      ' + more.rstrip(', ') if more else ''
+            return f'"Device": {self.pid}, "External id": {external},\n      "Trace name": "PyTorch Profiler", "Trace iteration": 0 {rest}'
+        if self.micros:
+            return f'"External id": {external},{more}"Ev Idx": {event}'
+        return f'"External id": {external},"Record function id": 0, {more}"Ev Idx": {event}'
 
     def finish_step(self, index, layers, starts, ends):
         """Starts and ends of the step's collectives on this rank are known: the optimizer, and the end of the step."""
@@ -387,7 +380,7 @@ class Rank:
             args = self.device_args(correlation if self.micros else external, correlation, stream, True, rest + facts)
             self.activity[slot] = self.slice(head, start, end - start, args)
             self.activity[slot + 1] = self.flow('f', correlation, 'ac2g', self.device, stream, start)
-            if not self.micros and self.o.device_annotations:
+            if not self.old and self.o.device_annotations:
                 self.annotations.append(self.slice(self.head('gpu_user_annotation', 'nccl:all_reduce', self.device, stream), start,
                                                    end - start, f'"External id": {external}'))
             self.free[stream] = self.reduces_end = end
@@ -396,6 +389,5 @@ class Rank:
         if index % 2 == 0 or self.o.sync:
             self.play(self.prepared('item', plan.item, self.main))
         self.t += 9000
-        step, slot, start, external, event, _ = self.step
-        self.close(slot, step[0][1], start, external, event)
+        self.end_note(self.step)
         self.t += 25_000

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`--compat hta` against what HTA itself printed: every table of every golden in ../shared/data/hta_golden.
 
-run.py [--only CASE,CASE] [--checks REGEX]    exit 1 when something differs; skips with a count without the goldens
+run.py [--only CASE,CASE] [--checks REGEX] [--goldens DIR]    exit 1 when something differs; skips with a count without the goldens
 
 Checks live in checks_*.py and register for results of a golden by name (support.check). A result that failed in
 HTA must exit 2 with HTA's reason; one that was None must print an empty table.
@@ -22,8 +22,9 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--only', default='')
     parser.add_argument('--checks', default='')
+    parser.add_argument('--goldens', default=str(support.DATA / 'hta_golden'), help='where HTA\'s answers are')
     options = parser.parse_args()
-    golden = support.DATA / 'hta_golden'
+    golden = pathlib.Path(options.goldens)
     if not golden.is_dir():
         print('skipped: no HTA goldens here (../shared/data/hta_golden)')
         return 0
@@ -32,7 +33,7 @@ def main():
     only = [name for name in options.only.split(',') if name]
     agree, differ, open_results = 0, [], 0
     for folder in sorted(golden.iterdir()):
-        if not folder.is_dir() or (only and folder.name not in only):
+        if not (folder / 'manifest.json').exists() or (only and folder.name not in only):
             continue
         case = support.Case(folder)
         for name, record in case.manifest['results'].items():

@@ -1,8 +1,8 @@
+#include "base/tim_sort.h"
+
 #include <doctest/doctest.h>
 
 #include <cstdint>
-
-#include "base/tim_sort.h"
 
 using namespace stageline;
 

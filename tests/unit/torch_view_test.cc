@@ -147,3 +147,21 @@ TEST_CASE("range index: the last range that an interval touches") {
       if (index.last_touched(start, end) != slow(start, end)) FAIL(start << " " << end);
   CHECK(RangeIndex({}).last_touched(0, 5) == -1);
 }
+
+TEST_CASE("F22: ranks of minified files are told apart, HTA takes them for one") {
+  const Folder folder;
+  std::vector<std::string> paths;
+  for (int rank = 2; rank < 4; ++rank) {
+    std::string text = torch_file({torch_event("cpu_op", "x" + std::to_string(rank), 100, 1, "50", "5")}, rank);
+    text.replace(text.find("\"rank\": "), 8, "\"rank\":");
+    paths.push_back(folder.add("t" + std::to_string(rank) + ".json", text));
+  }
+  const Trace trace = read_with("kineto", paths);
+  CHECK(trace.parts[1].rank == 3);
+  CHECK(make_torch_run(trace, {false, false})->parts.size() == 2);
+  const auto hta = make_torch_run(trace, {true, false});
+  REQUIRE(hta);
+  REQUIRE(hta->parts.size() == 1);
+  CHECK(torch_rank(*hta, hta->parts[0]).rank == 0);
+  CHECK(count_named(trace, torch_rank(*hta, hta->parts[0]), "x3") == 1);
+}

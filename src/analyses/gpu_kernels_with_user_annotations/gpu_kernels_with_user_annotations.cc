@@ -109,11 +109,18 @@ Table hta_table(const TorchRun& run, const std::vector<HtaRank>& ranks, const Op
   };
   for (size_t k = 0; k < ranks.size(); ++k) {
     const Part& part = run.trace->parts[run.parts[k]];
+    const int64_t rank = run.ranks[run.parts[k]];
     for (const HtaKernel& kernel : ranks[k].kernels) {
       const TorchRow& row = kernel.row;
-      std::vector<Table::Value> values = {int64_t{part.rank}, int64_t{row.index}, to_us(row.start_ns),
-                                          to_us(row.dur_ns),  row.stream,         row.correlation,
-                                          row.partner_index,  text(row.name),     text(kernel.annotation)};
+      std::vector<Table::Value> values = {rank,
+                                          int64_t{row.index},
+                                          to_us(row.start_ns),
+                                          to_us(row.dur_ns),
+                                          row.stream,
+                                          row.correlation,
+                                          row.partner_index,
+                                          text(row.name),
+                                          text(kernel.annotation)};
       if (options.expand) values.emplace_back(run.category_text(part, row));
       table.add_row(std::move(values));
     }
@@ -284,8 +291,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
       return Error{ErrorCode::kBadInput,
                    "ValueError: left side of interval must be <= right side",
                    {},
-                   "HTA's rounding makes durations of -1 us (rank " +
-                       std::to_string(input.trace->parts[torch->parts[k]].rank) +
+                   "HTA's rounding makes durations of -1 us (rank " + std::to_string(torch->ranks[torch->parts[k]]) +
                        "); without --compat hta times are exact"};
   result.tables.push_back(hta_table(*torch, ranks, options));
   return result;

@@ -1,7 +1,6 @@
 #include "readers/kineto/chunk_parser.h"
 
 #include <cstring>
-#include <vector>
 
 #include "base/json_events.h"
 
@@ -60,10 +59,17 @@ const char* next_event(const char* p, const char* end) {
   return end;
 }
 
-void ChunkParser::take_damaged(std::string_view text, int64_t offset) {
+// What simdjson refuses. Returns how much of the text the tolerant parser made an event of; 0 when it could not.
+size_t ChunkParser::take_damaged(std::string_view text, int64_t offset) {
+  if (tolerant_.parse(text, event_) != Fault::kNone) return 0;
+  rows_.warn("kineto.repaired_event", "an event that is not valid JSON was read as well as its text allows", offset);
+  rows_.add(event_, offset);
+  return tolerant_.end();
+}
+
+void ChunkParser::give_up(int64_t offset) {
   rows_.skip_entry();
   rows_.lose("kineto.bad_event", "an event that is not valid JSON was left out", offset);
-  (void)text;
 }
 
 // The event at p by the general parser. Its end; nullptr when it is not complete.
@@ -72,11 +78,12 @@ const char* ChunkParser::take_whole(const char* p, const char* end, int64_t offs
   const char* close = after_event(p, end, broken);
   if (!close && !broken && !last) return nullptr;
   if (!close) {
-    // Cut where the next event begins; without one the text ends inside this one.
-    close = next_event(p + 1, end);
-    if (close == end && !last && end - p < static_cast<std::ptrdiff_t>(kMaxEventBytes)) return nullptr;
-    take_damaged({p, static_cast<size_t>(close - p)}, offset);
-    return close;
+    // The braces do not match: a stray quote, a brace that is missing, or the end of the text.
+    const char* const next = next_event(p + 1, end);
+    if (next == end && !last && end - p < static_cast<std::ptrdiff_t>(kMaxEventBytes)) return nullptr;
+    if (const size_t taken = take_damaged({p, static_cast<size_t>(next - p)}, offset)) return p + taken;
+    give_up(offset);
+    return next;
   }
   const std::string_view text(p, static_cast<size_t>(close - p));
   if (parser_.parse(text, event_) == Fault::kNone) {
@@ -84,16 +91,16 @@ const char* ChunkParser::take_whole(const char* p, const char* end, int64_t offs
     shapes_.learn(text);
     return close;
   }
-  std::vector<JsonSpan> pieces;
-  split_json_objects(text, offset, pieces);
-  for (const JsonSpan& piece : pieces) {
-    // Pieces that simdjson takes are whole events that a missing brace had glued together.
-    if (pieces.size() > 1 && parser_.parse(piece.text, event_) == Fault::kNone) {
-      rows_.add(event_, piece.offset);
-    } else {
-      take_damaged(piece.text, piece.offset);
-    }
+  // Whole events that a missing brace had glued together come apart where one visibly begins.
+  const char* next = next_event(p + 1, close);
+  if (next < close) {
+    const std::string_view piece(p, static_cast<size_t>(next - p));
+    if (const size_t taken = take_damaged(piece, offset)) return p + taken;
+    give_up(offset);
+    return next;
   }
+  if (const size_t taken = take_damaged(text, offset)) return p + taken;
+  give_up(offset);
   return close;
 }
 

@@ -5,6 +5,7 @@
 
 #include "readers/kineto/file_rows.h"
 #include "readers/kineto/shape_tree.h"
+#include "readers/kineto/tolerant_event.h"
 
 namespace stageline::kineto {
 
@@ -33,10 +34,12 @@ class ChunkParser {
 
  private:
   const char* take_whole(const char* p, const char* end, int64_t offset, bool last);
-  void take_damaged(std::string_view text, int64_t offset);
+  size_t take_damaged(std::string_view text, int64_t offset);
+  void give_up(int64_t offset);
 
   ShapeTree shapes_;
   EventParser parser_;
+  TolerantParser tolerant_;
   RowBuilder rows_;
   Event event_;
 };

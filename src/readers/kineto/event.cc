@@ -16,23 +16,27 @@ namespace {
 namespace od = simdjson::ondemand;
 constexpr int kMicroseconds = 3;
 
-// A scalar as text: numbers as written, strings unescaped, null as "".
-bool scalar(od::value& value, std::string_view json, std::string_view& out) {
+enum class Scalar : uint8_t { kText, kOther, kBroken };
+
+// A scalar as text: numbers as written, strings unescaped, null as "". Objects and arrays are kOther.
+Scalar scalar(od::value& value, std::string_view json, std::string_view& out) {
   const std::string_view token = raw_token(value, json);
-  if (token.empty()) return false;
-  if (token[0] == '"') return value.get_string().get(out) == simdjson::SUCCESS;
-  if (token == "null") {
-    out = {};
-    return true;
-  }
-  if (token[0] == '[' || token[0] == '{') return false;
-  out = token;
-  return true;
+  if (token.empty()) return Scalar::kBroken;
+  if (token[0] == '"') return value.get_string().get(out) == simdjson::SUCCESS ? Scalar::kText : Scalar::kBroken;
+  if (token[0] == '[' || token[0] == '{') return Scalar::kOther;
+  out = token == "null" ? std::string_view() : token;
+  return Scalar::kText;
 }
 
-bool read_top(std::string_view key, od::value& value, std::string_view json, Event& event) {
-  std::string_view text;
-  if (!scalar(value, json, text)) return true;  // objects and arrays elsewhere (stack frames) are not needed
+}  // namespace
+
+bool is_field(std::string_view key) {
+  for (const std::string_view known : {"ph", "cat", "name", "pid", "tid", "id", "id2", "bp", "ts", "dur"})
+    if (key == known) return true;
+  return false;
+}
+
+bool set_field(std::string_view key, std::string_view text, Event& event) {
   if (key == "ph") {
     event.phase = text.empty() ? '\0' : text[0];
   } else if (key == "cat") {
@@ -64,8 +68,6 @@ bool read_top(std::string_view key, od::value& value, std::string_view json, Eve
   return true;
 }
 
-}  // namespace
-
 struct EventParser::Impl {
   od::parser parser;
 };
@@ -94,11 +96,17 @@ Fault EventParser::parse(std::string_view text, Event& event) {
         if (arg.unescaped_key().get(name) || arg.value().get(arg_value)) return Fault::kMalformed;
         const ArgKey known = arg_key(name);
         if (known == ArgKey::kNone) continue;
-        if (scalar(arg_value, text, arg_text)) set_arg(known, arg_text, event);
+        const Scalar kind = scalar(arg_value, text, arg_text);
+        if (kind == Scalar::kBroken) return Fault::kMalformed;
+        if (kind == Scalar::kText) set_arg(known, arg_text, event);
       }
       continue;
     }
-    if (!read_top(key, value, text, event)) fault = Fault::kBadField;
+    if (!is_field(key)) continue;
+    std::string_view field_text;
+    const Scalar kind = scalar(value, text, field_text);
+    if (kind == Scalar::kBroken) return Fault::kMalformed;
+    if (kind == Scalar::kText && !set_field(key, field_text, event)) fault = Fault::kBadField;
   }
   if (const size_t at = text.find("\"args\""); at != std::string_view::npos) {
     const size_t open = text.find('{', at);

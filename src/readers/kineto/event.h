@@ -41,7 +41,13 @@ enum class Fault : uint8_t {
   kBadField,   // a field of the wrong type or out of range
 };
 
-// The general parser (simdjson).
+// The members of an event, besides args, that are kept.
+bool is_field(std::string_view key);
+// `text` is the value as written (strings without quotes and escapes, null as ""). False when it is no time.
+bool set_field(std::string_view key, std::string_view text, Event& event);
+
+// The general parser (simdjson). Refuses a text of a kept member that cannot be unescaped: TolerantParser
+// (tolerant_event.h) makes something of it.
 class EventParser {
  public:
   EventParser();

@@ -87,6 +87,7 @@ class RowBuilder {
   void add(const Event& event, int64_t offset);
   void skip_entry() { ++chunk_.event_count; }  // an entry of the array that could not be used
   void lose(std::string_view name, std::string_view message, int64_t offset);
+  void warn(std::string_view name, std::string_view message, int64_t offset);
   ChunkRows take();
   const Dictionaries& dictionaries() const { return dictionaries_; }
 
@@ -122,6 +123,7 @@ struct FileRows {
   std::vector<MetaField> metadata;
 
   void append(ChunkRows chunk, const Dictionaries& from, size_t parser);
+  void forget_parsers() { maps_.clear(); }  // the next append may come from others
   // Ends open B and b events as losses.
   void finish();
 

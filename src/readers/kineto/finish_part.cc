@@ -123,7 +123,7 @@ void fill_lanes(FileRows& rows, int64_t base_ns, Part& part, Columns& columns) {
   std::vector<size_t> next(threads.size() + 1, 0);
   for (const std::vector<Row>& block : rows.blocks)
     for (const Row& row : block) ++next[row.thread + 1];
-  for (uint32_t t = 0; t < threads.size(); ++t) {
+  for (uint32_t t = 1; t < threads.size(); ++t) {  // 0 is the interner's empty text; a lane is a thread − 1
     next[t + 1] += next[t];
     Lane lane;
     const std::string_view key = threads.text(t);
@@ -316,7 +316,7 @@ uint32_t slice_at(const Slices& s, const Lane& lane, int64_t time_ns) {
 void link_flows(const FileRows& rows, Part& part) {
   std::unordered_map<uint64_t, uint32_t> from;
   for (const Flow& flow : rows.rest.flows) {
-    const uint32_t slice = slice_at(part.slices, part.lanes[flow.thread], flow.time_ns);
+    const uint32_t slice = slice_at(part.slices, part.lanes[flow.thread - 1], flow.time_ns);
     if (slice == kNoSliceIndex) continue;
     if (flow.is_start) {
       from[flow.id_hash] = slice;
@@ -332,7 +332,7 @@ void link_flows(const FileRows& rows, Part& part) {
 
 void name_lanes(const FileRows& rows, Part& part) {
   for (const ThreadName& said : rows.rest.thread_names)
-    part.lanes[said.thread].name = std::string(rows.dictionaries.names.text(said.name));
+    part.lanes[said.thread - 1].name = std::string(rows.dictionaries.names.text(said.name));
   for (Lane& lane : part.lanes)
     if (lane.name.empty())
       lane.name = lane.tid.starts_with("stream") || lane.tid.starts_with("async") ? lane.tid : "thread " + lane.tid;
@@ -365,9 +365,15 @@ FileNames build_part(FileRows rows, int64_t base_ns, Part& part) {
   part.operators = moved(std::move(rest.operators), new_index);
   part.collectives = moved(std::move(rest.collectives), new_index);
   part.memory = std::move(rest.memory);
-  for (MemoryRecord& record : part.memory) record.time_ns += base_ns;
+  for (MemoryRecord& record : part.memory) {
+    record.time_ns += base_ns;
+    --record.lane;
+  }
   part.marks = std::move(rest.marks);
-  for (Mark& mark : part.marks) mark.time_ns += base_ns;
+  for (Mark& mark : part.marks) {
+    mark.time_ns += base_ns;
+    --mark.lane;
+  }
   part.counters = std::move(rows.counters);
   for (CounterSeries& series : part.counters)
     for (int64_t& time : series.time_ns) time += base_ns;

@@ -5,50 +5,51 @@
 #include <map>
 #include <optional>
 
+#include "base/json_members.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "model/torch_facts.h"
+#include "readers/foreign.h"
 #include "readers/kineto/finish_part.h"
+#include "readers/kineto/identity.h"
+#include "readers/kineto/merge_rows.h"
 #include "readers/kineto/read_file.h"
+#include "readers/kineto/sniff.h"
 #include "readers/reader.h"
 
 namespace stageline {
 namespace kineto {
 namespace {
 
-Match sniff_head(std::string_view head) {
-  const size_t at = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
-  if (at == std::string_view::npos || (head[at] != '[' && head[at] != '{')) return Match::kNo;
-  const auto has = [&](std::string_view word) { return head.find(word) != std::string_view::npos; };
-  if (has("\"schemaVersion\"") && (has("\"deviceProperties\"") || has("\"traceEvents\""))) return Match::kCertain;
-  for (const std::string_view mark :
-       {"\"External id\"", "\"external id\"", "\"Ev Idx\"", "\"baseTimeNanoseconds\"", "\"cpu_op\"", "\"cuda_runtime\"",
-        "\"python_function\"", "\"gpu_memcpy\"", "\"distributedInfo\""})
-    if (has(mark) && has("\"ph\"")) return Match::kCertain;
-  return has("\"ph\"") && (has("\"traceEvents\"") || head[at] == '[') ? Match::kMaybe : Match::kNo;
-}
-
 Match sniff(const Source& source) {
   Match best = Match::kNo;
   for (size_t i = 0; i < source.files.size() && best != Match::kCertain; ++i)
-    best = std::max(best, sniff_head(source.head(i)));
+    best = std::max(best, sniff_file(source, i));
   return best;
 }
 
-std::optional<int32_t> number_after(std::string_view text, std::string_view word) {
-  const size_t at = text.find(word);
-  if (at == std::string_view::npos) return std::nullopt;
-  const size_t begin = text.find_first_of("0123456789", at + word.size());
-  if (begin == std::string_view::npos || begin > at + word.size() + 4) return std::nullopt;
-  size_t end = begin;
-  while (end < text.size() && text[end] >= '0' && text[end] <= '9' && end - begin < 9) ++end;
-  return static_cast<int32_t>(*parse_int(text.substr(begin, end - begin)));
-}
-
-const MetaField* field_of(const std::vector<MetaField>& fields, std::string_view key) {
-  for (const MetaField& field : fields)
-    if (field.key == key) return &field;
-  return nullptr;
+// Where some files say themselves that they are Kineto's, other Chrome traces beside them (exports, overlays)
+// are left alone. With --reader whatever may hold events is tried.
+std::vector<size_t> files_to_read(const Source& source) {
+  std::vector<size_t> certain, maybe, possible;
+  for (size_t i = 0; i < source.files.size(); ++i) {
+    const Match match = sniff_file(source, i);
+    if (match == Match::kCertain) certain.push_back(i);
+    if (match == Match::kMaybe || (match == Match::kCertain && source.files[i].given)) maybe.push_back(i);
+    const std::string_view head = source.head(i);
+    const size_t at = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+    if (at != std::string_view::npos && (head[at] == '{' || head[at] == '[')) possible.push_back(i);
+  }
+  if (!certain.empty()) {
+    for (const size_t i : maybe)
+      if (source.files[i].given && std::find(certain.begin(), certain.end(), i) == certain.end()) certain.push_back(i);
+    std::sort(certain.begin(), certain.end());
+    return certain;
+  }
+  if (!maybe.empty()) return maybe;
+  if (possible.empty() && source.files.size() == 1) possible.push_back(0);
+  return possible;
 }
 
 SourceRef source_ref(const std::string& path) {
@@ -62,74 +63,265 @@ SourceRef source_ref(const std::string& path) {
   return ref;
 }
 
-Result<Trace> read(const Source& source, const ReadOptions& options) {
-  std::vector<size_t> chosen;
-  for (size_t i = 0; i < source.files.size(); ++i)
-    if (sniff_head(source.head(i)) != Match::kNo) chosen.push_back(i);
-  if (chosen.empty() && source.files.size() == 1) chosen.push_back(0);
-  struct FileResult {
-    std::optional<Error> error;
-    Part part;
-    FileNames names;
-    Diagnostics diagnostics;
-    std::vector<StringId> name_map;
-    std::vector<uint8_t> category_map;
-  };
-  std::vector<FileResult> results(chosen.size());
-  const size_t workers = std::max<size_t>(1, static_cast<size_t>(thread_count()) / std::max<size_t>(chosen.size(), 1));
-  parallel_for(chosen.size(), [&](size_t k) {
-    FileResult& result = results[k];
-    const std::string& path = source.files[chosen[k]].path;
-    Result<FileRows> rows = read_file(path, workers, options.progress);
+// One file, read and made a part of its own: most ranks have just one.
+struct File {
+  std::string path;
+  std::optional<Error> error;
+  FileFacts facts;
+  Part part;
+  FileNames names;
+  Diagnostics notes;
+  size_t slices = 0;
+};
+
+// The zero of a file's times.
+int64_t base_of(const FileRows& rows, Diagnostics& notes) {
+  int64_t base_ns = 0;
+  for (const MetaField& field : rows.metadata)
+    if (field.key == "baseTimeNanoseconds") base_ns = json_integer(field.json).value_or(0);
+  if (base_ns == 0 || times_fit(rows, base_ns)) return base_ns;
+  notes.add("kineto.bad_base_time", Severity::kWarning,
+            "baseTimeNanoseconds would move events beyond all time; it was not added", {rows.path});
+  return 0;
+}
+
+File read_one(const std::string& path, size_t workers, Progress* progress) {
+  File file;
+  file.path = file.facts.path = path;
+  Result<FileRows> rows = read_file(path, workers, progress);
+  if (!rows) {
+    file.error = std::move(rows).error();
+    return file;
+  }
+  file.notes = std::move(rows->rest.diagnostics);
+  file.slices = rows->row_count;
+  file.facts.identity = identify(rows->metadata, path);
+  const int64_t base_ns = base_of(*rows, file.notes);
+  file.names = build_part(std::move(*rows), base_ns, file.part);
+  file.part.source = path;
+  file.part.files.push_back(source_ref(path));
+  file.part.machine_name = file.facts.identity.host;
+  if (file.slices == 0) return file;
+  const Slices& s = file.part.slices;
+  file.facts.start_ns = INT64_MAX;
+  file.facts.end_ns = INT64_MIN;
+  for (size_t i = 0; i < s.size(); ++i) {
+    file.facts.start_ns = std::min(file.facts.start_ns, s.start_ns[i]);
+    file.facts.end_ns = std::max(file.facts.end_ns, s.end_ns(i));
+  }
+  return file;
+}
+
+// Several files of one rank, read once more and joined in order of time. Copies of a file count once.
+File join_files(std::vector<const FileFacts*> facts, size_t workers) {
+  std::stable_sort(facts.begin(), facts.end(),
+                   [](const FileFacts* a, const FileFacts* b) { return a->start_ns < b->start_ns; });
+  File joint;
+  Diagnostics& notes = joint.notes;
+  std::vector<FileRows> tables;
+  std::vector<const FileFacts*> kept;
+  for (const FileFacts* one : facts) {
+    Result<FileRows> rows = read_file(one->path, workers, nullptr);
     if (!rows) {
-      result.error = std::move(rows).error();
-      return;
+      notes.add("kineto.unusable_file", Severity::kLoss, "a file was left out: " + rows.error().what, {one->path});
+      continue;
     }
-    result.diagnostics = std::move(rows->rest.diagnostics);
-    int64_t base_ns = 0;
-    if (const MetaField* base = field_of(rows->metadata, "baseTimeNanoseconds"))
-      base_ns = parse_int(base->json).value_or(0);
-    result.names = build_part(std::move(*rows), base_ns, result.part);
-    result.part.source = path;
-    result.part.files.push_back(source_ref(path));
-  });
+    if (std::any_of(tables.begin(), tables.end(), [&](const FileRows& known) { return same_rows(known, *rows); })) {
+      notes.add("kineto.same_file_twice", Severity::kWarning, "a copy of another file of the rank; it counts once",
+                {one->path});
+      continue;
+    }
+    tables.push_back(std::move(*rows));
+    kept.push_back(one);
+  }
+  if (tables.empty()) {
+    joint.error = Error{ErrorCode::kBadInput, "none of the files of a rank could be read again", {facts[0]->path}, ""};
+    return joint;
+  }
+  FileRows& all = tables[0];
+  joint.path = all.path;
+  joint.facts = *kept[0];
+  joint.part.source = all.path;
+  joint.part.machine_name = kept[0]->identity.host;
+  joint.part.files.push_back(source_ref(all.path));
+  const int64_t base_ns = base_of(all, notes);
+  int64_t end = kept[0]->end_ns;
+  for (size_t f = 1; f < tables.size(); ++f) {
+    const FileFacts& next = *kept[f];
+    const bool empty = tables[f].row_count == 0;
+    constexpr int64_t kDayNs = 86'400'000'000'000;
+    if (!empty && next.start_ns - end > kDayNs)
+      notes.add("kineto.far_apart", Severity::kWarning,
+                "files of one rank lie more than a day apart: perhaps several runs; both are kept", {next.path});
+    if (!empty && next.start_ns < end)
+      notes.add("kineto.overlapping_files", Severity::kWarning,
+                "two files of one rank overlap in time: perhaps ranks of several jobs; both are kept", {next.path});
+    notes.add("kineto.files_joined", Severity::kInfo, "several files of one rank were joined in order of time",
+              {next.path});
+    end = std::max(end, next.end_ns);
+    SourceRef ref = source_ref(next.path);
+    ref.first_index = static_cast<uint32_t>(all.rest.event_count);
+    const int64_t shift = base_of(tables[f], notes) - base_ns;
+    ref.first_offset = append_rows(all, std::move(tables[f]), shift);
+    joint.part.files.push_back(std::move(ref));
+  }
+  notes.merge(all.rest.diagnostics);
+  joint.slices = all.row_count;
+  joint.names = build_part(std::move(all), base_ns, joint.part);
+  return joint;
+}
+
+// The process number of the rows of device work is the device's.
+void find_device(Part& part) {
+  std::map<int64_t, size_t> slices;
+  for (const Lane& lane : part.lanes) {
+    const auto pid = lane.kind == LaneKind::kDeviceStream ? parse_int(lane.pid) : std::nullopt;
+    if (pid && *pid >= 0 && *pid < 1024) slices[*pid] += lane.end - lane.begin;
+  }
+  size_t most = 0;
+  for (const auto& [pid, count] : slices)
+    if (count > most) {
+      most = count;
+      part.device = static_cast<int32_t>(pid);
+    }
+}
+
+// Machines are numbered in natural order of their names, where every rank's is known.
+void number_machines(Trace& trace) {
+  std::vector<std::string> names;
+  for (const Part& part : trace.parts) {
+    if (part.machine_name.empty()) return;
+    if (std::find(names.begin(), names.end(), part.machine_name) == names.end()) names.push_back(part.machine_name);
+  }
+  std::sort(names.begin(), names.end(), [](const auto& a, const auto& b) { return natural_less(a, b); });
+  for (Part& part : trace.parts)
+    part.machine = static_cast<int32_t>(std::find(names.begin(), names.end(), part.machine_name) - names.begin());
+  if (names.size() == 1) trace.clock = ClockState::kShared;
+}
+
+// Ranks without baseTimeNanoseconds beside ranks with it count from another zero.
+void check_clocks(Trace& trace) {
+  constexpr int64_t kEpochNs = 1'000'000'000'000'000'000;  // 2001: relative times stay far below
+  bool absolute = false, relative = false;
+  for (const Part& part : trace.parts) {
+    if (part.slices.size() == 0) continue;
+    const bool known = part.base_time_ns != 0 || part.slices.start_ns[0] > kEpochNs;
+    (known ? absolute : relative) = true;
+  }
+  if (trace.parts.size() == 1) trace.clock = ClockState::kShared;
+  if (!absolute || !relative) return;
+  trace.clock = ClockState::kPerRank;
+  trace.diagnostics.add("kineto.mixed_clocks", Severity::kWarning,
+                        "some ranks count from the epoch and others do not (baseTimeNanoseconds is missing): times of "
+                        "different ranks cannot be compared");
+}
+
+std::string short_count(int64_t n) {
+  if (n < 10'000) return grouped(n);
+  const double value = static_cast<double>(n);
+  return n < 1'000'000 ? fixed(value / 1e3, 0) + " k" : fixed(value / 1e6, 1) + " M";
+}
+
+// "8 ranks, 7.7 M events, torch 2.4–2.6 era, NVIDIA H100 80GB HBM3 ×8"
+std::string describe(const Trace& trace) {
+  int64_t events = 0;
+  std::vector<std::string> eras;
+  std::map<std::string, int> devices;
+  for (const Part& part : trace.parts) {
+    events += part.event_count;
+    const std::string era = torch_era(trace, part);
+    if (!era.empty() && std::find(eras.begin(), eras.end(), era) == eras.end()) eras.push_back(era);
+    if (const std::string device = device_name(part); !device.empty()) ++devices[device];
+  }
+  const size_t ranks = trace.parts.size();
+  std::string out = std::to_string(ranks) + (ranks == 1 ? " rank, " : " ranks, ") + short_count(events) + " events";
+  for (size_t e = 0; e < eras.size(); ++e) out += (e == 0 ? ", torch " : " and ") + eras[e];
+  if (!eras.empty()) out += eras.size() == 1 ? " era" : " eras";
+  for (const auto& [device, count] : devices) out += ", " + device + (count > 1 ? " ×" + std::to_string(count) : "");
+  return out;
+}
+
+Error nothing_usable(const Source& source, const std::optional<Error>& first_error) {
+  for (size_t i = 0; i < source.files.size(); ++i)
+    if (const ForeignFormat* foreign = foreign_format(source.head(i), source.files[i].path))
+      return {ErrorCode::kBadInput, foreign->what, {source.files[i].path}, foreign->hint};
+  if (first_error) return *first_error;
+  return {ErrorCode::kBadInput,
+          "no Chrome trace with slices among these files",
+          {source.roots.empty() ? "" : source.roots[0]},
+          "a Chrome trace is [{…},…] or {\"traceEvents\":[{…},…]} with X, or B and E, events"};
+}
+
+Result<Trace> read(const Source& source, const ReadOptions& options) {
+  const std::vector<size_t> chosen = files_to_read(source);
+  if (options.progress)
+    for (const size_t i : chosen) options.progress->expect(source.files[i].size_bytes);
+  std::vector<File> files(chosen.size());
+  const size_t workers = std::max<size_t>(1, static_cast<size_t>(thread_count()) / std::max<size_t>(chosen.size(), 1));
+  parallel_for(chosen.size(),
+               [&](size_t k) { files[k] = read_one(source.files[chosen[k]].path, workers, options.progress); });
 
   Trace trace;
   trace.format = "kineto";
   trace.categories.push_back({"", Category::kOther});
-  int32_t next_rank = 0;
   std::optional<Error> first_error;
-  for (size_t k = 0; k < chosen.size(); ++k) {
-    FileResult& result = results[k];
-    const SourceFile& file = source.files[chosen[k]];
-    if (result.error) {
-      trace.diagnostics.add("kineto.unusable_file", Severity::kLoss, result.error->what, {file.path});
-      if (!first_error) first_error = std::move(result.error);
+  const auto unusable = [&](const std::string& path, const std::string& why) {
+    trace.diagnostics.add("kineto.unusable_file", Severity::kLoss, "a file was left out: " + why, {path});
+  };
+  std::vector<FileFacts> facts;
+  std::vector<size_t> usable;
+  for (size_t k = 0; k < files.size(); ++k) {
+    File& file = files[k];
+    if (file.error) {
+      if (!first_error) first_error = file.error;
+      unusable(file.path, file.error->what);
+    } else if (file.slices == 0 && file.part.memory.empty() && file.part.counters.empty()) {
+      unusable(file.path, "it holds no slices");
+      trace.diagnostics.merge(file.notes);
+    } else {
+      usable.push_back(k);
+      facts.push_back(file.facts);
+    }
+  }
+  for (size_t i = 0; i < source.files.size(); ++i)
+    if (source.files[i].given && std::find(chosen.begin(), chosen.end(), i) == chosen.end())
+      unusable(source.files[i].path, "it is no Chrome trace");
+  if (std::none_of(usable.begin(), usable.end(), [&](size_t k) { return files[k].slices > 0; }))
+    return nothing_usable(source, first_error);
+
+  const std::vector<int32_t> ranks = assign_ranks(facts, trace.diagnostics);
+  std::map<int32_t, std::vector<size_t>> by_rank;  // places in `usable`
+  for (size_t u = 0; u < usable.size(); ++u) by_rank[ranks[u]].push_back(u);
+  std::vector<std::pair<int32_t, File>> parts;
+  for (const auto& [rank, group] : by_rank) {
+    std::vector<const FileFacts*> group_facts;
+    for (const size_t u : group) group_facts.push_back(&facts[u]);
+    if (group.size() > 1)
+      for (const size_t u : group) files[usable[u]] = File();
+    parts.emplace_back(rank, group.size() > 1 ? join_files(group_facts, static_cast<size_t>(thread_count()))
+                                              : std::move(files[usable[group[0]]]));
+  }
+  std::vector<std::vector<StringId>> name_maps(parts.size());
+  std::vector<std::vector<uint8_t>> category_maps(parts.size());
+  for (size_t p = 0; p < parts.size(); ++p) {
+    trace.diagnostics.merge(parts[p].second.notes);
+    adopt_names(parts[p].second.names, trace, name_maps[p], category_maps[p]);
+    parts[p].second.names = {};
+  }
+  parallel_for(parts.size(), [&](size_t p) { rename_part(name_maps[p], category_maps[p], parts[p].second.part); });
+  for (auto& [rank, file] : parts) {
+    if (file.error) {
+      unusable(file.path, file.error->what);
       continue;
     }
-    Part& part = result.part;
-    std::optional<int32_t> rank;
-    if (const MetaField* info = field_of(part.metadata, "distributedInfo")) rank = number_after(info->json, "\"rank\"");
-    if (!rank) rank = number_after(file_name(file.path), "rank");
-    part.rank = rank.value_or(next_rank);
-    next_rank = std::max(next_rank, part.rank + 1);
-    trace.diagnostics.merge(result.diagnostics);
-    adopt_names(result.names, trace, result.name_map, result.category_map);
-    result.names = {};
+    file.part.rank = rank;
+    find_device(file.part);
+    trace.parts.push_back(std::move(file.part));
   }
-  parallel_for(results.size(), [&](size_t k) {
-    if (!results[k].name_map.empty()) rename_part(results[k].name_map, results[k].category_map, results[k].part);
-  });
-  for (FileResult& result : results)
-    if (!result.name_map.empty()) trace.parts.push_back(std::move(result.part));
-  if (trace.parts.empty()) {
-    if (first_error) return std::move(*first_error);
-    return Error{
-        ErrorCode::kBadInput, "no Chrome trace among these files", {source.roots.empty() ? "" : source.roots[0]}, ""};
-  }
-  std::stable_sort(trace.parts.begin(), trace.parts.end(),
-                   [](const Part& a, const Part& b) { return a.rank < b.rank; });
-  trace.description = std::to_string(trace.parts.size()) + (trace.parts.size() == 1 ? " rank" : " ranks");
+  check_world(facts, ranks, trace.diagnostics);
+  number_machines(trace);
+  check_clocks(trace);
+  trace.description = describe(trace);
   return trace;
 }
 
@@ -137,7 +329,10 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
 }  // namespace kineto
 
 extern const Reader kineto_reader;
-const Reader kineto_reader = {"kineto", "PyTorch profiler traces (Kineto) and other Chrome-trace JSON", kineto::sniff,
-                              kineto::read};
+const Reader kineto_reader = {.name = "kineto",
+                              .summary = "PyTorch profiler traces (Kineto) and other Chrome-trace JSON",
+                              .sniff = kineto::sniff,
+                              .read = kineto::read,
+                              .is_general = true};
 
 }  // namespace stageline

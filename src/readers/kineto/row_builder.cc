@@ -25,6 +25,10 @@ void RowBuilder::lose(std::string_view name, std::string_view message, int64_t o
   chunk_.diagnostics.add(name, Severity::kLoss, message, {path_, 0, offset});
 }
 
+void RowBuilder::warn(std::string_view name, std::string_view message, int64_t offset) {
+  chunk_.diagnostics.add(name, Severity::kWarning, message, {path_, 0, offset});
+}
+
 uint32_t RowBuilder::thread_of(std::string_view pid, std::string_view tid) {
   if (last_thread_ != UINT32_MAX && last_key_.size() == pid.size() + tid.size() + 1 && last_key_.starts_with(pid) &&
       last_key_.ends_with(tid) && last_key_[pid.size()] == '\n')

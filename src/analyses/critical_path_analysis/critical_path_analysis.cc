@@ -1,0 +1,367 @@
+// What the end of a step had to wait for. Definitions: docs/analyses/critical-path-analysis.md.
+#include <algorithm>
+#include <cmath>
+
+#include "analyses/analysis.h"
+#include "analyses/critical_path_analysis/path_graph.h"
+#include "base/json_writer.h"
+#include "base/number.h"
+#include "base/text.h"
+
+namespace stageline {
+
+std::string_view path_edge_name(PathEdgeKind kind, bool hta) {
+  static constexpr std::string_view kHta[] = {"critical_path_operator",
+                                              "critical_path_dependency",
+                                              "critical_path_kernel_launch_delay",
+                                              "critical_path_kernel_kernel_delay",
+                                              "critical_path_sync_dependency",
+                                              "critical_path_gap",
+                                              "critical_path_hand_over"};
+  static constexpr std::string_view kOurs[] = {"operator", "dependency", "launch",   "kernel-kernel",
+                                               "sync",     "gap",        "hand-over"};
+  return hta ? kHta[static_cast<size_t>(kind)] : kOurs[static_cast<size_t>(kind)];
+}
+
+std::vector<uint8_t> names_equal(const TorchRun& run, const std::vector<std::string_view>& wanted) {
+  std::vector<uint8_t> out(run.trace->names.size());
+  for (StringId id = 0; id < out.size(); ++id)
+    out[id] = std::find(wanted.begin(), wanted.end(), run.trace->names.text(id)) != wanted.end();
+  return out;
+}
+
+std::vector<uint8_t> names_with(const TorchRun& run, const std::vector<std::string>& parts) {
+  std::vector<uint8_t> out(run.trace->names.size());
+  if (parts.empty()) return out;
+  for (StringId id = 0; id < out.size(); ++id)
+    out[id] = std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {
+      return run.trace->names.text(id).find(part) != std::string_view::npos;
+    });
+  return out;
+}
+
+namespace {
+
+using Type = ColumnType;
+
+struct Answer {
+  const TorchRun& run;
+  const TorchRank& rank;
+  const PathGraph& graph;
+  std::vector<uint8_t> data_load;
+  bool hta;
+
+  const TorchRow* row_of(const PathEdge& edge) const {
+    return edge.row < 0 ? nullptr : &rank.rows[static_cast<size_t>(edge.row)];
+  }
+};
+
+std::string_view bound_by(const Answer& a, const PathEdge& edge) {
+  const TorchRow* row = a.row_of(edge);
+  const bool hta = a.hta;
+  switch (edge.kind) {
+    case PathEdgeKind::kKernelKernel: return hta ? "gpu_kernel_kernel_overhead" : "kernel_kernel_gap";
+    case PathEdgeKind::kLaunchDelay: return hta ? "gpu_kernel_launch_overhead" : "launch_delay";
+    case PathEdgeKind::kDependency: return "";
+    case PathEdgeKind::kSync: return hta ? "" : "sync_return";
+    case PathEdgeKind::kGap: return "host_gap";
+    case PathEdgeKind::kHandOver: return "hand_over";
+    case PathEdgeKind::kOperator: break;
+  }
+  if (row != nullptr && (hta ? row->stream < 0 : !row->on_device))
+    return a.data_load[row->name] ? "data_loading" : hta ? "cpu_bound" : "host_operators";
+  const KernelClass kernel = row == nullptr ? KernelClass::kComputation : row->kernel;
+  if (hta) return kernel == KernelClass::kCommunication ? "gpu_communication_bound" : "gpu_compute_bound";
+  if (kernel == KernelClass::kCommunication) return "communication";
+  return kernel == KernelClass::kMemory ? "memory" : "computation";
+}
+
+Table summary_table(const Answer& a) {
+  std::vector<std::pair<std::string_view, int64_t>> sums;
+  int64_t total = 0;
+  for (const uint32_t e : a.graph.path_edges) {
+    const PathEdge& edge = a.graph.edges[e];
+    const std::string_view by = bound_by(a, edge);
+    auto at = std::find_if(sums.begin(), sums.end(), [&](const auto& s) { return s.first == by; });
+    if (at == sums.end()) at = sums.insert(sums.end(), {by, 0});
+    at->second += edge.weight_ns;
+    total += edge.weight_ns;
+  }
+  std::sort(sums.begin(), sums.end());
+  if (a.hta) {
+    Table table("summary", "Critical path (HTA)",
+                {{"bound_by", "bound by", Type::kText, ""}, {"duration", "% of the path", Type::kReal, ""}});
+    for (const auto& [by, ns] : sums)
+      table.add_row({std::string(by), total != 0 ? 100 * to_us(ns) / to_us(total) : NAN});
+    return table;
+  }
+  Table table(
+      "summary", "What the critical path is made of",
+      {{"rank", "rank", Type::kInteger, "Global rank"},
+       {"bound_by", "bound by", Type::kText, "What the time went to; path: all of it; wall: the time looked at"},
+       {"dur_ns", "time", Type::kDuration, "Time on the path"},
+       {"path_share", "of the path", Type::kShare, "Share of the path's length"},
+       {"wall_share", "of the wall time", Type::kShare, "Share of the wall time looked at"}});
+  std::sort(sums.begin(), sums.end(), [](const auto& x, const auto& y) { return x.second > y.second; });
+  const int64_t wall = a.graph.to_ns - a.graph.from_ns;
+  const auto add = [&](std::string_view by, int64_t ns) {
+    const auto share = [&](int64_t of) { return of > 0 ? static_cast<double>(ns) / static_cast<double>(of) : NAN; };
+    table.add_row({int64_t{a.rank.rank}, std::string(by), ns, by == "wall" ? NAN : share(total), share(wall)});
+  };
+  for (const auto& [by, ns] : sums) add(by, ns);
+  if (a.graph.found) {
+    add("path", total);
+    add("wall", wall);
+  }
+  return table;
+}
+
+Table breakdown_table(const Answer& a) {
+  std::vector<ColumnSpec> columns;
+  if (a.hta) {
+    columns = {{"event_idx", "event", Type::kInteger, ""},
+               {"duration", "duration", Type::kReal, ""},
+               {"type", "type", Type::kText, ""},
+               {"s_name", "name", Type::kText, ""},
+               {"cat", "category", Type::kText, ""},
+               {"pid", "pid", Type::kText, ""},
+               {"tid", "tid", Type::kText, ""},
+               {"stream", "stream", Type::kInteger, ""},
+               {"index", "index", Type::kInteger, ""},
+               {"bound_by", "bound by", Type::kText, ""}};
+  } else {
+    columns = {{"start_ns", "start", Type::kTime, "When the stretch begins, from the run's earliest event"},
+               {"dur_ns", "duration", Type::kDuration, "How long it is"},
+               {"type", "edge", Type::kText, "operator, launch, kernel-kernel, sync, gap, hand-over"},
+               {"bound_by", "bound by", Type::kText, "What the time went to"},
+               {"index", "index", Type::kInteger, "Position of the event in traceEvents; empty for none"},
+               {"name", "name", Type::kText, "Name of the event"},
+               {"category", "category", Type::kText, "Category of the event"},
+               {"thread", "thread or stream", Type::kText, "Lane of the event"}};
+  }
+  Table table("breakdown", a.hta ? "Edges of the critical path (HTA)" : "The critical path, stretch by stretch",
+              std::move(columns));
+  for (const uint32_t e : a.graph.path_edges) {
+    const PathEdge& edge = a.graph.edges[e];
+    const TorchRow* row = a.row_of(edge);
+    const Lane* lane = row == nullptr ? nullptr : &a.rank.part->lanes[row->lane];
+    const int64_t index = row != nullptr ? int64_t{row->index} : kNullInteger;
+    std::string category = row == nullptr ? "" : a.run.category_text(*a.rank.part, *row);
+    if (a.hta) {
+      table.add_row({edge.row == PathEdge::kRoot ? -1 : index, to_us(edge.weight_ns),
+                     std::string(path_edge_name(edge.kind, true)),
+                     row == nullptr ? "" : short_kernel_name(a.run.name(*row)), std::move(category),
+                     lane == nullptr ? "" : lane->pid, lane == nullptr ? "" : lane->tid,
+                     row == nullptr ? kNullInteger : int64_t{row->stream}, index, std::string(bound_by(a, edge))});
+    } else {
+      table.add_row({a.graph.nodes[edge.from].time_ns, edge.weight_ns, std::string(path_edge_name(edge.kind, false)),
+                     std::string(bound_by(a, edge)), index, row == nullptr ? "" : std::string(a.run.name(*row)),
+                     std::move(category), lane == nullptr ? "" : lane->name});
+    }
+  }
+  return table;
+}
+
+bool blocks(std::string_view name) {
+  for (const char* call : {"cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventQuery", "cudaEventSynchronize",
+                           "cudaMemcpy", "cudaMemcpyAsync"})
+    if (name == call) return true;
+  return false;
+}
+
+Table nodes_table(const Answer& a) {
+  Table table("nodes", "Nodes",
+              {{"node", "node", Type::kInteger, "Number, by time"},
+               {"event", "event", Type::kInteger, "Position of the event in traceEvents"},
+               a.hta ? ColumnSpec{"ts", "ts", Type::kReal, ""}
+                     : ColumnSpec{"time_ns", "time", Type::kTime, "From the run's earliest event"},
+               {"is_start", "start", Type::kText, "Its start, or its end"},
+               {"is_blocking", "blocking", Type::kText, "The event is a call that waits for a device"}});
+  std::vector<int8_t> known(a.run.trace->names.size(), -1);
+  for (size_t n = 0; n < a.graph.nodes.size(); ++n) {
+    const PathNode& node = a.graph.nodes[n];
+    const TorchRow& row = a.rank.rows[static_cast<size_t>(node.row)];
+    if (known[row.name] < 0) known[row.name] = blocks(a.run.name(row)) ? 1 : 0;
+    table.add_row({static_cast<int64_t>(n), int64_t{row.index},
+                   a.hta ? Table::Value(to_us(node.time_ns)) : Table::Value(node.time_ns),
+                   std::string(node.is_end ? "False" : "True"), std::string(known[row.name] == 1 ? "True" : "False")});
+  }
+  return table;
+}
+
+Table edges_table(const Answer& a) {
+  std::vector<ColumnSpec> columns = {{"begin", "from", Type::kInteger, "Node"},
+                                     {"end", "to", Type::kInteger, "Node"},
+                                     {"type", "type", Type::kText, "Why the one waits for the other"}};
+  if (a.hta) {
+    columns.push_back({"weight", "weight", Type::kReal, ""});
+    columns.push_back({"weight_used", "weight used", Type::kReal, ""});
+  } else {
+    columns.push_back({"weight_ns", "weight", Type::kDuration, "Time between the nodes"});
+  }
+  columns.push_back({"event", "event", Type::kInteger, "Event whose time it is"});
+  columns.push_back({"critical", "critical", Type::kInteger, "1: on the path"});
+  Table table("edges", "Edges", std::move(columns));
+  for (const PathEdge& edge : a.graph.edges) {
+    const TorchRow* row = a.row_of(edge);
+    std::vector<Table::Value> values = {int64_t{edge.from}, int64_t{edge.to},
+                                        std::string(path_edge_name(edge.kind, a.hta))};
+    if (a.hta) {
+      values.emplace_back(to_us(edge.weight_ns));
+      values.emplace_back(to_us(std::max<int64_t>(edge.weight_ns, 0)));
+    } else {
+      values.emplace_back(edge.weight_ns);
+    }
+    values.emplace_back(row != nullptr ? int64_t{row->index} : edge.row == PathEdge::kRoot ? -1 : kNullInteger);
+    values.emplace_back(int64_t{edge.critical});
+    table.add_row(std::move(values));
+  }
+  return table;
+}
+
+Table path_table(const Answer& a) {
+  Table table("path", "Nodes of the critical path",
+              {{"position", "position", Type::kInteger, "From the start"}, {"node", "node", Type::kInteger, "Node"}});
+  for (size_t i = 0; i < a.graph.path.size(); ++i)
+    table.add_row({static_cast<int64_t>(i), static_cast<int64_t>(a.graph.path[i])});
+  return table;
+}
+
+// args.critical on the events of the path, and an arrow for every edge of it (or for all edges).
+TraceOverlay overlay_of(const Answer& a, size_t part, bool only_critical, bool all_edges) {
+  TraceOverlay overlay;
+  overlay.part = part;
+  const Part& p = *a.rank.part;
+  const auto row_of = [&](uint32_t node) -> const TorchRow& {
+    return a.rank.rows[static_cast<size_t>(a.graph.nodes[node].row)];
+  };
+  for (const uint32_t node : a.graph.path) overlay.extra_args.emplace(row_of(node).index, "\"critical\":1");
+  const auto member = [](std::string& out, const char* key, const std::string& text) {
+    out += std::string(",\"") + key + "\":";
+    if (parse_int(text)) {
+      out += text;
+    } else {
+      append_json_string(out, text);
+    }
+  };
+  int64_t id = 0;
+  for (const PathEdge& edge : a.graph.edges) {
+    if (!all_edges && !edge.critical) continue;
+    ++id;
+    for (const bool begins : {true, false}) {
+      const uint32_t node = begins ? edge.from : edge.to;
+      const TorchRow& row = row_of(node);
+      const int64_t at =
+          p.slices.start_ns[row.slice] - p.base_time_ns + (a.graph.nodes[node].is_end ? p.slices.dur_ns[row.slice] : 0);
+      std::string event = std::string("{\"ph\":\"") + (begins ? "s" : "f") + "\",\"id\":" + std::to_string(id);
+      if (!begins) event += ",\"bp\":\"e\"";
+      member(event, "pid", p.lanes[row.lane].pid);
+      member(event, "tid", p.lanes[row.lane].tid);
+      event += ",\"ts\":" + ns_as_decimal(at, 3) +
+               ",\"cat\":\"critical_path\",\"name\":\"critical_path\",\"args\":{\"weight\":" +
+               ns_as_decimal(edge.weight_ns, 3) + ",\"critical\":" + (edge.critical ? "true" : "false") +
+               ",\"type\":\"" + std::string(path_edge_name(edge.kind, true)) + "\"}}";
+      overlay.new_events.push_back(std::move(event));
+    }
+  }
+  if (!only_critical) return overlay;
+  overlay.leave_out.assign(static_cast<size_t>(p.event_count), false);
+  for (const TorchRow& row : a.rank.rows)
+    overlay.leave_out[row.index] =
+        row.category != Category::kUserAnnotation && row.category != Category::kPythonFunction;
+  for (const auto& [index, args] : overlay.extra_args) overlay.leave_out[index] = false;
+  return overlay;
+}
+
+Status read_instances(const AnalysisInput& input, PathOptions& options) {
+  const std::string text = input.options.text("instance-id", "0");
+  const auto colon = text.find(':');
+  const auto first = parse_int(trim(std::string_view(text).substr(0, colon)));
+  const auto last = colon == std::string::npos ? first : parse_int(trim(std::string_view(text).substr(colon + 1)));
+  if (!first || !last || *first < 0 || *last < *first)
+    return Error{ErrorCode::kUsage, "--instance-id is N or A:B, not \"" + text + "\"", {}, "instances count from 0"};
+  options.first = static_cast<size_t>(*first);
+  options.last = static_cast<size_t>(*last);
+  return {};
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  PathOptions options;
+  options.annotation = input.options.text("annotation", input.hta ? "ProfilerStep" : "");
+  options.data_load = input.options.list("data-load-events");
+  if (Status s = read_instances(input, options); !s) return std::move(s).error();
+  Result<bool> zero = input.options.flag("add-zero-weight-launch-edges", false),
+               only = input.options.flag("only-show-critical-events", true),
+               all = input.options.flag("show-all-edges", false);
+  if (!zero) return std::move(zero).error();
+  if (!only) return std::move(only).error();
+  if (!all) return std::move(all).error();
+  options.zero_launch = *zero;
+  Result<int64_t> wanted = input.options.integer("rank", -1, 0);
+  if (!wanted) return std::move(wanted).error();
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  if (!torch) return std::move(torch).error();
+  size_t part = torch->parts[0];
+  if (*wanted >= 0) {
+    const auto at = std::find_if(torch->parts.begin(), torch->parts.end(),
+                                 [&](size_t p) { return torch->trace->parts[p].rank == *wanted; });
+    if (at == torch->parts.end())
+      return Error{ErrorCode::kBadInput,
+                   (input.hta ? "KeyError: " : "there is no rank ") + std::to_string(*wanted),
+                   {},
+                   "stageline info lists the ranks"};
+    part = *at;
+  }
+  const TorchRank rank = torch_rank(*torch, part);
+  const PathGraph graph = (input.hta ? hta_path_graph : exact_path_graph)(*torch, rank, options);
+  const Answer answer = {*torch, rank, graph, names_with(*torch, options.data_load), input.hta};
+  AnalysisResult result;
+  const Where where = {rank.part->source};
+  if (!graph.found)
+    result.notes.add("critical_path.no_window", Severity::kWarning,
+                     "nothing of the rank lies in the window asked for (annotation \"" + options.annotation + "\")",
+                     where);
+  if (!graph.sound)
+    result.notes.add("critical_path.unsound", Severity::kWarning,
+                     "the edges make a circle, or a stream waits for itself: HTA then gives no path", where);
+  if (graph.acausal > 0)
+    result.notes.add("critical_path.acausal", Severity::kInfo,
+                     "dependencies whose cause comes after their effect (clocks, overlapping kernels) are left out",
+                     where, graph.acausal);
+  if (!input.hta && *wanted < 0 && torch->parts.size() > 1)
+    result.notes.add("critical_path.one_rank", Severity::kInfo,
+                     "the path is of one rank, the lowest; --rank names another");
+  result.tables = {summary_table(answer), breakdown_table(answer), nodes_table(answer), edges_table(answer),
+                   path_table(answer)};
+  result.overlay = overlay_of(answer, part, *only, *all);
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis critical_path_analysis_analysis;
+const Analysis critical_path_analysis_analysis = {
+    .name = "critical-path-analysis",
+    .summary = "what the end of a step had to wait for: the longest chain through host and device",
+    .tables = {{"summary", "what the path is made of, and how much of the wall time it covers"},
+               {"breakdown", "the path, stretch by stretch"},
+               {"nodes", "starts and ends of events"},
+               {"edges", "who waits for whom"},
+               {"path", "the path's nodes"}},
+    .run = run,
+    .needs = AnalysisNeeds::kTorch,
+    .options =
+        {{"rank", "N", "The rank (default: the lowest)", ""},
+         {"annotation", "TEXT",
+          "Part of a name that makes the window; \"\" for the whole trace (default; with --compat hta ProfilerStep)",
+          ""},
+         {"instance-id", "TEXT", "Which of its occurrences: N or A:B (default 0)", ""},
+         {"data-load-events", "LIST", "Parts of names that count as data loading", ""},
+         {"add-zero-weight-launch-edges", "BOOL", "HTA: draw launch edges that weigh nothing too (default false)", ""},
+         {"only-show-critical-events", "BOOL", "Overlay: leave other events out (default true)", ""},
+         {"show-all-edges", "BOOL", "Overlay: arrows of all edges, not of the path only (default false)", ""}},
+    .has_hta_mode = true,
+    .makes_overlay = true,
+    .in_report = false};
+
+}  // namespace stageline

@@ -1,0 +1,306 @@
+// The default critical path: from the last thing that ends, back to what it waited for last.
+//
+// Every node has the time at which it happened, and so has everything it had to wait for. What happened last
+// among those is what held it up; going back from the end of the window along these gives a chain without
+// holes, whose weights are the times between its nodes. Nothing is guessed at but two things: which device
+// work a blocking call waited for (the last to end within the call), and that threads joined by
+// forward-backward arrows hand work to each other.
+#include <algorithm>
+#include <unordered_map>
+
+#include "analyses/critical_path_analysis/path_graph.h"
+
+namespace stageline {
+namespace {
+
+using Kind = PathEdgeKind;
+constexpr uint32_t kNoNode = UINT32_MAX;
+
+class Builder {
+ public:
+  Builder(const TorchRun& run, const TorchRank& rank, const PathOptions& options)
+      : run_(run), rank_(rank), options_(options), part_(*rank.part) {}
+
+  PathGraph build() {
+    if (!choose_rows()) return std::move(graph_);
+    graph_.found = true;
+    number_nodes();
+    thread_edges();
+    hand_overs();
+    stream_edges();
+    stream_waits();
+    blocking_calls();
+    walk_back();
+    return std::move(graph_);
+  }
+
+ private:
+  const TorchRow& row(int32_t i) const { return rank_.rows[static_cast<size_t>(i)]; }
+  int64_t time(uint32_t node) const { return graph_.nodes[node].time_ns; }
+  static bool is_host_node(Category c) { return c == Category::kCpuOp || is_launch_call(c); }
+
+  // Operators and calls that start in the window, and the device work that its calls launch, whenever it runs.
+  bool choose_rows() {
+    int64_t low = INT64_MAX, high = INT64_MIN;
+    const std::vector<uint8_t> named = names_with(run_, {options_.annotation});
+    std::vector<int32_t> instances;
+    for (size_t i = 0; i < rank_.rows.size(); ++i) {
+      const TorchRow& r = rank_.rows[i];
+      if (options_.annotation.empty() ? is_host_node(r.category) || r.on_device
+                                      : named[r.name] != 0 && is_host(r.category))
+        instances.push_back(static_cast<int32_t>(i));
+    }
+    if (!options_.annotation.empty()) {
+      std::sort(instances.begin(), instances.end(), [&](int32_t a, int32_t b) {
+        return row(a).start_ns != row(b).start_ns ? row(a).start_ns < row(b).start_ns : row(a).index < row(b).index;
+      });
+      if (options_.first >= instances.size()) return false;
+      instances.resize(std::min(instances.size(), options_.last + 1));
+      instances.erase(instances.begin(), instances.begin() + static_cast<ptrdiff_t>(options_.first));
+    }
+    for (const int32_t i : instances) {
+      low = std::min(low, row(i).start_ns);
+      high = std::max(high, row(i).end_ns());
+    }
+    if (instances.empty()) return false;
+    graph_.from_ns = low;
+    graph_.to_ns = high;
+    const auto inside = [&](const TorchRow& r) { return r.start_ns >= low && r.start_ns <= high; };
+    for (size_t i = 0; i < rank_.rows.size(); ++i) {
+      const TorchRow& r = rank_.rows[i];
+      const bool host = is_host_node(r.category) && inside(r);
+      const bool device = r.on_device && (r.partner >= 0 ? inside(row(r.partner)) : inside(r));
+      if (!host && !device) continue;
+      rows_.push_back(static_cast<int32_t>(i));
+      graph_.to_ns = std::max(graph_.to_ns, r.end_ns());
+    }
+    return true;
+  }
+
+  // At one time causes come before effects: device work ends, host operators end, what takes no time, host
+  // operators start, device work starts.
+  int turn(const PathNode& node) const {
+    const TorchRow& r = row(node.row);
+    if (r.dur_ns == 0) return 2;
+    if (node.is_end) return r.on_device ? 0 : 1;
+    return r.on_device ? 4 : 3;
+  }
+
+  void number_nodes() {
+    start_.assign(rank_.rows.size(), kNoNode);
+    end_.assign(rank_.rows.size(), kNoNode);
+    graph_.nodes.reserve(2 * rows_.size());
+    for (const int32_t i : rows_) {
+      graph_.nodes.push_back({row(i).start_ns, i, false});
+      graph_.nodes.push_back({row(i).end_ns(), i, true});
+    }
+    // Rows come by thread, start and longer first, so that at one time outer ones open first and close last.
+    std::sort(graph_.nodes.begin(), graph_.nodes.end(), [&](const PathNode& a, const PathNode& b) {
+      if (a.time_ns != b.time_ns) return a.time_ns < b.time_ns;
+      const int a_turn = turn(a), b_turn = turn(b);
+      if (a_turn != b_turn) return a_turn < b_turn;
+      if (a_turn <= 1) return a.row > b.row;
+      return a.row != b.row ? a.row < b.row : !a.is_end && b.is_end;
+    });
+    for (uint32_t n = 0; n < graph_.nodes.size(); ++n)
+      (graph_.nodes[n].is_end ? end_ : start_)[static_cast<size_t>(graph_.nodes[n].row)] = n;
+    held_by_.assign(graph_.nodes.size(), kNoNode);
+  }
+
+  // An edge whose source happened no later than its target; the latest source holds the target up. Of equal
+  // times the first added stays.
+  void add(uint32_t from, uint32_t to, Kind kind, int32_t whose) {
+    if (from == kNoNode || to == kNoNode) return;
+    if (time(from) > time(to) || from >= to) {
+      ++graph_.acausal;
+      return;
+    }
+    graph_.edges.push_back({from, to, kind, false, whose, time(to) - time(from)});
+    const uint32_t e = static_cast<uint32_t>(graph_.edges.size() - 1);
+    uint32_t& held = held_by_[to];
+    if (held == kNoNode || time(from) > time(graph_.edges[held].from)) held = e;
+  }
+
+  // A thread does one thing at a time: the innermost open operator, or nothing of its own (a gap).
+  void thread_edges() {
+    struct Thread {
+      uint32_t last = kNoNode;
+      std::vector<int32_t> open;
+    };
+    std::vector<Thread> threads(part_.lanes.size());
+    for (uint32_t n = 0; n < graph_.nodes.size(); ++n) {
+      const PathNode& node = graph_.nodes[n];
+      const TorchRow& r = row(node.row);
+      if (r.on_device) continue;
+      Thread& thread = threads[r.lane];
+      if (thread.last != kNoNode) {
+        const bool gap = thread.open.empty();
+        add(thread.last, n, gap ? Kind::kGap : Kind::kOperator, gap ? PathEdge::kNobody : thread.open.back());
+        if (gap) gaps_.push_back({thread.last, n});
+      } else {
+        gaps_.push_back({kNoNode, n});
+      }
+      if (!node.is_end) {
+        thread.open.push_back(node.row);
+      } else if (const auto at = std::find(thread.open.rbegin(), thread.open.rend(), node.row);
+                 at != thread.open.rend()) {
+        thread.open.erase(std::next(at).base());
+      }
+      if (node.is_end && thread.open.empty()) top_ends_.push_back({r.lane, n});
+      thread.last = n;
+    }
+  }
+
+  // In a gap a thread waits for the thread it works with, if that ended an operator within it.
+  void hand_overs() {
+    std::vector<std::pair<uint16_t, uint16_t>> joined;
+    std::vector<uint16_t> lane_of(part_.slices.size());
+    for (size_t l = 0; l < part_.lanes.size(); ++l)
+      for (size_t i = part_.lanes[l].begin; i < part_.lanes[l].end; ++i) lane_of[i] = static_cast<uint16_t>(l);
+    for (const SliceLink& link : part_.slice_links) {
+      if (link.kind != SliceLinkKind::kForwardBackward || lane_of[link.from] == lane_of[link.to]) continue;
+      const std::pair pair{lane_of[link.from], lane_of[link.to]};
+      if (!joined.empty() && joined.back() == pair) continue;
+      joined.push_back(pair);
+      joined.emplace_back(pair.second, pair.first);
+    }
+    std::sort(joined.begin(), joined.end());
+    joined.erase(std::unique(joined.begin(), joined.end()), joined.end());
+    if (joined.empty()) return;
+    std::vector<std::vector<uint32_t>> ends(part_.lanes.size());  // nodes by time
+    for (const auto& [lane, node] : top_ends_) ends[lane].push_back(node);
+    for (const auto& [before, after] : gaps_) {
+      const uint16_t lane = row(graph_.nodes[after].row).lane;
+      for (auto it = std::lower_bound(joined.begin(), joined.end(), std::pair{lane, uint16_t{0}});
+           it != joined.end() && it->first == lane; ++it) {
+        const std::vector<uint32_t>& there = ends[it->second];
+        const auto next = std::lower_bound(there.begin(), there.end(), after);
+        if (next != there.begin() && (before == kNoNode || *(next - 1) > before))
+          add(*(next - 1), after, Kind::kHandOver, PathEdge::kNobody);
+      }
+    }
+  }
+
+  // A kernel waits for the kernel before it on its stream and for its launch. The kernels of a graph have one
+  // launch, and what a graph makes wait for what is not recorded: there the last of the graph to end, on
+  // whatever stream, holds up the next to start.
+  void stream_edges() {
+    std::vector<uint32_t> last(part_.lanes.size(), kNoNode), last_of_launch(rank_.rows.size(), kNoNode);
+    for (uint32_t n = 0; n < graph_.nodes.size(); ++n) {
+      const PathNode& node = graph_.nodes[n];
+      const TorchRow& r = row(node.row);
+      if (!r.on_device) continue;
+      if (node.is_end) {
+        add(start_[static_cast<size_t>(node.row)], n, Kind::kOperator, node.row);
+        if (last[r.lane] == kNoNode || time(last[r.lane]) <= node.time_ns) last[r.lane] = n;
+        device_ends_.push_back(n);
+        if (r.partner >= 0) last_of_launch[static_cast<size_t>(r.partner)] = n;
+        continue;
+      }
+      if (last[r.lane] != kNoNode) add(last[r.lane], n, Kind::kKernelKernel, graph_.nodes[last[r.lane]].row);
+      if (r.partner < 0) continue;
+      const auto launch = static_cast<size_t>(r.partner);
+      if (const uint32_t other = last_of_launch[launch]; other != kNoNode && other != last[r.lane])
+        add(other, n, Kind::kKernelKernel, graph_.nodes[other].row);
+      add(start_[launch], n, Kind::kLaunchDelay, PathEdge::kNobody);
+    }
+  }
+
+  // Device rows of a lane in order of launch: (launch start, row).
+  using Launches = std::vector<std::pair<int64_t, int32_t>>;
+
+  // cudaStreamWaitEvent: what its stream launches next waits for what the recorded stream had launched when the
+  // event was recorded. Known where the profiler was asked for synchronisation events.
+  void stream_waits() {
+    if (part_.syncs.empty()) return;
+    std::unordered_map<int64_t, Launches> by_stream;
+    for (const int32_t i : rows_)
+      if (row(i).on_device && row(i).partner >= 0)
+        by_stream[row(i).stream].emplace_back(row(row(i).partner).start_ns, i);
+    for (auto& [stream, launches] : by_stream) std::sort(launches.begin(), launches.end());
+    std::unordered_map<int64_t, int64_t> record_time;  // by correlation
+    const std::vector<uint8_t> records = names_equal(run_, {"cudaEventRecord", "hipEventRecord", "cuEventRecord"});
+    for (const TorchRow& r : rank_.rows)
+      if (records[r.name] && r.correlation >= 0) record_time[r.correlation] = r.start_ns;
+    for (const TorchRow& r : rank_.rows) {
+      if (r.category != Category::kDeviceSync || r.partner < 0) continue;
+      const SyncFact* fact = fact_of(part_.syncs, r.slice);
+      if (fact == nullptr || fact->wait_on_stream < 0 || fact->wait_on_stream == r.stream) continue;
+      const auto record = record_time.find(fact->wait_on_record_correlation);
+      const auto from = by_stream.find(fact->wait_on_stream), to = by_stream.find(r.stream);
+      if (record == record_time.end() || from == by_stream.end() || to == by_stream.end()) continue;
+      const Launches &sources = from->second, &targets = to->second;
+      const auto source = std::lower_bound(sources.begin(), sources.end(), std::pair{record->second, INT32_MIN});
+      const auto target =
+          std::lower_bound(targets.begin(), targets.end(), std::pair{row(r.partner).start_ns, INT32_MIN});
+      if (source == sources.begin() || target == targets.end()) continue;
+      add(end_[static_cast<size_t>((source - 1)->second)], start_[static_cast<size_t>(target->second)], Kind::kSync,
+          PathEdge::kNobody);
+    }
+  }
+
+  // A blocking call ends when the device work it waits for has: the last to end within the call.
+  void blocking_calls() {
+    const std::vector<uint8_t> waits =
+        names_equal(run_, {"cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize", "cuCtxSynchronize",
+                           "cuStreamSynchronize", "cuEventSynchronize", "hipDeviceSynchronize", "hipStreamSynchronize",
+                           "hipEventSynchronize", "cudaFree", "hipFree"});
+    std::unordered_map<int64_t, std::vector<uint32_t>> by_stream;
+    for (const uint32_t n : device_ends_) by_stream[row(graph_.nodes[n].row).stream].push_back(n);
+    for (const int32_t i : rows_) {
+      const TorchRow& call = row(i);
+      const uint32_t end = end_[static_cast<size_t>(i)];
+      if (call.on_device) continue;
+      const int32_t own = call.partner;
+      if (own >= 0 && row(own).on_device && end_[static_cast<size_t>(own)] != kNoNode &&
+          row(own).end_ns() <= call.end_ns()) {  // a copy that the call saw through to its end
+        add(end_[static_cast<size_t>(own)], end, Kind::kSync, PathEdge::kNobody);
+      } else if (waits[call.name]) {
+        const std::vector<uint32_t>* ends = &device_ends_;
+        if (own >= 0 && row(own).category == Category::kDeviceSync) {
+          const SyncFact* fact = fact_of(part_.syncs, row(own).slice);
+          const int64_t stream = fact != nullptr && fact->wait_on_stream >= 0 ? fact->wait_on_stream : row(own).stream;
+          if (const auto it = by_stream.find(stream); it != by_stream.end()) ends = &it->second;
+        }
+        const auto after = std::lower_bound(ends->begin(), ends->end(), end);
+        if (after != ends->begin() && time(*(after - 1)) > call.start_ns)
+          add(*(after - 1), end, Kind::kSync, PathEdge::kNobody);
+      }
+    }
+  }
+
+  void walk_back() {
+    if (graph_.nodes.empty()) return;
+    auto node = static_cast<uint32_t>(graph_.nodes.size() - 1);
+    for (;;) {
+      graph_.path.push_back(node);
+      const uint32_t e = held_by_[node];
+      if (e == kNoNode) break;
+      graph_.path_edges.push_back(e);
+      graph_.edges[e].critical = true;
+      node = graph_.edges[e].from;
+    }
+    std::reverse(graph_.path.begin(), graph_.path.end());
+    std::reverse(graph_.path_edges.begin(), graph_.path_edges.end());
+  }
+
+  const TorchRun& run_;
+  const TorchRank& rank_;
+  const PathOptions& options_;
+  const Part& part_;
+  PathGraph graph_;
+  std::vector<int32_t> rows_;                            // in the window
+  std::vector<uint32_t> start_, end_;                    // nodes by row
+  std::vector<uint32_t> held_by_;                        // edge by node
+  std::vector<uint32_t> device_ends_;                    // nodes, by time
+  std::vector<std::pair<uint32_t, uint32_t>> gaps_;      // between top-level operators of a thread
+  std::vector<std::pair<uint16_t, uint32_t>> top_ends_;  // (lane, node) where a thread has nothing open
+};
+
+}  // namespace
+
+PathGraph exact_path_graph(const TorchRun& run, const TorchRank& rank, const PathOptions& options) {
+  return Builder(run, rank, options).build();
+}
+
+}  // namespace stageline

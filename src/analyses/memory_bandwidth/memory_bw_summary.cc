@@ -1,0 +1,150 @@
+// Bandwidth of copies and memsets in numbers, and in a few hundred bins to draw. Definitions:
+// docs/analyses/memory-bandwidth.md.
+#include <algorithm>
+
+#include "analyses/analysis.h"
+#include "base/parallel.h"
+#include "model/memory_bandwidth.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+Table hta_table(const TorchRun& run, const std::vector<std::vector<BandwidthPoint>>& ranks) {
+  Table table("memory-bw-summary", "Memory bandwidth (HTA)",
+              {{"rank", "rank", Type::kInteger, ""},
+               {"name", "name", Type::kText, ""},
+               {"count", "count", Type::kReal, ""},
+               {"mean", "mean", Type::kReal, ""},
+               {"std", "std", Type::kReal, ""},
+               {"min", "min", Type::kReal, ""},
+               {"25%", "25%", Type::kReal, ""},
+               {"50%", "50%", Type::kReal, ""},
+               {"75%", "75%", Type::kReal, ""},
+               {"max", "max", Type::kReal, ""}});
+  for (size_t k = 0; k < ranks.size(); ++k) {
+    const std::vector<BandwidthPoint>& points = ranks[k];
+    std::vector<double> values;
+    for (size_t i = 0; i < points.size(); ++i) {
+      if (points[i].gbps > 0) values.push_back(points[i].gbps);
+      if (i + 1 < points.size() && points[i + 1].label == points[i].label) continue;
+      if (values.empty()) continue;
+      const Description d = describe(std::move(values));
+      values = {};
+      table.add_row({int64_t{run.trace->parts[run.parts[k]].rank}, std::string(points[i].label),
+                     static_cast<double>(d.count), d.mean, d.std, d.min, d.p25, d.p50, d.p75, d.max});
+    }
+  }
+  return table;
+}
+
+struct Copies {
+  CopyBandwidth total;
+  TimeStatistics time;  // while copying
+  Description points;
+  std::vector<StepBin> bins;
+};
+
+std::vector<Copies> copies_of(std::vector<CopyBandwidth> bandwidths) {
+  int64_t from = INT64_MAX, to = INT64_MIN;  // one axis for all kinds of a rank
+  for (const CopyBandwidth& b : bandwidths) {
+    if (b.rate.size() == 0) continue;
+    from = std::min(from, b.rate.start_ns());
+    to = std::max(to, b.rate.end_ns());
+  }
+  std::vector<Copies> out;
+  for (CopyBandwidth& b : bandwidths) {
+    Copies c;
+    c.time = time_statistics(b.rate, true);
+    std::vector<double> positive;
+    for (const int64_t value : b.rate.value)
+      if (value > 0) positive.push_back(gigabytes_per_second(static_cast<double>(value)));
+    c.points = describe(std::move(positive));
+    c.bins = bins_of(b.rate, from, to, kChartBins);
+    b.rate = {};
+    c.total = std::move(b);
+    out.push_back(std::move(c));
+  }
+  return out;
+}
+
+Table exact_table(const TorchRun& run, const std::vector<std::vector<Copies>>& ranks) {
+  Table table(
+      "memory-bw-summary", "Bandwidth of copies and memsets",
+      {{"rank", "rank", Type::kInteger, "Global rank"},
+       {"name", "kind", Type::kText, "Kind of copy, or Memset"},
+       {"copy_count", "copies", Type::kInteger, "Copies or memsets"},
+       {"size_bytes", "bytes", Type::kInteger, "Bytes copied or set"},
+       {"busy_ns", "busy", Type::kDuration, "Time with at least one of them running"},
+       {"mean_gbps", "mean", Type::kReal, "10⁹ bytes per second while busy, weighted by time"},
+       {"p50_gbps", "median", Type::kReal, "Not exceeded for half of the busy time"},
+       {"p95_gbps", "p95", Type::kReal, "Not exceeded for 95 % of the busy time"},
+       {"max_gbps", "max", Type::kReal, "Highest; copies at the same time add up"},
+       {"change_count", "changes", Type::kInteger, "Instants at which the bandwidth changed to something above 0"},
+       {"change_mean_gbps", "mean of changes", Type::kReal, "Mean over those, unweighted"},
+       {"change_std_gbps", "std of changes", Type::kReal, "Sample standard deviation over those"},
+       {"change_p25_gbps", "p25 of changes", Type::kReal, "Lower quartile over those"},
+       {"change_p50_gbps", "p50 of changes", Type::kReal, "Median over those"},
+       {"change_p75_gbps", "p75 of changes", Type::kReal, "Upper quartile over those"}});
+  for (size_t k = 0; k < ranks.size(); ++k)
+    for (const Copies& c : ranks[k]) {
+      const Description& d = c.points;
+      table.add_row({int64_t{run.trace->parts[run.parts[k]].rank}, c.total.label, c.total.copies, c.total.bytes,
+                     c.time.positive_ns, gigabytes_per_second(c.time.mean), gigabytes_per_second(c.time.p50),
+                     gigabytes_per_second(c.time.p95), gigabytes_per_second(static_cast<double>(c.time.max)), d.count,
+                     d.mean, d.std, d.p25, d.p50, d.p75});
+    }
+  return table;
+}
+
+Table bin_table(const TorchRun& run, const std::vector<std::vector<Copies>>& ranks) {
+  Table table("memory-bw-over-time", "Bandwidth of copies, over time",
+              {{"rank", "rank", Type::kInteger, "Global rank"},
+               {"name", "kind", Type::kText, "Kind of copy, or Memset"},
+               {"start_ns", "start", Type::kTime, "Start of the bin, from the run's first event"},
+               {"dur_ns", "length", Type::kDuration, "Length of the bin: a 400th of the rank's span of copies"},
+               {"mean_gbps", "mean", Type::kReal, "10⁹ bytes per second, weighted by time; empty bins are left out"},
+               {"max_gbps", "max", Type::kReal, "Highest in the bin"}});
+  for (size_t k = 0; k < ranks.size(); ++k)
+    for (const Copies& c : ranks[k])
+      for (const StepBin& bin : c.bins)
+        table.add_row({int64_t{run.trace->parts[run.parts[k]].rank}, c.total.label, bin.start_ns, bin.dur_ns,
+                       gigabytes_per_second(bin.mean), gigabytes_per_second(static_cast<double>(bin.max))});
+  return table;
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  if (!torch) return std::move(torch).error();
+  AnalysisResult result;
+  if (input.hta) {
+    result.tables.push_back(hta_table(*torch, hta_bandwidths(*torch)));
+    return result;
+  }
+  std::vector<std::vector<Copies>> ranks(torch->parts.size());
+  std::vector<Diagnostics> notes(ranks.size());
+  parallel_for(ranks.size(), [&](size_t k) {
+    std::vector<CopyBandwidth> copies = copy_bandwidths(*torch, torch_rank(*torch, torch->parts[k]));
+    note_copy_flaws(copies, notes[k]);
+    ranks[k] = copies_of(std::move(copies));
+  });
+  for (const Diagnostics& own : notes) result.notes.merge(own);
+  result.tables.push_back(exact_table(*torch, ranks));
+  result.tables.push_back(bin_table(*torch, ranks));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis memory_bw_summary_analysis;
+const Analysis memory_bw_summary_analysis = {
+    .name = "memory-bw-summary",
+    .summary = "bandwidth of copies and memsets, weighted by time",
+    .tables = {{"memory-bw-summary", "one row per rank and kind of copy"},
+               {"memory-bw-over-time", "up to 400 bins per rank and kind of copy"}},
+    .run = run,
+    .needs = AnalysisNeeds::kTorch,
+    .has_hta_mode = true};
+
+}  // namespace stageline

@@ -1,0 +1,62 @@
+// Every change of the bandwidth of copies and memsets. Definitions: docs/analyses/memory-bandwidth.md.
+#include "analyses/analysis.h"
+#include "base/parallel.h"
+#include "model/memory_bandwidth.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  if (!torch) return std::move(torch).error();
+  AnalysisResult result;
+  const auto part_of = [&](size_t k) -> const Part& { return torch->trace->parts[torch->parts[k]]; };
+  if (input.hta) {
+    const std::vector<std::vector<BandwidthPoint>> ranks = hta_bandwidths(*torch);
+    Table table("memory-bw-time-series", "Memory bandwidth over time (HTA)",
+                {{"rank", "rank", Type::kInteger, ""},
+                 {"ts", "time", Type::kReal, "µs"},
+                 {"pid", "pid", Type::kText, ""},
+                 {"name", "name", Type::kText, ""},
+                 {"memory_bw_gbps", "bandwidth", Type::kReal, "GB/s"}});
+    for (size_t k = 0; k < ranks.size(); ++k)
+      for (const BandwidthPoint& p : ranks[k])
+        table.add_row(
+            {int64_t{part_of(k).rank}, to_us(p.ts_ns), part_of(k).lanes[p.lane].pid, std::string(p.label), p.gbps});
+    result.tables.push_back(std::move(table));
+    return result;
+  }
+  std::vector<std::vector<CopyBandwidth>> ranks(torch->parts.size());
+  parallel_for(ranks.size(),
+               [&](size_t k) { ranks[k] = copy_bandwidths(*torch, torch_rank(*torch, torch->parts[k])); });
+  Table table("memory-bw-time-series", "Bandwidth of copies over time",
+              {{"rank", "rank", Type::kInteger, "Global rank"},
+               {"name", "kind", Type::kText, "Kind of copy, or Memset"},
+               {"time_ns", "time", Type::kTime, "From the run's first event; the value holds until the next row"},
+               {"memory_bw_gbps", "bandwidth", Type::kReal, "10⁹ bytes per second; copies at the same time add up"}});
+  for (size_t k = 0; k < ranks.size(); ++k) {
+    note_copy_flaws(ranks[k], result.notes);
+    for (const CopyBandwidth& c : ranks[k])
+      for (size_t i = 0; i < c.rate.size(); ++i)
+        table.add_row({int64_t{part_of(k).rank}, c.label, c.rate.time_ns[i],
+                       gigabytes_per_second(static_cast<double>(c.rate.value[i]))});
+  }
+  result.tables.push_back(std::move(table));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis memory_bw_time_series_analysis;
+const Analysis memory_bw_time_series_analysis = {
+    .name = "memory-bw-time-series",
+    .summary = "every change of the bandwidth of copies and memsets",
+    .tables = {{"memory-bw-time-series", "one row per rank, kind of copy and change"}},
+    .run = run,
+    .needs = AnalysisNeeds::kTorch,
+    .has_hta_mode = true,
+    .in_report = false};
+
+}  // namespace stageline

@@ -1,0 +1,151 @@
+// How long the queues of the streams are, in numbers and in a few hundred bins to draw. Definitions:
+// docs/analyses/queue-length.md.
+#include <algorithm>
+
+#include "analyses/analysis.h"
+#include "base/parallel.h"
+#include "model/queue_length.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+Table hta_table(const TorchRun& run, const std::vector<std::vector<QueuePoint>>& ranks) {
+  Table table("queue-length-summary", "Queue length (HTA)",
+              {{"rank", "rank", Type::kInteger, ""},
+               {"stream", "stream", Type::kInteger, ""},
+               {"count", "count", Type::kReal, ""},
+               {"mean", "mean", Type::kReal, ""},
+               {"std", "std", Type::kReal, ""},
+               {"min", "min", Type::kReal, ""},
+               {"25%", "25%", Type::kReal, ""},
+               {"50%", "50%", Type::kReal, ""},
+               {"75%", "75%", Type::kReal, ""},
+               {"max", "max", Type::kReal, ""}});
+  for (size_t k = 0; k < ranks.size(); ++k)
+    for (const QueueRange& range : streams_of(ranks[k])) {
+      std::vector<double> lengths;
+      for (size_t i = range.begin; i < range.end; ++i) lengths.push_back(static_cast<double>(ranks[k][i].length));
+      const Description d = describe(std::move(lengths));
+      table.add_row({int64_t{run.trace->parts[run.parts[k]].rank}, int64_t{ranks[k][range.begin].stream},
+                     static_cast<double>(d.count), d.mean, d.std, d.min, d.p25, d.p50, d.p75, d.max});
+    }
+  return table;
+}
+
+struct StreamSummary {
+  std::string device;
+  int64_t stream = 0;
+  Description changes;
+  TimeStatistics time, in_flight;
+  std::vector<StepBin> bins;
+};
+
+std::vector<StreamSummary> summaries_of(const std::vector<StreamQueue>& queues) {
+  int64_t from = INT64_MAX, to = INT64_MIN;  // one axis for all streams of a rank
+  for (const StreamQueue& q : queues) {
+    if (q.in_flight.size() == 0) continue;
+    from = std::min(from, q.in_flight.start_ns());
+    to = std::max(to, q.in_flight.end_ns());
+  }
+  std::vector<StreamSummary> out;
+  for (const StreamQueue& q : queues) {
+    if (q.in_flight.size() == 0) continue;
+    StreamSummary s;
+    s.device = q.device;
+    s.stream = q.stream;
+    s.changes = describe(std::vector<double>(q.waiting.value.begin(), q.waiting.value.end()));
+    s.time = time_statistics(q.waiting, false);
+    s.in_flight = time_statistics(q.in_flight, false);
+    s.bins = bins_of(q.waiting, from, to, kChartBins);
+    out.push_back(std::move(s));
+  }
+  return out;
+}
+
+Table exact_table(const TorchRun& run, const std::vector<std::vector<StreamSummary>>& ranks) {
+  Table table(
+      "queue-length-summary", "Operations waiting on each stream",
+      {{"rank", "rank", Type::kInteger, "Global rank"},
+       {"device", "device", Type::kText, "The device, as the events' pid"},
+       {"stream", "stream", Type::kInteger, "Stream of the device"},
+       {"span_ns", "span", Type::kDuration, "From the first launch to the last start of queued work"},
+       {"time_mean", "mean", Type::kReal, "Operations waiting, weighted by how long each length held"},
+       {"time_p50", "median", Type::kReal, "Length not exceeded for half of the time"},
+       {"time_p95", "p95", Type::kReal, "Length not exceeded for 95 % of the time"},
+       {"max", "max", Type::kInteger, "Longest queue"},
+       {"waiting_share", "waiting", Type::kShare, "Share of the span in which something waits"},
+       {"in_flight_mean", "in flight", Type::kReal, "Launched and not ended, weighted by time: the running one counts"},
+       {"in_flight_max", "in flight max", Type::kInteger, "Most operations launched and not ended"},
+       {"change_count", "changes", Type::kInteger, "Instants at which the length changed"},
+       {"change_mean", "mean of changes", Type::kReal, "Mean length over the changes, unweighted"},
+       {"change_std", "std of changes", Type::kReal, "Sample standard deviation over the changes"},
+       {"change_p25", "p25 of changes", Type::kReal, "Lower quartile over the changes"},
+       {"change_p50", "p50 of changes", Type::kReal, "Median over the changes"},
+       {"change_p75", "p75 of changes", Type::kReal, "Upper quartile over the changes"}});
+  for (size_t k = 0; k < ranks.size(); ++k)
+    for (const StreamSummary& s : ranks[k]) {
+      const Description& d = s.changes;
+      const double waits =
+          s.time.span_ns > 0 ? static_cast<double>(s.time.positive_ns) / static_cast<double>(s.time.span_ns) : NAN;
+      table.add_row({int64_t{run.trace->parts[run.parts[k]].rank}, s.device, int64_t{s.stream}, s.time.span_ns,
+                     s.time.mean, s.time.p50, s.time.p95, s.time.max, waits, s.in_flight.mean, s.in_flight.max, d.count,
+                     d.mean, d.std, d.p25, d.p50, d.p75});
+    }
+  return table;
+}
+
+Table bin_table(const TorchRun& run, const std::vector<std::vector<StreamSummary>>& ranks) {
+  Table table("queue-length-over-time", "Operations waiting, over time",
+              {{"rank", "rank", Type::kInteger, "Global rank"},
+               {"device", "device", Type::kText, "The device, as the events' pid"},
+               {"stream", "stream", Type::kInteger, "Stream of the device"},
+               {"start_ns", "start", Type::kTime, "Start of the bin, from the run's first event"},
+               {"dur_ns", "length", Type::kDuration, "Length of the bin: a 400th of the rank's span of device work"},
+               {"mean", "mean", Type::kReal, "Operations waiting, weighted by time; bins without any are left out"},
+               {"max", "max", Type::kInteger, "Longest queue in the bin"}});
+  for (size_t k = 0; k < ranks.size(); ++k)
+    for (const StreamSummary& s : ranks[k])
+      for (const StepBin& bin : s.bins)
+        table.add_row({int64_t{run.trace->parts[run.parts[k]].rank}, s.device, int64_t{s.stream}, bin.start_ns,
+                       bin.dur_ns, bin.mean, bin.max});
+  return table;
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  if (!torch) return std::move(torch).error();
+  AnalysisResult result;
+  if (input.hta) {
+    Result<std::vector<std::vector<QueuePoint>>> ranks = hta_queues(*torch);
+    if (!ranks) return std::move(ranks).error();
+    result.tables.push_back(hta_table(*torch, *ranks));
+    return result;
+  }
+  std::vector<std::vector<StreamSummary>> ranks(torch->parts.size());
+  std::vector<Diagnostics> notes(ranks.size());
+  parallel_for(ranks.size(), [&](size_t k) {
+    const std::vector<StreamQueue> queues = stream_queues(*torch, torch_rank(*torch, torch->parts[k]));
+    note_queue_flaws(queues, notes[k]);
+    ranks[k] = summaries_of(queues);
+  });
+  for (const Diagnostics& own : notes) result.notes.merge(own);
+  result.tables.push_back(exact_table(*torch, ranks));
+  result.tables.push_back(bin_table(*torch, ranks));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis queue_length_summary_analysis;
+const Analysis queue_length_summary_analysis = {
+    .name = "queue-length-summary",
+    .summary = "how many launched operations wait on each stream, weighted by time",
+    .tables = {{"queue-length-summary", "one row per rank and stream"},
+               {"queue-length-over-time", "up to 400 bins per rank and stream"}},
+    .run = run,
+    .needs = AnalysisNeeds::kTorch,
+    .has_hta_mode = true};
+
+}  // namespace stageline

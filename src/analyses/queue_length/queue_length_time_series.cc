@@ -1,0 +1,74 @@
+// Every change of the number of launched operations that wait on a stream. Definitions:
+// docs/analyses/queue-length.md.
+#include "analyses/analysis.h"
+#include "base/parallel.h"
+#include "model/queue_length.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+Table hta_table(const TorchRun& run, const std::vector<std::vector<QueuePoint>>& ranks) {
+  Table table("queue-length-time-series", "Queue length over time (HTA)",
+              {{"rank", "rank", Type::kInteger, ""},
+               {"index", "index", Type::kInteger, "Position of the event in traceEvents"},
+               {"ts", "time", Type::kReal, "µs"},
+               {"pid", "pid", Type::kText, ""},
+               {"tid", "tid", Type::kText, ""},
+               {"stream", "stream", Type::kInteger, ""},
+               {"queue_length", "queue length", Type::kInteger, ""}});
+  for (size_t k = 0; k < ranks.size(); ++k) {
+    const Part& part = run.trace->parts[run.parts[k]];
+    for (const QueuePoint& p : ranks[k])
+      table.add_row({int64_t{part.rank}, int64_t{p.index}, to_us(p.ts_ns), part.lanes[p.lane].pid,
+                     part.lanes[p.lane].tid, int64_t{p.stream}, p.length});
+  }
+  return table;
+}
+
+Table exact_table(const TorchRun& run, const std::vector<std::vector<StreamQueue>>& ranks) {
+  Table table("queue-length-time-series", "Queue length over time",
+              {{"rank", "rank", Type::kInteger, "Global rank"},
+               {"device", "device", Type::kText, "The device, as the events' pid"},
+               {"stream", "stream", Type::kInteger, "Stream of the device"},
+               {"time_ns", "time", Type::kTime, "From the run's first event; the value holds until the next row"},
+               {"queue_length", "waiting", Type::kInteger, "Operations launched and not started"}});
+  for (size_t k = 0; k < ranks.size(); ++k)
+    for (const StreamQueue& q : ranks[k])
+      for (size_t i = 0; i < q.waiting.size(); ++i)
+        table.add_row({int64_t{run.trace->parts[run.parts[k]].rank}, q.device, int64_t{q.stream}, q.waiting.time_ns[i],
+                       q.waiting.value[i]});
+  return table;
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  if (!torch) return std::move(torch).error();
+  AnalysisResult result;
+  if (input.hta) {
+    Result<std::vector<std::vector<QueuePoint>>> ranks = hta_queues(*torch);
+    if (!ranks) return std::move(ranks).error();
+    result.tables.push_back(hta_table(*torch, *ranks));
+    return result;
+  }
+  std::vector<std::vector<StreamQueue>> ranks(torch->parts.size());
+  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = stream_queues(*torch, torch_rank(*torch, torch->parts[k])); });
+  for (const auto& queues : ranks) note_queue_flaws(queues, result.notes);
+  result.tables.push_back(exact_table(*torch, ranks));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis queue_length_time_series_analysis;
+const Analysis queue_length_time_series_analysis = {
+    .name = "queue-length-time-series",
+    .summary = "every change of the number of launched operations waiting on a stream",
+    .tables = {{"queue-length-time-series", "one row per rank, stream and change"}},
+    .run = run,
+    .needs = AnalysisNeeds::kTorch,
+    .has_hta_mode = true,
+    .in_report = false};
+
+}  // namespace stageline

@@ -1,0 +1,163 @@
+// How long the queue of each stream was full. Definitions: docs/analyses/queue-length.md.
+#include <algorithm>
+#include <map>
+
+#include "analyses/analysis.h"
+#include "base/parallel.h"
+#include "model/queue_length.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+constexpr int64_t kCudaQueueLength = 1024;  // HTA's default: launches that CUDA accepts before a call blocks
+
+struct HtaBlocked {
+  int64_t stream = 0;
+  double dur_us = 0, relative = 0;
+};
+
+// First start to last start of the rank's table.
+double hta_span_us(const TorchRank& rank) {
+  int64_t first = INT64_MAX, last = INT64_MIN;
+  for (const TorchRow& row : rank.rows) {
+    first = std::min(first, row.start_ns);
+    last = std::max(last, row.start_ns);
+  }
+  return rank.rows.empty() ? 0 : to_us(last - first);
+}
+
+// HTA selects a stream's rows by a mask over all streams, matched by event index. Where an index stands twice
+// (a last-step drop duplicates rows) the mask grows longer than the stream and selects other rows, or none at all.
+Result<std::vector<HtaBlocked>> hta_blocked(const TorchRank& rank, const std::vector<QueuePoint>& points,
+                                            int64_t most) {
+  std::multimap<uint32_t, size_t> by_index;
+  const std::vector<QueueRange> ranges = streams_of(points);
+  bool repeated = false;
+  if (ranges.size() > 1) {
+    std::vector<uint32_t> indexes;
+    for (const QueuePoint& p : points) indexes.push_back(p.index);
+    std::sort(indexes.begin(), indexes.end());
+    repeated = std::adjacent_find(indexes.begin(), indexes.end()) != indexes.end();
+    if (repeated)
+      for (size_t i = 0; i < points.size(); ++i) by_index.emplace(points[i].index, i);
+  }
+  std::vector<HtaBlocked> out;
+  for (const QueueRange& range : ranges) {
+    std::vector<size_t> rows;  // of the stream, from 0
+    if (!repeated) {
+      for (size_t i = range.begin; i < range.end; ++i)
+        if (points[i].length >= most) rows.push_back(i - range.begin);
+    } else {
+      size_t at = 0;
+      for (size_t i = range.begin; i < range.end; ++i)
+        for (auto [it, end] = by_index.equal_range(points[i].index); it != end; ++it, ++at)
+          if (points[it->second].length >= most) rows.push_back(at);
+    }
+    if (rows.empty()) continue;
+    int64_t sum = 0;
+    for (const size_t row : rows) {
+      const size_t i = range.begin + row;
+      if (i >= range.end)
+        return Error{ErrorCode::kBadInput,
+                     "IndexError: indices are out-of-bounds",
+                     {},
+                     "HTA fails on several streams with repeated events (rank " + std::to_string(rank.rank) + ")"};
+      if (i + 1 < range.end) sum += points[i + 1].ts_ns - points[i].ts_ns;
+    }
+    out.push_back({points[range.begin].stream, to_us(sum), to_us(sum) / hta_span_us(rank)});
+  }
+  return out;
+}
+
+struct Blocked {
+  std::string device;
+  int64_t stream = 0;
+  int64_t longest = 0, full_ns = 0, span_ns = 0;
+};
+
+std::vector<Blocked> blocked_of(const TorchRank& rank, const std::vector<StreamQueue>& queues, int64_t most) {
+  int64_t first = INT64_MAX, last = INT64_MIN;
+  for (const TorchRow& row : rank.rows) {
+    first = std::min(first, row.start_ns);
+    last = std::max(last, row.end_ns());
+  }
+  std::vector<Blocked> out;
+  for (const StreamQueue& q : queues) {
+    if (q.in_flight.size() == 0) continue;
+    const int64_t longest =
+        q.waiting.size() == 0 ? 0 : *std::max_element(q.waiting.value.begin(), q.waiting.value.end());
+    out.push_back({q.device, q.stream, longest, time_at_least(q.waiting, most), last - first});
+  }
+  return out;
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  Result<int64_t> most = input.options.integer("max-queue-length", kCudaQueueLength, input.hta ? INT64_MIN : 1);
+  if (!most) return std::move(most).error();
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  if (!torch) return std::move(torch).error();
+  const size_t count = torch->parts.size();
+  const auto rank_of = [&](size_t k) { return int64_t{torch->trace->parts[torch->parts[k]].rank}; };
+  AnalysisResult result;
+  if (input.hta) {
+    std::vector<Result<std::vector<HtaBlocked>>> ranks(count, std::vector<HtaBlocked>());
+    parallel_for(count, [&](size_t k) {
+      const TorchRank rank = torch_rank(*torch, torch->parts[k]);
+      Result<std::vector<QueuePoint>> points = hta_queue_points(*torch, rank);
+      ranks[k] =
+          points ? hta_blocked(rank, *points, *most) : Result<std::vector<HtaBlocked>>(std::move(points).error());
+    });
+    Table table("time-spent-blocked-on-full-queue", "Time blocked on a full queue (HTA)",
+                {{"rank", "rank", Type::kInteger, ""},
+                 {"stream", "stream", Type::kInteger, ""},
+                 {"duration_at_max_queue_length", "duration at max queue length", Type::kReal, "µs"},
+                 {"relative_duration_at_max_queue_length", "relative duration", Type::kReal, ""}});
+    for (size_t k = 0; k < count; ++k) {
+      if (!ranks[k]) return std::move(ranks[k]).error();
+      if (ranks[k]->empty()) continue;
+      const HtaBlocked& last = ranks[k]->back();  // each stream overwrites the one before
+      table.add_row({rank_of(k), int64_t{last.stream}, last.dur_us, last.relative});
+    }
+    result.tables.push_back(std::move(table));
+    return result;
+  }
+  std::vector<std::vector<Blocked>> ranks(count);
+  std::vector<Diagnostics> notes(count);
+  parallel_for(count, [&](size_t k) {
+    const TorchRank rank = torch_rank(*torch, torch->parts[k]);
+    const std::vector<StreamQueue> queues = stream_queues(*torch, rank);
+    note_queue_flaws(queues, notes[k]);
+    ranks[k] = blocked_of(rank, queues, *most);
+  });
+  Table table(
+      "time-spent-blocked-on-full-queue", "Time with a full launch queue",
+      {{"rank", "rank", Type::kInteger, "Global rank"},
+       {"device", "device", Type::kText, "The device, as the events' pid"},
+       {"stream", "stream", Type::kInteger, "Stream of the device"},
+       {"max", "longest queue", Type::kInteger, "Most operations launched and not started"},
+       {"full_ns", "full", Type::kDuration, "Time with at least --max-queue-length operations waiting"},
+       {"full_share", "full", Type::kShare, "That time as a share of the rank's span, first start to last end"}});
+  for (size_t k = 0; k < count; ++k) {
+    result.notes.merge(notes[k]);
+    for (const Blocked& b : ranks[k])
+      table.add_row({rank_of(k), b.device, int64_t{b.stream}, b.longest, b.full_ns,
+                     b.span_ns > 0 ? static_cast<double>(b.full_ns) / static_cast<double>(b.span_ns) : NAN});
+  }
+  result.tables.push_back(std::move(table));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis time_spent_blocked_on_full_queue_analysis;
+const Analysis time_spent_blocked_on_full_queue_analysis = {
+    .name = "time-spent-blocked-on-full-queue",
+    .summary = "how long each stream's launch queue was full",
+    .tables = {{"time-spent-blocked-on-full-queue", "one row per rank and stream"}},
+    .run = run,
+    .needs = AnalysisNeeds::kTorch,
+    .options = {{"max-queue-length", "N", "Operations that fill a queue; default 1024", ""}},
+    .has_hta_mode = true};
+
+}  // namespace stageline

@@ -1,0 +1,55 @@
+#include "base/output_file.h"
+#include "cli/commands.h"
+#include "cli/run_common.h"
+#include "model/event_text.h"
+
+namespace stageline {
+namespace {
+
+Result<const Part*> part_of_rank(const Trace& trace, const Arguments& arguments) {
+  if (!arguments.has("rank") && trace.parts.size() == 1) return &trace.parts[0];
+  auto rank = arguments.integer("rank", -1, 0, INT32_MAX);
+  if (!rank) return std::move(rank).error();
+  std::string ranks;
+  for (const Part& part : trace.parts) {
+    if (part.rank == *rank) return &part;
+    ranks += (ranks.empty() ? "" : ", ") + std::to_string(part.rank);
+  }
+  return Error{ErrorCode::kUsage,
+               *rank < 0 ? "there are several ranks; --rank says whose event" : "no rank " + std::to_string(*rank),
+               {},
+               "it has ranks " + ranks};
+}
+
+}  // namespace
+
+int run_event(const Arguments& arguments) {
+  Result<Terminal> terminal = terminal_for(arguments);
+  if (!terminal) return fail(terminal.error());
+  auto index = arguments.integer("index", -1, 0, INT64_MAX);
+  if (!index) return fail(index.error());
+  if (*index < 0)
+    return fail(
+        {ErrorCode::kUsage, "--index says which event", {}, "its position in traceEvents, from 0, as tables give it"});
+  Result<OutputFile> out = OutputFile::create(arguments.get("output", "-"));
+  if (!out) return fail(out.error());
+  Result<Trace> trace = open_run(arguments, *terminal, arguments.operands);
+  if (!trace) return fail(trace.error());
+  Result<const Part*> part = part_of_rank(*trace, arguments);
+  if (!part) return fail(part.error());
+  const uint32_t slice = slice_of_index(**part, *index);
+  if (slice == kNoSliceIndex)
+    return fail(
+        {ErrorCode::kBadInput,
+         "event " + std::to_string(*index) + " is no slice of rank " + std::to_string((*part)->rank),
+         {(*part)->source},
+         "it has " + std::to_string((*part)->event_count) + " events; arrows, instants and names are no slices"});
+  Result<std::string> text = event_text(**part, slice);
+  if (!text) return fail(text.error());
+  out->write(*text);
+  out->write("\n");
+  if (Status s = out->commit(); !s) return fail(s.error());
+  return kExitGood;
+}
+
+}  // namespace stageline

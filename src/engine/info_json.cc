@@ -1,0 +1,105 @@
+// What was found in a trace, for programs: `stageline info --json`.
+#include "base/json_writer.h"
+#include "engine/engine.h"
+#include "model/torch_facts.h"
+
+namespace stageline {
+namespace {
+
+// Keys that only pipeline cells have an answer to.
+void cell_fields(const Trace& trace, JsonWriter& json) {
+  const Extent extent = extent_of(trace);
+  json.field("stages", extent.stage_count);
+  json.field("replicas", extent.dp_count);
+  json.field("chunks", extent.chunk_count);
+  json.field("micro_batches", extent.micro_batch_count);
+  json.field("steps", extent.step_count);
+  json.field("cells", static_cast<int64_t>(trace.cells.size()));
+  json.field("slices", static_cast<int64_t>(trace.slice_count()));
+  json.field("start_ns", extent.start_ns);
+  json.field("end_ns", extent.end_ns);
+}
+
+void slice_fields(const Trace& trace, JsonWriter& json) {
+  const SliceCounts counts = count_slices(trace);
+  for (const char* key : {"stages", "replicas", "chunks", "micro_batches"}) json.key(key).null();
+  json.field("steps", static_cast<int64_t>(counts.steps.size()));
+  json.key("step_numbers").begin_array();
+  for (const int64_t step : counts.steps) json.value(step);
+  json.end_array();
+  json.field("cells", int64_t{0});
+  json.field("events", counts.events);
+  json.field("slices", counts.slices);
+  json.key("slices_by_kind").begin_object();
+  for (size_t c = 0; c < kCategoryCount; ++c)
+    if (counts.by_category[c] > 0) json.field(category_label(static_cast<Category>(c)), counts.by_category[c]);
+  json.end_object();
+  json.field("instants", counts.marks);
+  json.field("memory_events", counts.memory);
+  json.field("counter_values", counts.counter_values);
+  json.field("device_streams", counts.device_streams);
+  json.field("start_ns", counts.start_ns);
+  json.field("end_ns", counts.end_ns);
+  json.key("parts").begin_array();
+  for (const size_t p : counts.parts) {
+    const Part& part = trace.parts[p];
+    json.begin_object();
+    json.field("rank", int64_t{part.rank});
+    json.field("host", part.machine_name);
+    json.key("device");
+    if (part.device == kUnknown) {
+      json.null();
+    } else {
+      json.value(int64_t{part.device});
+    }
+    json.field("device_name", device_name(part));
+    json.field("torch", torch_era(trace, part));
+    json.field("slices", static_cast<int64_t>(part.slices.size()));
+    json.key("files").begin_array();
+    for (const SourceRef& file : part.files) json.value(file.path);
+    json.end_array().end_object();
+  }
+  json.end_array();
+}
+
+}  // namespace
+
+std::string info_json(const Trace& trace) {
+  const bool by_slices = trace.cells.size() == 0 && trace.slice_count() > 0;
+  JsonWriter json;
+  json.begin_object();
+  json.field("format", trace.format);
+  json.field("description", trace.description);
+  json.field("machines", trace.machine_count());
+  json.field("ranks", static_cast<int64_t>(trace.parts.size()));
+  if (by_slices) {
+    slice_fields(trace, json);
+  } else {
+    cell_fields(trace, json);
+  }
+  json.field("clock", clock_name(trace.clock));
+  json.key("diagnostics").begin_array();
+  for (const Diagnostic& d : trace.diagnostics.items()) {
+    json.begin_object();
+    json.field("name", d.name).field("severity", severity_name(d.severity)).field("count", d.count);
+    json.field("file", d.first.file);
+    json.key("line");
+    if (d.first.line > 0) {
+      json.value(d.first.line);
+    } else {
+      json.null();
+    }
+    json.key("byte");
+    if (d.first.byte >= 0) {
+      json.value(d.first.byte);
+    } else {
+      json.null();
+    }
+    json.field("message", d.message);
+    json.end_object();
+  }
+  json.end_array().end_object();
+  return json.take();
+}
+
+}  // namespace stageline

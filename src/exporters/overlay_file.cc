@@ -1,0 +1,279 @@
+// The source is read once, in windows. JsonEvents finds the events in it and hands over all other bytes too, so
+// what stands between and around the events is written as it was:
+//
+//   { "schemaVersion": 1, …, "traceEvents": [   {event},   {event},   {event}   ], "traceName": … }
+//   └────────── head ─────────────────────────┘ └────────┘└─────────┘         └─── tail ────────┘
+//                                                         gap + event
+//
+// An event that leaves takes the gap before it along. New events go in front of the tail. Events of further files
+// are put in before it, without their own heads and tails.
+#include "exporters/overlay_file.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "base/input.h"
+#include "base/json_events.h"
+#include "exporters/export_sink.h"
+#include "model/event_text.h"
+
+namespace stageline {
+namespace {
+
+constexpr std::string_view kBlanks = " \t\r\n";
+
+// A top-level member of an event: where its key and its value stand.
+struct Member {
+  size_t key = 0, value = 0, end = 0;  // of the text; `end` is after the value
+  bool found = false;
+};
+
+size_t after_string(std::string_view text, size_t open) {
+  for (size_t i = open + 1; i < text.size(); ++i) {
+    if (text[i] == '\\') {
+      ++i;
+    } else if (text[i] == '"') {
+      return i + 1;
+    }
+  }
+  return text.size();
+}
+
+Member member_of(std::string_view event, std::string_view wanted) {
+  Member member;
+  size_t at = 1;
+  while (true) {
+    const size_t key = event.find('"', at);
+    if (key == std::string_view::npos) return member;
+    const size_t key_end = after_string(event, key);
+    const size_t value = event.find_first_not_of(" \t\r\n:", key_end);
+    if (value == std::string_view::npos) return member;
+    size_t end = std::string_view::npos;
+    if (event[value] == '{' || event[value] == '[') {
+      end = after_closing_brace(event, value);
+    } else if (event[value] == '"') {
+      end = after_string(event, value);
+    } else {
+      end = event.find_first_of(" \t\r\n,}", value);
+    }
+    if (end == std::string_view::npos) return member;
+    if (event.substr(key + 1, key_end - key - 2) == wanted) return {key, value, end, true};
+    at = end;
+  }
+}
+
+// The source must not be replaced by what is made from it.
+Status check_other_file(const std::string& path, const SourceRef& file) {
+  struct stat out, in;
+  if (path == "-" || stat(path.c_str(), &out) != 0 || stat(file.path.c_str(), &in) != 0) return {};
+  if (!S_ISREG(out.st_mode) || in.st_dev != out.st_dev || in.st_ino != out.st_ino) return {};
+  return Error{
+      ErrorCode::kUsage, "this is the source; it would be overwritten", {path}, "choose another name for the output"};
+}
+
+bool only_blanks(std::string_view text) { return text.find_first_not_of(kBlanks) == std::string_view::npos; }
+
+// Appends a member to the text of an object.
+void add_members(std::string& object, std::string_view members) {
+  const size_t close = object.rfind('}');
+  if (close == std::string::npos || close == 0) return;
+  const size_t last = object.find_last_not_of(kBlanks, close - 1);
+  const bool empty = object[last] == '{' || object[last] == ',';
+  object.insert(last + 1, (empty ? "" : ", ") + std::string(members));
+}
+
+class OverlayWriter {
+ public:
+  OverlayWriter(const TraceOverlay& overlay, ExportSink& sink) : overlay_(overlay), sink_(sink) {}
+
+  Status add_file(const SourceRef& file, bool first, bool last) {
+    if (Status s = check_unchanged(file); !s) return s;
+    Result<Input> input = Input::open(file.path);
+    if (!input) return std::move(input).error();
+    first_ = first;
+    last_ = last;
+    pending_.clear();
+    used_ = 0;
+    position_ = 0;
+    in_head_ = true;
+    tail_begun_ = false;
+    uint32_t index = file.first_index;
+    JsonEvents events(*input, JsonLayout::kTrace);
+    events.watch_bytes([&](std::string_view bytes) {
+      if (!tail_begun_ && events.finished()) begin_tail(events.array_end());
+      take_bytes(bytes);
+    });
+    for (;;) {
+      Result<std::vector<JsonSpan>> spans = events.next();
+      if (!spans || spans->empty()) break;  // a fault was told when it was read; what is whole is written
+      for (const JsonSpan& span : *spans)
+        if (!tail_begun_) add_event(span, index++);
+    }
+    if (!events.found_array())
+      return Error{ErrorCode::kBadInput, "no array of trace events in this file", {file.path}, "open the run again"};
+    if (!tail_begun_) end_file(events);
+    return {};
+  }
+
+  // After the last file.
+  void finish() {
+    if (!frame_end_.empty()) {
+      add_new_events();
+      write(frame_end_);
+    }
+  }
+
+ private:
+  void take_bytes(std::string_view bytes) {
+    if (tail_begun_) {
+      add_to_tail(bytes);
+      return;
+    }
+    pending_.erase(0, used_);
+    used_ = 0;
+    pending_ += bytes;
+  }
+
+  // Takes the source's bytes from where the last event ended to `offset`.
+  std::string_view take_to(int64_t offset) {
+    const auto size = std::min(static_cast<size_t>(offset - position_), pending_.size() - used_);
+    const std::string_view bytes = std::string_view(pending_).substr(used_, size);
+    used_ += size;
+    position_ += static_cast<int64_t>(size);
+    return bytes;
+  }
+
+  void add_event(const JsonSpan& span, uint32_t index) {
+    const std::string_view gap = take_to(span.offset);
+    take_to(span.offset + static_cast<int64_t>(span.text.size()));
+    const bool leaves = index < overlay_.leave_out.size() && overlay_.leave_out[index];
+    if (in_head_ && first_) write(gap);
+    if (!leaves) {
+      separate(in_head_ ? std::string_view() : gap);
+      const bool drops = index < overlay_.drop_args.size() && overlay_.drop_args[index];
+      const auto extra = overlay_.extra_args.find(index);
+      const auto name = overlay_.new_names.find(index);
+      if (!drops && extra == overlay_.extra_args.end() && name == overlay_.new_names.end()) {
+        write(span.text);
+      } else {
+        write(changed_event(span.text, extra == overlay_.extra_args.end() ? "" : std::string_view(extra->second), drops,
+                            name == overlay_.new_names.end() ? "" : std::string_view(name->second)));
+      }
+    }
+    in_head_ = false;
+  }
+
+  // Puts the source's own separator, or ours where it has none, before every event but the first written.
+  void separate(std::string_view gap) {
+    if (any_written_) {
+      const bool usual =
+          std::count(gap.begin(), gap.end(), ',') == 1 && gap.find_first_not_of(" \t\r\n,") == std::string_view::npos;
+      write(usual ? gap : std::string_view(",\n"));
+    }
+    any_written_ = true;
+  }
+
+  void add_new_events() {
+    for (const std::string& event : overlay_.new_events) {
+      separate({});
+      write(event);
+    }
+  }
+
+  // What closes the frame that the first file opened; it waits for the events of the others.
+  void add_to_tail(std::string_view bytes) {
+    if (!first_) return;
+    if (last_) {
+      write(bytes);
+    } else {
+      frame_end_ += bytes;
+    }
+  }
+
+  // `close`: position of the bracket that closes the array.
+  void begin_tail(int64_t close) {
+    tail_begun_ = true;
+    const std::string before(take_to(close));  // blanks; a comma after the last event, or damage, is not kept
+    if (in_head_ && first_) write(before);
+    if (first_ && last_) add_new_events();
+    if (!in_head_ && only_blanks(before)) add_to_tail(before);
+    add_to_tail(std::string_view(pending_).substr(used_));
+    pending_.clear();
+    used_ = 0;
+  }
+
+  void end_file(const JsonEvents& events) {
+    if (events.finished()) return begin_tail(events.array_end());
+    // Broken off: what stands after the last whole event is the piece of one.
+    if (in_head_ && first_) write(std::string_view(pending_).substr(used_));
+    tail_begun_ = true;
+    if (first_ && last_) add_new_events();
+    add_to_tail(events.in_object() ? "\n]}\n" : "\n]\n");
+  }
+
+  void write(std::string_view bytes) { sink_.write(bytes); }
+
+  const TraceOverlay& overlay_;
+  ExportSink& sink_;
+  std::string pending_;  // read; from used_ on not written yet
+  size_t used_ = 0;
+  int64_t position_ = 0;  // of pending_[used_]
+  std::string frame_end_;
+  bool first_ = true, last_ = true;
+  bool in_head_ = true, tail_begun_ = false, any_written_ = false;
+};
+
+}  // namespace
+
+std::string changed_event(std::string_view event, std::string_view extra, bool drop_args, std::string_view name) {
+  std::string out(event);
+  if (!name.empty())
+    if (const Member old = member_of(out, "name"); old.found) out.replace(old.value, old.end - old.value, name);
+  Member args = member_of(out, "args");
+  if (drop_args && args.found) {
+    if (!extra.empty()) {
+      out.replace(args.value, args.end - args.value, "{}");
+    } else {
+      // The member leaves with one comma beside it.
+      size_t from = args.key, to = args.end;
+      const size_t before = out.find_last_not_of(kBlanks, from - 1);
+      const size_t after = out.find_first_not_of(kBlanks, to);
+      if (out[before] == ',') {
+        from = before;
+      } else if (after != std::string::npos && out[after] == ',') {
+        to = after + 1;
+      }
+      out.erase(from, to - from);
+    }
+    args = member_of(out, "args");
+  }
+  if (extra.empty()) return out;
+  if (!args.found) {
+    add_members(out, "\"args\": {" + std::string(extra) + "}");
+  } else if (out[args.value] != '{') {
+    out.replace(args.value, args.end - args.value, "{" + std::string(extra) + "}");
+  } else {
+    std::string object = out.substr(args.value, args.end - args.value);
+    add_members(object, extra);
+    out.replace(args.value, args.end - args.value, object);
+  }
+  return out;
+}
+
+Status write_overlay_file(const Trace& trace, const TraceOverlay& overlay, const std::string& path) {
+  const Part& part = trace.parts[overlay.part];
+  if (part.files.empty())
+    return Error{ErrorCode::kUnavailable, "this source keeps no positions of its events", {part.source}, ""};
+  for (const SourceRef& file : part.files)
+    if (Status s = check_other_file(path, file); !s) return s;
+  Result<ExportSink> sink = ExportSink::create(path);
+  if (!sink) return std::move(sink).error();
+  OverlayWriter writer(overlay, *sink);
+  for (size_t f = 0; f < part.files.size(); ++f)
+    if (Status s = writer.add_file(part.files[f], f == 0, f + 1 == part.files.size()); !s) return s;
+  writer.finish();
+  return sink->commit();
+}
+
+}  // namespace stageline

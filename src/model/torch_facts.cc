@@ -1,0 +1,159 @@
+#include "model/torch_facts.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/json_members.h"
+#include "base/parallel.h"
+
+namespace stageline {
+namespace {
+
+bool has_meta(const Part& part, std::string_view key) { return !meta_json(part, key).empty(); }
+
+// Spellings that torch stopped using with 1.12.
+bool is_old_category(std::string_view text) {
+  for (const std::string_view old : {"Operator", "Kernel", "Runtime", "Memcpy", "Memset", "Python"})
+    if (text == old) return true;
+  return false;
+}
+
+}  // namespace
+
+std::string_view meta_json(const Part& part, std::string_view key) {
+  std::string_view found;
+  for (const MetaField& field : part.metadata)
+    if (field.key == key) found = field.json;
+  return found;
+}
+
+std::string device_name(const Part& part) {
+  std::string only;
+  bool alike = true;
+  for (const JsonMember& device : json_members(meta_json(part, "deviceProperties"), 4096)) {
+    const std::string name = json_text(json_member(device.value, "name"));
+    const auto id = json_integer(json_member(device.value, "id"));
+    if (part.device != kUnknown && id == int64_t{part.device}) return name;
+    alike &= only.empty() || only == name;
+    only = name;
+  }
+  return part.device != kUnknown && alike ? only : "";
+}
+
+std::string torch_era(const Trace& trace, const Part& part) {
+  std::vector<bool> used(trace.categories.size());
+  for (const uint8_t id : part.slices.category_id)
+    if (id < used.size()) used[id] = true;
+  bool known = has_meta(part, "schemaVersion") || has_meta(part, "distributedInfo") ||
+               has_meta(part, "deviceProperties") || has_meta(part, "baseTimeNanoseconds");
+  bool old = false, overhead = false, syncs = false;
+  for (size_t c = 0; c < used.size(); ++c) {
+    if (!used[c]) continue;
+    known |= trace.categories[c].kind != Category::kOther;
+    old |= is_old_category(trace.categories[c].text);
+    overhead |= trace.categories[c].kind == Category::kOverhead;
+    syncs |= trace.categories[c].text == "xpu_sync" || trace.categories[c].text == "hardware_counters";
+  }
+  if (!known) return {};
+  if (old) return "1.8–1.11";
+  const bool numbered = std::any_of(part.collectives.begin(), part.collectives.end(),
+                                    [](const CollectiveFact& fact) { return fact.seq >= 0 || fact.comms_id != 0; });
+  // Forks wrote some of these earlier; no release did before 2026.
+  constexpr int64_t kYear2026 = 1'767'225'600'000'000'000;
+  const bool recent = part.slices.start_ns.empty() || part.slices.start_ns[0] >= kYear2026;
+  if (recent && (numbered || syncs || has_meta(part, "host_name"))) return "2.11+";
+  // The base time moved before the events and the versions of the drivers came with 2.7.
+  const bool versions = has_meta(part, "cuda_driver_version") || has_meta(part, "cupti_version") ||
+                        has_meta(part, "hip_driver_version") || has_meta(part, "roctracer_version");
+  if (has_meta(part, "baseTimeNanoseconds")) return versions || overhead ? "2.7–2.10" : "2.4–2.6";
+  if (!part.fractional_time) return "1.12–2.2";
+  // Decimals that count from the epoch were written for two months only; others lost their base time to a tool.
+  constexpr int64_t kThisCentury = 1'000'000'000'000'000'000;
+  return !part.slices.start_ns.empty() && part.slices.start_ns[0] > kThisCentury ? "2.3" : "2.4–2.6";
+}
+
+std::string_view category_label(Category category) {
+  switch (category) {
+    case Category::kOther: return "other";
+    case Category::kCpuOp: return "CPU operators";
+    case Category::kUserAnnotation: return "annotations";
+    case Category::kPythonFunction: return "Python frames";
+    case Category::kRuntime: return "runtime calls";
+    case Category::kDriver: return "driver calls";
+    case Category::kOverhead: return "profiler overhead";
+    case Category::kKernel: return "kernels";
+    case Category::kMemcpy: return "copies";
+    case Category::kMemset: return "memsets";
+    case Category::kMtiaWork: return "MTIA work";
+    case Category::kDeviceSync: return "device waits";
+    case Category::kDeviceEvent: return "device events";
+    case Category::kGpuAnnotation: return "device annotations";
+    case Category::kProfilerRange: return "counter ranges";
+    case Category::kCollective: return "collectives";
+    case Category::kSpan: return "profile spans";
+  }
+  return "other";
+}
+
+int64_t first_start_ns(const Trace& trace) {
+  int64_t first = INT64_MAX;
+  for (const Part& part : trace.parts)
+    for (const Lane& lane : part.lanes)
+      if (lane.begin < lane.end) first = std::min(first, part.slices.start_ns[lane.begin]);
+  return first == INT64_MAX ? 0 : first;
+}
+
+SliceCounts count_slices(const Trace& trace) {
+  const SliceFilter& filter = trace.slice_filter;
+  const bool by_step = filter.first_step != INT64_MIN || filter.last_step != INT64_MAX;
+  const int64_t zero = first_start_ns(trace);
+  SliceCounts out;
+  for (size_t p = 0; p < trace.parts.size(); ++p)
+    if (filter.ranks.empty() || std::binary_search(filter.ranks.begin(), filter.ranks.end(), trace.parts[p].rank))
+      out.parts.push_back(p);
+  const auto wanted = [&](int64_t step) { return step >= filter.first_step && step <= filter.last_step; };
+  std::vector<SliceCounts> ranks(out.parts.size());
+  parallel_for(ranks.size(), [&](size_t k) {
+    const Part& part = trace.parts[out.parts[k]];
+    const Slices& s = part.slices;
+    SliceCounts& sum = ranks[k];
+    sum.start_ns = INT64_MAX;
+    sum.end_ns = INT64_MIN;
+    for (const Lane& lane : part.lanes) {
+      int64_t here = 0;
+      for (size_t i = lane.begin; i < lane.end; ++i) {
+        if (by_step && (s.step.empty() || s.step[i] == 0 || !wanted(part.steps[s.step[i] - 1u].number))) continue;
+        if (filter.any() && (s.end_ns(i) - zero < filter.from_ns || s.start_ns[i] - zero > filter.to_ns)) continue;
+        ++here;
+        sum.start_ns = std::min(sum.start_ns, s.start_ns[i]);
+        sum.end_ns = std::max(sum.end_ns, s.end_ns(i));
+        if (!s.category_id.empty()) ++sum.by_category[static_cast<size_t>(trace.categories[s.category_id[i]].kind)];
+      }
+      sum.slices += here;
+      sum.device_streams += here > 0 && lane.kind == LaneKind::kDeviceStream;
+    }
+  });
+  std::set<int64_t> steps;
+  out.start_ns = INT64_MAX;
+  out.end_ns = INT64_MIN;
+  for (size_t k = 0; k < ranks.size(); ++k) {
+    const Part& part = trace.parts[out.parts[k]];
+    out.slices += ranks[k].slices;
+    out.device_streams += ranks[k].device_streams;
+    out.start_ns = std::min(out.start_ns, ranks[k].start_ns);
+    out.end_ns = std::max(out.end_ns, ranks[k].end_ns);
+    for (size_t c = 0; c < kCategoryCount; ++c) out.by_category[c] += ranks[k].by_category[c];
+    out.events += part.event_count;
+    out.marks += static_cast<int64_t>(part.marks.size());
+    out.memory += static_cast<int64_t>(part.memory.size());
+    out.links += static_cast<int64_t>(part.slice_links.size());
+    for (const CounterSeries& series : part.counters) out.counter_values += static_cast<int64_t>(series.value.size());
+    for (const ProfilerStep& step : part.steps)
+      if (wanted(step.number)) steps.insert(step.number);
+  }
+  if (out.slices == 0) out.start_ns = out.end_ns = 0;
+  out.steps.assign(steps.begin(), steps.end());
+  return out;
+}
+
+}  // namespace stageline

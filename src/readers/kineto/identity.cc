@@ -1,0 +1,178 @@
+#include "readers/kineto/identity.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/json_members.h"
+#include "base/number.h"
+#include "base/text.h"
+
+namespace stageline::kineto {
+namespace {
+
+constexpr int64_t kMaxRank = 1 << 24;
+constexpr std::string_view kDigits = "0123456789";
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  return out;
+}
+
+// The number after text[at], past one separator; nothing when there is none.
+std::optional<int32_t> number_at(std::string_view text, size_t at) {
+  if (at < text.size() && std::string_view("-_.=:#").find(text[at]) != std::string_view::npos) ++at;
+  size_t end = at;
+  while (end < text.size() && kDigits.find(text[end]) != std::string_view::npos) ++end;
+  const auto value = parse_int(text.substr(at, end - at));
+  if (end == at || !value || *value > kMaxRank) return std::nullopt;
+  return static_cast<int32_t>(*value);
+}
+
+bool overlap(const FileFacts& a, const FileFacts& b) { return a.start_ns < b.end_ns && b.start_ns < a.end_ns; }
+
+// "host_4711.1700000000000.pt.trace.json.gz" → "host_4711"; "" when the torch handler did not name it.
+std::string handler_worker(const std::string& path) {
+  std::string name = file_name(path);
+  const size_t suffix = name.find(".pt.trace.json");
+  if (suffix == std::string::npos) return {};
+  name.resize(suffix);
+  const size_t dot = name.rfind('.');
+  if (dot != std::string::npos && dot + 1 < name.size() &&
+      name.find_first_not_of(kDigits, dot + 1) == std::string::npos)
+    name.resize(dot);
+  return name;
+}
+
+}  // namespace
+
+std::optional<int32_t> rank_in_name(std::string_view given) {
+  const std::string name = lower(given);
+  for (size_t at = name.rfind("rank"); at != std::string::npos;
+       at = at == 0 ? std::string::npos : name.rfind("rank", at - 1))
+    if (const auto number = number_at(name, at + 4)) return number;
+  // SGLang: "1700-TP-0.trace.json"; with -DP-, -PP- or -EP- beside it the global rank is not known.
+  std::optional<int32_t> tensor;
+  for (const std::string_view word : {"-tp-", "-dp-", "-pp-", "-ep-"}) {
+    const size_t at = name.find(word);
+    if (at == std::string::npos) continue;
+    if (word != "-tp-") return std::nullopt;
+    tensor = number_at(name, at + 3);
+  }
+  return tensor;
+}
+
+Identity identify(const std::vector<MetaField>& metadata, const std::string& path) {
+  Identity out;
+  for (const MetaField& field : metadata) {
+    if (field.key == "distributedInfo") {
+      const auto rank = json_integer(json_member(field.json, "rank"));
+      if (rank && *rank >= 0 && *rank <= kMaxRank) {
+        out.contradicts_itself |= out.said_rank && *out.said_rank != *rank;
+        out.said_rank = static_cast<int32_t>(*rank);
+      }
+      if (const auto world = json_integer(json_member(field.json, "world_size")); world && *world > 0)
+        out.world_size = *world;
+    } else if (field.key == "host_name") {
+      out.host = json_text(field.json);
+    }
+  }
+  const std::string name = file_name(path);
+  out.named_rank = rank_in_name(name);
+  const std::string folder = path.substr(0, path.size() - std::min(path.size(), name.size() + 1));
+  if (!out.named_rank) out.named_rank = rank_in_name(file_name(folder));
+  const std::string worker = handler_worker(path);
+  out.worker = worker.empty() ? path : folder + "/" + worker;
+  if (out.host.empty() && !worker.empty() && !rank_in_name(worker)) {
+    const size_t pid = worker.rfind('_');
+    if (pid != std::string::npos && pid > 0 && pid + 1 < worker.size() &&
+        worker.find_first_not_of(kDigits, pid + 1) == std::string::npos)
+      out.host = worker.substr(0, pid);
+  }
+  return out;
+}
+
+std::vector<int32_t> assign_ranks(const std::vector<FileFacts>& files, Diagnostics& diagnostics) {
+  constexpr int32_t kNone = -1;
+  std::vector<int32_t> ranks(files.size(), kNone);
+  std::map<int32_t, std::vector<size_t>> said;
+  for (size_t f = 0; f < files.size(); ++f) {
+    const Identity& id = files[f].identity;
+    if (id.said_rank) {
+      said[*id.said_rank].push_back(f);
+      ranks[f] = *id.said_rank;
+    }
+    if (id.contradicts_itself)
+      diagnostics.add("kineto.rank_said_twice", Severity::kWarning,
+                      "distributedInfo stands twice with different ranks; the last one counts", {files[f].path});
+  }
+  // Processes that each believe to be rank 0 (tensor-parallel serving) are told apart by their files' names.
+  for (const auto& [rank, group] : said) {
+    bool at_once = false;
+    std::set<int32_t> named;
+    for (size_t i = 0; i < group.size(); ++i) {
+      if (files[group[i]].identity.named_rank) named.insert(*files[group[i]].identity.named_rank);
+      for (size_t j = 0; j < i && !at_once; ++j) at_once = overlap(files[group[i]], files[group[j]]);
+    }
+    if (group.size() < 2 || !at_once || named.size() != group.size()) continue;
+    for (const size_t f : group) ranks[f] = *files[f].identity.named_rank;
+    diagnostics.add("kineto.rank_conflict", Severity::kWarning,
+                    "several files that ran at the same time all say they are one rank; the numbers in their names "
+                    "were taken",
+                    {files[group[0]].path}, static_cast<int64_t>(group.size()));
+  }
+  std::map<std::string, int32_t> workers;
+  std::set<int32_t> taken(ranks.begin(), ranks.end());
+  for (size_t f = 0; f < files.size(); ++f) {
+    if (ranks[f] != kNone || !files[f].identity.named_rank) continue;
+    ranks[f] = *files[f].identity.named_rank;
+    taken.insert(ranks[f]);
+    diagnostics.add("kineto.ranks_from_names", Severity::kInfo,
+                    "the file says no rank (distributedInfo.rank); the number in its name was taken", {files[f].path});
+  }
+  int32_t next = 0;
+  for (size_t f = 0; f < files.size(); ++f) {
+    if (ranks[f] != kNone) continue;
+    const auto [it, added] = workers.try_emplace(files[f].identity.worker, 0);
+    if (added) {
+      while (taken.count(next) > 0) ++next;
+      it->second = next++;
+    }
+    ranks[f] = it->second;
+    diagnostics.add("kineto.ranks_by_order", Severity::kInfo,
+                    "neither the file nor its name says a rank; ranks were numbered in the order of the files",
+                    {files[f].path});
+  }
+  return ranks;
+}
+
+void check_world(const std::vector<FileFacts>& files, const std::vector<int32_t>& ranks, Diagnostics& diagnostics) {
+  int64_t world = -1;
+  bool differ = false;
+  for (const FileFacts& file : files) {
+    const int64_t size = file.identity.world_size;
+    if (size < 0) continue;
+    differ |= world >= 0 && world != size;
+    world = std::max(world, size);
+  }
+  if (world < 0) return;
+  if (differ)
+    diagnostics.add("kineto.world_sizes_differ", Severity::kWarning,
+                    "the files name different world sizes: perhaps traces of several runs were mixed", {files[0].path});
+  const std::set<int32_t> present(ranks.begin(), ranks.end());
+  if (!present.empty() && *present.rbegin() >= world)
+    diagnostics.add(
+        "kineto.rank_beyond_world", Severity::kWarning,
+        "rank " + std::to_string(*present.rbegin()) + " is beyond the world size of " + std::to_string(world));
+  const auto missing = world - static_cast<int64_t>(present.size());
+  if (missing > 0 && !differ)
+    diagnostics.add("kineto.missing_ranks", Severity::kInfo,
+                    "the job had " + std::to_string(world) + " ranks, " + std::to_string(present.size()) +
+                        (present.size() == 1 ? " is here" : " are here") +
+                        ": sums over ranks and stragglers speak of these only",
+                    {}, missing);
+}
+
+}  // namespace stageline::kineto

@@ -1,0 +1,148 @@
+#include "readers/kineto/merge_rows.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+namespace stageline::kineto {
+namespace {
+
+constexpr int64_t kLargestTimeNs = 4'000'000'000'000'000'000;  // the model's: sums and differences of two fit
+
+template <class Body>
+void for_rows(FileRows& rows, Body&& body) {
+  for (std::vector<Row>& block : rows.blocks)
+    for (Row& row : block) body(row);
+}
+template <class Body>
+void for_rows(const FileRows& rows, Body&& body) {
+  for (const std::vector<Row>& block : rows.blocks)
+    for (const Row& row : block) body(row);
+}
+
+// The least shift that moves the ids of `from` past those of `to`, 0 when they do not meet anyway.
+uint32_t id_shift(const FileRows& to, const FileRows& from, uint32_t Row::* id) {
+  uint32_t last = 0, first = UINT32_MAX, most = 0;
+  for_rows(to, [&](const Row& row) {
+    if (row.*id != kNoCorrelation) last = std::max(last, row.*id);
+  });
+  for_rows(from, [&](const Row& row) {
+    if (row.*id == kNoCorrelation || row.*id == 0) return;
+    first = std::min(first, row.*id);
+    most = std::max(most, row.*id);
+  });
+  if (first > last) return 0;
+  return most < kNoCorrelation - last ? last : 0;
+}
+
+// torch 1.13 to 2.2 write the correlation once more as external id; build_part sees that by their equality.
+bool external_ids_repeat(const FileRows& rows) {
+  size_t equal = 0, both = 0;
+  for_rows(rows, [&](const Row& row) {
+    if (row.external_id == kNoCorrelation || row.correlation == kNoCorrelation) return;
+    ++both;
+    equal += row.external_id == row.correlation;
+  });
+  return both > 0 && equal * 2 > both;
+}
+
+// Walks the rows of a file one after another.
+class RowCursor {
+ public:
+  explicit RowCursor(const FileRows& rows) : rows_(rows) { settle(); }
+  const Row* get() const { return block_ < rows_.blocks.size() ? &rows_.blocks[block_][row_] : nullptr; }
+  void next() {
+    ++row_;
+    settle();
+  }
+
+ private:
+  void settle() {
+    while (block_ < rows_.blocks.size() && row_ >= rows_.blocks[block_].size()) {
+      ++block_;
+      row_ = 0;
+    }
+  }
+  const FileRows& rows_;
+  size_t block_ = 0, row_ = 0;
+};
+
+}  // namespace
+
+bool times_fit(const FileRows& rows, int64_t base_ns) {
+  const auto fits = [&](int64_t at) {
+    int64_t sum = 0;
+    return !__builtin_add_overflow(at, base_ns, &sum) && sum <= kLargestTimeNs && sum >= -kLargestTimeNs;
+  };
+  bool good = true;
+  for_rows(rows, [&](const Row& row) { good &= fits(row.start_ns) && fits(row.start_ns + row.dur_ns); });
+  for (const MemoryRecord& record : rows.rest.memory) good &= fits(record.time_ns);
+  for (const Mark& mark : rows.rest.marks) good &= fits(mark.time_ns);
+  for (const Flow& flow : rows.rest.flows) good &= fits(flow.time_ns);
+  for (const CounterSeries& series : rows.counters)
+    for (const int64_t at : series.time_ns) good &= fits(at);
+  return good;
+}
+
+bool same_rows(const FileRows& a, const FileRows& b) {
+  if (a.rest.event_count != b.rest.event_count || a.row_count != b.row_count) return false;
+  RowCursor x(a), y(b);
+  for (; x.get() && y.get(); x.next(), y.next())
+    if (x.get()->start_ns != y.get()->start_ns || x.get()->dur_ns != y.get()->dur_ns ||
+        x.get()->correlation != y.get()->correlation || x.get()->thread != y.get()->thread)
+      return false;
+  return true;
+}
+
+int64_t append_rows(FileRows& to, FileRows from, int64_t base_shift_ns) {
+  const uint32_t correlation = id_shift(to, from, &Row::correlation);
+  const uint32_t external = external_ids_repeat(from) ? correlation : id_shift(to, from, &Row::external_id);
+  int64_t first_offset = 1;
+  for_rows(to, [&](const Row& row) { first_offset = std::max(first_offset, row.offset + 1); });
+  int64_t python = -1;
+  for (const PythonRow& row : to.rest.python) python = std::max(python, row.id);
+
+  ChunkRows chunk = std::move(from.rest);
+  chunk.rows.reserve(from.row_count);
+  for_rows(from, [&](Row& row) {
+    row.start_ns += base_shift_ns;
+    row.offset += first_offset;
+    if (row.correlation != kNoCorrelation && row.correlation != 0) row.correlation += correlation;
+    if (row.external_id != kNoCorrelation && row.external_id != 0) row.external_id += external;
+    chunk.rows.push_back(row);
+  });
+  for (SyncFact& fact : chunk.syncs)
+    if (fact.wait_on_record_correlation > 0) fact.wait_on_record_correlation += correlation;
+  for (PythonRow& row : chunk.python) {
+    if (row.id >= 0) row.id += python + 1;
+    if (row.parent >= 0) row.parent += python + 1;
+  }
+  for (MemoryRecord& record : chunk.memory) record.time_ns += base_shift_ns;
+  for (Mark& mark : chunk.marks) mark.time_ns += base_shift_ns;
+  for (Flow& flow : chunk.flows) {
+    flow.time_ns += base_shift_ns;
+    flow.id_hash ^= (static_cast<uint64_t>(to.rest.event_count) + 1) * 0x9e3779b97f4a7c15ull;
+  }
+  std::unordered_map<std::string, size_t> known;
+  for (size_t c = 0; c < to.counters.size(); ++c) known.emplace(to.counters[c].name, c);
+  for (CounterSeries& series : from.counters) {
+    for (int64_t& at : series.time_ns) at += base_shift_ns;
+    const auto it = known.find(series.name);
+    if (it == known.end()) {
+      to.counters.push_back(std::move(series));
+    } else {
+      CounterSeries& one = to.counters[it->second];
+      one.time_ns.insert(one.time_ns.end(), series.time_ns.begin(), series.time_ns.end());
+      one.value.insert(one.value.end(), series.value.begin(), series.value.end());
+    }
+  }
+  for (MetaField& field : from.metadata)
+    if (std::none_of(to.metadata.begin(), to.metadata.end(), [&](const MetaField& m) { return m.key == field.key; }))
+      to.metadata.push_back(std::move(field));
+  to.forget_parsers();
+  to.append(std::move(chunk), from.dictionaries, 0);
+  to.forget_parsers();
+  return first_offset;
+}
+
+}  // namespace stageline::kineto

@@ -1,0 +1,170 @@
+"""PyTorch profiler traces as a user gives them: info, ranks, steps, events, pipes, and memory that stays bounded."""
+import gzip
+import json
+import os
+import pathlib
+import resource
+import subprocess
+import sys
+import unittest
+
+from support import BIN, SHARED, Case, flaws, info, needs_shared, run
+
+MB = 1 << 20
+
+
+def event(name, ts, dur, cat='cpu_op', pid=7, tid=7, **args):
+    return {'ph': 'X', 'cat': cat, 'name': name, 'pid': pid, 'tid': tid, 'ts': ts, 'dur': dur, 'args': args}
+
+
+def trace(rank=0, world=2, steps=(5, 6), **members):
+    events = []
+    for k, step in enumerate(steps):
+        at = 1000 * k
+        events += [event(f'ProfilerStep#{step}', at, 900, 'user_annotation'), event('aten::mm', at + 10, 100, **{'External id': k + 1}),
+                   event('cudaLaunchKernel', at + 20, 5, 'cuda_runtime', correlation=k + 10, **{'External id': k + 1}),
+                   event('gemm', at + 50, 200, 'kernel', 0, 7, stream=7, correlation=k + 10, **{'External id': k + 1})]
+    return json.dumps({'schemaVersion': 1, 'deviceProperties': [{'id': 0, 'name': 'NVIDIA H100'}],
+                       'distributedInfo': {'backend': 'nccl', 'rank': rank, 'world_size': world}, **members, 'traceEvents': events})
+
+
+def peak_bytes(*args):
+    """(exit code, peak resident bytes, words) of a run of stageline alone in its process."""
+    code = ('import os, resource, subprocess, sys\n'
+            'done = subprocess.run(sys.argv[1:], capture_output=True)\n'
+            'print(done.returncode, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)\n'
+            'sys.stdout.write(done.stderr.decode("utf-8", "replace"))')
+    done = subprocess.run([sys.executable, '-c', code, BIN, *map(str, args)], capture_output=True, text=True, timeout=300)
+    first, _, words = done.stdout.partition('\n')
+    rc, peak = first.split()
+    return int(rc), int(peak), words
+
+
+class Info(Case):
+    def two(self):
+        for rank in range(2):
+            self.write(f'rank{rank}.json', trace(rank))
+        return self.dir
+
+    def test_text_speaks_of_slices_and_not_of_cells(self):
+        out = run('info', self.two(), check=0).out
+        for words in ('2  (0, 1)', 'NVIDIA H100 ×2', 'kernels', 'CPU operators', '2  (5, 6)', 'torch 1.12–2.2'):
+            self.assertIn(words, out)
+        for words in ('micro-batches', 'cells', 'stages'):
+            self.assertNotIn(words, out)
+
+    def test_json(self):
+        found = info(self.two())
+        self.assertEqual((found['ranks'], found['steps'], found['step_numbers'], found['slices']), (2, 2, [5, 6], 16))
+        self.assertEqual(found['slices_by_kind'], {'CPU operators': 4, 'annotations': 4, 'runtime calls': 4, 'kernels': 4})
+        self.assertIsNone(found['micro_batches'])
+        self.assertEqual([p['device_name'] for p in found['parts']], ['NVIDIA H100'] * 2)
+        self.assertEqual(found['end_ns'] - found['start_ns'], 1_900_000)
+
+    def test_filters_count_what_is_left(self):
+        self.two()
+        self.assertEqual(info('--ranks', '1', self.dir)['slices'], 8)
+        self.assertEqual(info('--steps', '6', self.dir)['slices'], 8)
+        self.assertEqual(info('--range', '0:200us', self.dir)['slices'], 8)
+
+    def test_filters_that_leave_nothing_say_what_there_is(self):
+        self.two()
+        self.assertIn('ranks 0-1', run('info', '--ranks', '7', self.dir, check=2).err)
+        self.assertIn('steps 5-6', run('info', '--steps', '9:', self.dir, check=2).err)
+        self.assertIn('--range', run('info', '--range', '5s:6s', self.dir, check=2).err)
+        self.assertIn('filter.no_such_rank', run('info', '--ranks', '0,7', self.dir, check=0).out)
+        self.write('bare.json', trace(steps=()).replace('"traceEvents": []', '"traceEvents": ' + json.dumps([event('a', 1, 2)])))
+        self.assertIn('no steps', run('info', '--steps', '1', self.dir / 'bare.json', check=2).err)
+
+    def test_pattern_pipe_and_suffixes(self):
+        self.two()
+        self.assertEqual(info(self.dir / 'rank*.json')['ranks'], 2)
+        packed = self.write('packed', gzip.compress(trace(3).encode()))
+        self.assertEqual(info(packed)['parts'][0]['rank'], 3)
+        done = run('info', '--json', '-', stdin=trace(4).encode(), check=0)
+        self.assertEqual(json.loads(done.out)['parts'][0]['rank'], 4)
+        if subprocess.run(['which', 'zstd'], capture_output=True).returncode == 0:
+            subprocess.run(['zstd', '-q', self.dir / 'rank1.json', '-o', self.dir / 'z.json.zst'], check=True)
+            self.assertEqual(info(self.dir / 'z.json.zst')['parts'][0]['rank'], 1)
+
+    def test_foreign_formats_are_named(self):
+        for name, text, word in [('et.json', b'{"schema": "1.0.1", "nodes": [{"rf_id": 1}]}', 'Chakra'), ('s.pickle', b'\x80\x04\x95', 'pickle'),
+                                 ('m.json', b'[[1, 1, 2, 3]]', 'memory timeline')]:
+            done = run('info', self.write(name, text), check=2)
+            self.assertIn(word, done.err)
+            self.assertIn('hint', done.err)
+
+
+class Event(Case):
+    def test_event_of_every_kind_of_file(self):
+        text = trace()
+        index = [e['name'] for e in json.loads(text)['traceEvents']].index('gemm')
+        for name, content in [('t.json', text.encode()), ('t.json.gz', gzip.compress(text.encode()))]:
+            found = json.loads(run('event', self.write(name, content), '--index', index, check=0).out)
+            self.assertEqual((found['name'], found['args']['correlation']), ('gemm', 10))
+        self.assertIn('no slice', run('event', self.dir / 't.json', '--index', 999, check=2).err)
+        self.assertIn('--index', run('event', self.dir / 't.json', check=2).err)
+        self.write('u.json', trace(1))
+        self.assertIn('--rank', run('event', self.dir / 't.json', self.dir / 'u.json', '--index', 0, check=2).err)
+
+
+def sanitized():
+    binary = pathlib.Path(BIN).read_bytes()
+    return b'__asan_init' in binary or b'__tsan_init' in binary
+
+
+@unittest.skipIf(sanitized(), 'sanitizers take memory of their own')
+class Memory(Case):
+    def test_gzip_bomb(self):
+        """1 GiB of blanks, and of one text, from 1 MiB: bounded by the window and the largest event."""
+        for fill in (b' ', b'"name": "' + b'x' * 55):
+            path = self.dir / 'bomb.json.gz'
+            with gzip.open(path, 'wb', compresslevel=1) as f:
+                f.write(b'{"schemaVersion": 1, "traceEvents": [\n' + json.dumps(event('a', 1, 2)).encode() + b',\n')
+                block = fill * (16 * MB // len(fill))
+                for _ in range(16):
+                    f.write(block)
+            code, peak, words = peak_bytes('info', path)
+            self.assertIn(code, (0, 2), words)
+            self.assertLess(peak, 200 * MB)
+
+    @unittest.skipUnless(os.environ.get('STAGELINE_SLOW_TESTS'), 'set STAGELINE_SLOW_TESTS to read 10 GB of holes')
+    def test_sparse_file_of_10_gb(self):
+        path = self.dir / 'sparse.json'
+        head = b'{"schemaVersion": 1, "traceEvents": [\n' + json.dumps(event('a', 1, 2)).encode() + b',\n'
+        with open(path, 'wb') as f:
+            f.write(head)
+            f.truncate(10 * 1024 * MB)
+        code, peak, words = peak_bytes('info', path)
+        self.assertEqual(code, 0, words)
+        self.assertLess(peak, 200 * MB)
+
+    def test_rows_cost_what_is_promised(self):
+        """200 000 events: text is read in windows, so peak memory follows the events and not the file."""
+        path = self.dir / 'many.json'
+        with open(path, 'w') as f:
+            f.write('{"schemaVersion": 1, "traceEvents": [\n')
+            filler = 'y' * 600
+            for i in range(200_000):
+                f.write(f'{{"ph": "X", "cat": "cpu_op", "name": "op{i % 500}", "pid": 7, "tid": 7, "ts": {i * 3}, "dur": 2, '
+                        f'"args": {{"External id": {i}, "Call stack": "{filler}"}}}},\n')
+            f.write(json.dumps(event('end', 900_000, 1)) + ']}')
+        self.assertGreater(path.stat().st_size, 140 * MB)
+        code, peak, words = peak_bytes('info', path)
+        self.assertEqual(code, 0, words)
+        self.assertLess(peak, 110 * MB)
+
+
+class Real(Case):
+    @needs_shared
+    def test_the_sets(self):
+        for folder, ranks in [('gen_small_8ranks_ns', 8), ('hta/trace_filter', 2), ('real_h100_owlv2', 1)]:
+            path = SHARED / 'kineto' / folder
+            if path.is_dir():
+                found = info(path)
+                self.assertEqual(found['ranks'], ranks)
+                self.assertGreater(found['slices'], 1000)
+
+
+if __name__ == '__main__':
+    unittest.main()

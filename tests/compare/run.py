@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""./dev compare: the installed HTA and `--compat hta`, live on the same traces, compared by the checks of tests/hta.
+
+  run.py [--deep] [--only NAME,NAME] [--checks REGEX] [--keep DIR] [FOLDER…]
+
+Without FOLDER: every trace folder of ../shared/data/kineto where there is one, and traces made by tests/gen/kineto.py.
+--deep also compares what takes HTA minutes. HTA comes from PyPI into .cache/rivals, or is the one of
+$STAGELINE_RIVAL_HTA_PYTHON; where it cannot be installed everything is skipped, with a count. Its version may be another
+than the one of the goldens, so a difference here is a reason to look, not always a fault of ours.
+"""
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+DATA = ROOT.parent / 'shared' / 'data' / 'kineto'
+sys.path[:0] = [str(ROOT / 'bench'), str(ROOT / 'tests' / 'gen')]
+import kineto  # noqa: E402
+import rival as rivals  # noqa: E402
+
+SECONDS = 900  # the most a folder may take HTA
+DEEP_BYTES = 300_000  # compressed; smaller folders are always compared in depth
+MADE = {
+    'made_ns': ['--ranks', 3, '--events', 6000, '--steps', 4, '--fault', 'host-delay:1,3'],
+    'made_ns_sync_triton': ['--ranks', 1, '--events', 4000, '--steps', 3, '--sync', '--triton'],
+    'made_ns_old_nccl': ['--ranks', 2, '--events', 5000, '--steps', 4, '--old-nccl', '--fault', 'host-delay:0,3'],
+    'made_ns_python_memory': ['--ranks', 1, '--events', 5000, '--steps', 3, '--python', '--memory'],
+    'made_ns_graphs': ['--ranks', 1, '--events', 4000, '--steps', 3, '--graphs'],
+    'made_ns_minified': ['--ranks', 2, '--events', 3000, '--steps', 3, '--minify'],
+    'made_ns_one_step': ['--ranks', 1, '--events', 3000, '--steps', 1],
+    'made_us': ['--ranks', 3, '--events', 6000, '--steps', 4, '--era', 'us', '--fault', 'host-delay:1,3'],
+    'made_us_no_device_annotations': ['--ranks', 1, '--events', 4000, '--steps', 3, '--era', 'us', '--no-device-annotations', '--sync'],
+    'made_old': ['--ranks', 1, '--events', 4000, '--steps', 3, '--era', 'old', '--memory'],
+    'made_amd': ['--ranks', 2, '--events', 4000, '--steps', 3, '--vendor', 'amd'],
+    'made_amd_us': ['--ranks', 1, '--events', 4000, '--steps', 3, '--vendor', 'amd', '--era', 'us', '--python'],
+}
+
+
+def given_folders():
+    """Folders of ../shared/data/kineto that hold traces, by name."""
+    found = {}
+    for folder in sorted([DATA, *DATA.rglob('*')]) if DATA.is_dir() else []:
+        if folder.is_dir() and 'memory_analysis' not in folder.parts and any(
+                f.name.endswith(('.json', '.json.gz')) for f in folder.iterdir() if f.is_file()):
+            found[str(folder.relative_to(DATA)).replace('/', '_')] = folder
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(prog='./dev compare', description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('folders', nargs='*')
+    parser.add_argument('--deep', action='store_true')
+    parser.add_argument('--only', default='')
+    parser.add_argument('--checks', default='')
+    parser.add_argument('--keep', default='', help='leave HTA\'s answers in this folder, and use those that are there')
+    options = parser.parse_args()
+    only = [name for name in options.only.split(',') if name]
+    made = {} if options.folders else {n: a for n, a in MADE.items() if not only or n in only}
+    folders = {pathlib.Path(f).name: pathlib.Path(f) for f in options.folders} or {
+        n: f for n, f in given_folders().items() if not only or n in only}
+    python = rivals.find_hta()
+    if not python:
+        print(f'skipped: {len(made) + len(folders)} comparisons, HTA cannot be installed here')
+        return 0
+    print(rivals.hta_version(python), file=sys.stderr)
+    with tempfile.TemporaryDirectory() as scratch:
+        out = pathlib.Path(options.keep or os.path.join(scratch, 'answers')).resolve()
+        traces = out / 'traces' if options.keep else pathlib.Path(scratch) / 'traces'
+        for name, arguments in made.items():
+            folders[name] = traces / name
+            if not folders[name].exists():
+                kineto.generate([*arguments, '-o', folders[name]])
+        late = []
+        for name, folder in sorted(folders.items()):
+            answers = out / 'answers' / name
+            if (answers / 'manifest.json').exists():
+                continue
+            size = sum(f.stat().st_size for f in folder.iterdir() if f.name.endswith('.gz'))
+            deep = ['--deep'] if options.deep or size < DEEP_BYTES else []
+            print(f'HTA on {name}', file=sys.stderr, flush=True)
+            try:
+                done = subprocess.run([python, HERE / 'hta_live.py', folder, answers, *deep], timeout=SECONDS, capture_output=True,
+                                      text=True)
+                if done.returncode != 0:
+                    late.append(f'{name}: HTA ended with {done.returncode}: {done.stderr.strip()[-200:]}')
+            except subprocess.TimeoutExpired:
+                late.append(f'{name}: HTA took more than {SECONDS} s')
+        for text in late:
+            print(f'skipped: {text}')
+        checks = ['--checks', options.checks] if options.checks else []
+        return subprocess.run([sys.executable, ROOT / 'tests' / 'hta' / 'run.py', '--goldens', out / 'answers', *checks]).returncode
+
+
+if __name__ == '__main__':
+    sys.exit(main())
