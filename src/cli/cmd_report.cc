@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
+#include "engine/profile_findings.h"
 
 namespace stageline {
 namespace {
@@ -14,8 +15,9 @@ namespace {
 // 1 when one of the findings named by --fail-on was made.
 Result<int> fail_on(const Arguments& arguments, const Findings& findings) {
   if (!arguments.has("fail-on")) return kExitGood;
-  const std::vector<std::string> known = {"stage.slow",     "bubble",  "rank.slow",       "step.outlier",
-                                          "replica.uneven", "outside", "clock.causality", "any"};
+  std::vector<std::string> known = {"stage.slow",     "bubble",  "rank.slow",       "step.outlier",
+                                    "replica.uneven", "outside", "clock.causality", "any"};
+  known.insert(known.end(), profile_finding_ids().begin(), profile_finding_ids().end());
   const std::string list = arguments.get("fail-on");
   for (const std::string_view item : split(list, ',')) {
     const std::string id(trim(item));
@@ -32,6 +34,17 @@ Result<int> fail_on(const Arguments& arguments, const Findings& findings) {
   return kExitGood;
 }
 
+// "4 ranks, 1 280 cells, 5 steps"; of a profiler trace its slices.
+std::string what_it_holds(const Trace& trace) {
+  const auto count = [](int64_t n, const char* one, const char* many) {
+    return grouped(n) + " " + (n == 1 ? one : many);
+  };
+  const std::string ranks = count(static_cast<int64_t>(trace.parts.size()), "rank", "ranks") + ", ";
+  if (trace.cells.size() == 0) return ranks + count(static_cast<int64_t>(trace.slice_count()), "slice", "slices");
+  return ranks + count(static_cast<int64_t>(trace.cells.size()), "cell", "cells") + ", " +
+         count(extent_of(trace).step_count, "step", "steps");
+}
+
 }  // namespace
 
 int run_report(const Arguments& arguments) {
@@ -43,25 +56,21 @@ int run_report(const Arguments& arguments) {
   if (Status s = check_writable(output, arguments.operands); !s) return fail(s.error());
   Result<Trace> trace = open_run(arguments, *terminal, arguments.operands);
   if (!trace) return fail(trace.error());
-  const Findings findings = find_findings(*trace);
+  Findings findings;
   ExportOptions options;
   options.lang = terminal->lang;
   options.title = valid_utf8(arguments.get("title", run_name(arguments.operands)));
   const Status written = [&] {
     const WritingBar bar(*terminal);
-    return export_trace(*trace, output, "html", options);
+    return write_report(*trace, output, options, findings);
   }();
   if (!written) return fail(written.error());
   print_flaws(*terminal, trace->diagnostics, arguments.operands[0]);
-  const Extent extent = extent_of(*trace);
   std::string text = findings_text(*terminal, findings);
   if (output != "-") {
     struct stat st{};
     stat(output.c_str(), &st);
-    text += "\n" + output + "  " + human_bytes(static_cast<double>(st.st_size)) + "  " +
-            std::to_string(trace->parts.size()) + (trace->parts.size() == 1 ? " rank, " : " ranks, ") +
-            grouped(static_cast<int64_t>(trace->cells.size())) + " cells, " + std::to_string(extent.step_count) +
-            (extent.step_count == 1 ? " step\n" : " steps\n");
+    text += "\n" + output + "  " + human_bytes(static_cast<double>(st.st_size)) + "  " + what_it_holds(*trace) + "\n";
   }
   fputs(text.c_str(), output == "-" ? stderr : stdout);
   Result<int> code = fail_on(arguments, findings);

@@ -11,6 +11,7 @@
 #include "base/output_file.h"
 #include "base/text.h"
 #include "engine/model_tables.h"
+#include "engine/profile_findings.h"
 #include "model/torch_facts.h"
 #include "pipeline/infer_layout.h"
 #include "pipeline/link_cells.h"
@@ -155,10 +156,23 @@ std::vector<Table> all_tables(const Trace& trace, Diagnostics& diagnostics) {
     diagnostics.merge(own->notes);
     for (Table& table : own->tables) tables.push_back(std::move(table));
   }
-  tables.push_back(cells_table(trace));
+  const bool profiled = trace.cells.size() == 0 && trace.slice_count() > 0;
+  if (!profiled) tables.push_back(cells_table(trace));
   tables.push_back(devices_table(trace));
   tables.push_back(diagnostics_table(trace));
   return tables;
+}
+
+Findings findings_of(const Trace& trace, const std::vector<Table>& tables) {
+  const bool profiled =
+      std::any_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.slices.has_facts(); });
+  return trace.cells.size() == 0 && profiled ? profile_findings(trace, tables) : find_findings(trace);
+}
+
+Status write_report(Trace& trace, const std::string& path, const ExportOptions& options, Findings& findings) {
+  const std::vector<Table> tables = all_tables(trace, trace.diagnostics);
+  findings = findings_of(trace, tables);
+  return find_exporter("html")->write({trace, tables, findings.headline, findings.list, options}, path);
 }
 
 namespace {
@@ -206,8 +220,8 @@ Status export_trace(Trace& trace, const std::string& path, std::string_view to, 
   std::vector<Table> tables;
   Findings findings;
   if ((*exporter)->needs_tables) {
-    findings = find_findings(trace);
     tables = all_tables(trace, trace.diagnostics);
+    findings = findings_of(trace, tables);
   }
   const ExportInput input{trace, tables, findings.headline, findings.list, options};
   written->push_back(path);

@@ -44,6 +44,12 @@ std::string info_json(const Trace& trace);
 // devices, diagnostics. An analysis that fails on this trace is left out and counted in `diagnostics`.
 std::vector<Table> all_tables(const Trace& trace, Diagnostics& diagnostics);
 
+// What is worth saying about the trace: of pipeline cells, or of a profiler trace from its `tables`.
+Findings findings_of(const Trace& trace, const std::vector<Table>& tables);
+
+// The report page at `path`, and in `findings` what it says.
+Status write_report(Trace& trace, const std::string& path, const ExportOptions& options, Findings& findings);
+
 // Writes the trace at `path` in the kind `to` ("" : by extension). A kind that has one file per rank writes `path` for
 // a single rank, and rank_path(path, rank) for each of several. `written` (if given): the paths that were.
 Status export_trace(Trace& trace, const std::string& path, std::string_view to, const ExportOptions& options,

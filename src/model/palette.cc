@@ -24,7 +24,8 @@ constexpr Theme kLight = {
     rgb(0xd5dbe1),
     rgb(0x0b5cad),
     {rgb(0x0072b2), rgb(0xd55e00), rgb(0x009e73), rgb(0xcc79a7), rgb(0xcc79a7), rgb(0x806633), rgb(0x999999)},
-    {rgb(0xffffff), rgb(0x16191d), rgb(0x16191d), rgb(0x16191d), rgb(0x16191d), rgb(0xffffff), rgb(0x16191d)}};
+    {rgb(0xffffff), rgb(0x16191d), rgb(0x16191d), rgb(0x16191d), rgb(0x16191d), rgb(0xffffff), rgb(0x16191d)},
+    {rgb(0x0072b2), rgb(0xcc79a7), rgb(0x8a5a00), rgb(0x4b5563)}};
 
 constexpr Theme kDark = {
     rgb(0x0f1216),
@@ -36,7 +37,8 @@ constexpr Theme kDark = {
     rgb(0x2d3843),
     rgb(0x6cb2ff),
     {rgb(0x4aa3df), rgb(0xf0803c), rgb(0x3ccb9b), rgb(0xe39cc6), rgb(0xe39cc6), rgb(0xf2d24a), rgb(0x8b949e)},
-    {rgb(0x0d1013), rgb(0x0d1013), rgb(0x0d1013), rgb(0x0d1013), rgb(0x0d1013), rgb(0x0d1013), rgb(0x0d1013)}};
+    {rgb(0x0d1013), rgb(0x0d1013), rgb(0x0d1013), rgb(0x0d1013), rgb(0x0d1013), rgb(0x0d1013), rgb(0x0d1013)},
+    {rgb(0x4aa3df), rgb(0xe39cc6), rgb(0xe69f00), rgb(0x6b7480)}};
 
 double luminance(Rgb colour) {
   const auto linear = [](uint8_t channel) {

@@ -93,3 +93,18 @@ TEST_CASE("what a cell does can be told apart with any kind of colour vision") {
                                          << " groups " << int(a) << " and " << int(b) << ": " << delta);
         }
 }
+
+TEST_CASE("kinds of device work and idle time can be told apart with any kind of colour vision") {
+  for (const Theme* theme : kThemes)
+    for (const Vision& vision : kVisions) {
+      const Rgb colours[] = {theme->kernel[0], theme->kernel[1], theme->kernel[2], theme->kernel[3], theme->idle_hatch};
+      for (size_t a = 0; a < 5; ++a)
+        for (size_t b = a + 1; b < 5; ++b) {
+          const Vec u = lab(times(vision.matrix, linear(colours[a])));
+          const Vec v = lab(times(vision.matrix, linear(colours[b])));
+          const double delta = std::hypot(u[0] - v[0], u[1] - v[1], u[2] - v[2]);
+          CHECK_MESSAGE(delta >= 15, std::string(vision.name) << " kinds " << a << " and " << b << ": " << delta);
+        }
+      for (const Rgb colour : theme->kernel) CHECK(contrast_ratio(text_on(colour), colour) >= 4.5);
+    }
+}

@@ -93,7 +93,7 @@ std::string html_report(const ExportInput& input, const HtmlLimits& limits) {
   page += "</style>\n</head>\n<body>\n<noscript>\n";
   page += plain_words(input, payload);
   page += "</noscript>\n<div id=\"app\"></div>\n<script type=\"application/json\" id=\"report\">";
-  page += script_safe(report_json(input, payload, limits.table_rows));
+  page += script_safe(report_json(input, payload, limits));
   page += "</script>\n<script type=\"application/octet-stream\" id=\"cells\">";
   page += base64(gzip_bytes(payload.bytes));
   page += "</script>\n<script>";

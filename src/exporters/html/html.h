@@ -8,8 +8,9 @@
 namespace stageline {
 
 struct HtmlLimits {
-  size_t cells = 1'000'000;  // above: whole steps from the first on, and the page says so
-  size_t table_rows = 2000;  // above: the first rows, and the page says how to get all
+  size_t cells = 1'000'000;      // above: whole steps from the first on, and the page says so
+  size_t table_rows = 2000;      // above: the first rows, and the page says how to get all
+  size_t series_rows = 100'000;  // of tables NAME-over-time, which charts are drawn from
 };
 
 // The whole page. Same input, same bytes.

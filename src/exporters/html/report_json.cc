@@ -9,6 +9,8 @@
 namespace stageline {
 namespace {
 
+constexpr size_t kMinRowsForRuns = 64;
+
 void write_both(JsonWriter& json, std::string_view name, const std::string& en, const std::string& zh) {
   json.key(name).begin_array().value(en).value(zh).end_array();
 }
@@ -30,6 +32,8 @@ void write_theme(JsonWriter& json, std::string_view name, const Theme& theme) {
   json.field("idle2", hex(theme.idle_hatch)).field("acc", hex(theme.accent));
   json.key("group").begin_array();
   for (const Rgb colour : theme.group) json.value(hex(colour));
+  json.end_array().key("kernel").begin_array();
+  for (const Rgb colour : theme.kernel) json.value(hex(colour));
   json.end_array().end_object();
 }
 
@@ -63,6 +67,26 @@ void write_value(JsonWriter& json, const Table& table, size_t row, size_t column
   }
 }
 
+// Series say the same rank, stream and length thousands of times: such a column becomes {"v": values, "n": how
+// often each in a row}.
+void write_column(JsonWriter& json, const Table& table, size_t column, size_t rows) {
+  std::vector<size_t> firsts;  // of each run of equal values
+  for (size_t r = 0; r < rows; ++r)
+    if (r == 0 || table.raw_text(r, column) != table.raw_text(r - 1, column)) firsts.push_back(r);
+  if (rows < kMinRowsForRuns || firsts.size() * 4 > rows) {
+    json.begin_array();
+    for (size_t r = 0; r < rows; ++r) write_value(json, table, r, column);
+    json.end_array();
+    return;
+  }
+  json.begin_object().key("v").begin_array();
+  for (const size_t r : firsts) write_value(json, table, r, column);
+  json.end_array().key("n").begin_array();
+  for (size_t i = 0; i < firsts.size(); ++i)
+    json.value(static_cast<int64_t>((i + 1 < firsts.size() ? firsts[i + 1] : rows) - firsts[i]));
+  json.end_array().end_object();
+}
+
 void write_table(JsonWriter& json, const Table& table, size_t max_rows) {
   const size_t shown = std::min(table.row_count(), max_rows);
   json.begin_object().field("name", table.name()).field("title", table.title());
@@ -73,11 +97,7 @@ void write_table(JsonWriter& json, const Table& table, size_t max_rows) {
     json.field("unit", shown_unit(spec.type)).field("help", spec.help).end_object();
   }
   json.end_array().key("values").begin_array();
-  for (size_t c = 0; c < table.columns().size(); ++c) {
-    json.begin_array();
-    for (size_t r = 0; r < shown; ++r) write_value(json, table, r, c);
-    json.end_array();
-  }
+  for (size_t c = 0; c < table.columns().size(); ++c) write_column(json, table, c, shown);
   json.end_array().end_object();
 }
 
@@ -133,7 +153,7 @@ void write_cells(JsonWriter& json, const Trace& trace, const CellPayload& payloa
 
 }  // namespace
 
-std::string report_json(const ExportInput& input, const CellPayload& payload, size_t max_table_rows) {
+std::string report_json(const ExportInput& input, const CellPayload& payload, const HtmlLimits& limits) {
   const Trace& trace = input.trace;
   JsonWriter json;
   json.begin_object();
@@ -141,6 +161,7 @@ std::string report_json(const ExportInput& input, const CellPayload& payload, si
   json.field("lang", input.options.lang).field("dark", input.options.dark);
   json.field("format", trace.format).field("description", trace.description);
   json.field("clock", clock_name(trace.clock)).field("laidEndToEnd", trace.steps_laid_end_to_end);
+  json.field("slices", static_cast<int64_t>(trace.slice_count()));
   json.key("palette").begin_object();
   write_theme(json, "light", light_theme());
   write_theme(json, "dark", dark_theme());
@@ -150,7 +171,8 @@ std::string report_json(const ExportInput& input, const CellPayload& payload, si
   write_parts(json, trace, payload);
   write_cells(json, trace, payload);
   json.key("tables").begin_array();
-  for (const Table& table : input.tables) write_table(json, table, max_table_rows);
+  for (const Table& table : input.tables)
+    write_table(json, table, table.name().ends_with("-over-time") ? limits.series_rows : limits.table_rows);
   json.end_array();
   write_flaws(json, trace.diagnostics);
   json.end_object();

@@ -5,11 +5,12 @@
 #include <string>
 
 #include "exporters/exporter.h"
+#include "exporters/html/html.h"
 #include "exporters/html/payload.h"
 
 namespace stageline {
 
-// Tables longer than `max_table_rows` are cut and carry their true row count.
-std::string report_json(const ExportInput& input, const CellPayload& payload, size_t max_table_rows);
+// Tables longer than `limits` allow are cut and carry their true row count.
+std::string report_json(const ExportInput& input, const CellPayload& payload, const HtmlLimits& limits);
 
 }  // namespace stageline

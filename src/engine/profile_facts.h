@@ -1,0 +1,70 @@
+// What the findings of a profiler trace stand on: sums over ranks, read once from the analyses' tables.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/table.h"
+
+namespace stageline {
+
+// A table with its columns by name; a table or a column that is missing reads as nothing.
+class TableReader {
+ public:
+  TableReader(const std::vector<Table>& tables, std::string_view name);
+  size_t row_count() const { return table_ ? table_->row_count() : 0; }
+  int64_t integer(size_t row, std::string_view column) const;  // 0 when unknown
+  double real(size_t row, std::string_view column) const;      // 0 when unknown
+  std::string_view text(size_t row, std::string_view column) const;
+
+ private:
+  enum Storage : uint8_t { kInteger, kReal, kText };
+  int column(size_t row, std::string_view name, Storage storage) const;
+  const Table* table_ = nullptr;
+};
+
+struct RankFacts {
+  int32_t rank = 0;
+  double span_ns = 0, compute_ns = 0, exposed_comm_ns = 0, exposed_memory_ns = 0, idle_ns = 0;
+  double comm_ns = 0;
+  double host_wait_ns = 0;
+};
+
+struct IdleCause {
+  double ns = 0, max_ns = 0;
+  int64_t count = 0;
+  int32_t max_rank = 0;
+};
+
+struct ProfileFacts {
+  std::vector<RankFacts> ranks;  // those with device work
+  RankFacts whole;               // their sum
+  bool splits_other = false;     // the breakdown tells communication and copies apart
+  IdleCause host_wait, kernel_wait, other, outside;
+  double recorded_ns = 0;  // device time recorded, with what lies before the first and after the last work
+  bool idle_known = false;
+  double comm_overlap_ns = 0;
+  // Steps of the host.
+  size_t step_count = 0;
+  double steps_ns = 0;  // first start to last end of them
+  double median_step_ns = 0, max_step_ns = 0;
+  int64_t max_step = 0;
+  int32_t max_step_rank = 0;
+  size_t slow_steps = 0;
+  // Launches.
+  int64_t launches = 0, short_work = 0;
+  double call_ns = 0;
+  double pageable_ns = 0;
+  std::string pageable_name;
+  double full_queue_share = 0;
+  int32_t full_queue_rank = 0;
+  double recording_ns = 0;  // first start to last end of all slices
+};
+
+ProfileFacts profile_facts(const std::vector<Table>& tables);
+
+inline constexpr double kSlowStepRatio = 1.3;
+
+}  // namespace stageline
