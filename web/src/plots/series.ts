@@ -1,6 +1,6 @@
 // Values over time, one strip a series, all on one axis: the mean of a bin filled, its maximum as a line.
 import {h, styled, svg} from '../dom';
-import {duration, grouped} from '../format';
+import {duration, grouped, tickName} from '../format';
 import {t} from '../i18n/i18n';
 import type {Kind} from './bars';
 import {withCursor} from './cursor';
@@ -29,7 +29,7 @@ function steps(values: Float64Array, high: number, closed: boolean): string {
 }
 
 export const plain = (value: number): string =>
-  (value >= 9999.5 ? grouped(value) : value >= 99.95 ? value.toFixed(0) : value >= 9.995 ? value.toFixed(1) : value.toFixed(2).replace(/\.?0+$/, ''));
+  (value >= 9999.5 ? grouped(value) : value >= 99.95 ? value.toFixed(0) : value >= 9.995 ? value.toFixed(1) : value >= 0.1 || value === 0 ? value.toFixed(2).replace(/\.?0+$/, '') : value.toPrecision(2));
 
 function timeTicks(from: number, to: number): HTMLElement {
   const raw = (to - from) / 6, power = 10 ** Math.floor(Math.log10(raw));
@@ -38,7 +38,7 @@ function timeTicks(from: number, to: number): HTMLElement {
   for (let at = Math.ceil(from / step) * step; at <= to; at += step) {
     const share = (at - from) / (to - from);
     if (share > 0.97) break;  // the last label would stick out
-    ticks.push(styled(h('span', {}, at === 0 ? '0' : duration(at)), {left: `${share * 100}%`}));
+    ticks.push(styled(h('span', {}, tickName(at)), {left: `${share * 100}%`}));
   }
   return h('div', {class: 'ticks', 'aria-hidden': 'true'}, ...ticks);
 }

@@ -4,7 +4,7 @@ import {h} from '../dom';
 import {duration, grouped, percent} from '../format';
 import {t} from '../i18n/i18n';
 import {barTable, kindName, legend, shareCell, type BarPart, type BarRow, type Kind} from '../plots/bars';
-import {rankLabel, wordsFor, type Topic} from './topic';
+import {oneRank, rankLabel, ranksOf, wordsFor, type Topic} from './topic';
 
 const part = (kind: Kind, value: number, whole: number, name = kindName(kind)): BarPart =>
   ({kinds: [kind], value, words: `${name}: ${duration(value)}${whole > 0 ? `, ${percent(value / whole)}` : ''}`});
@@ -60,20 +60,23 @@ export const overlap: Topic = {
 const CAUSES: ReadonlyArray<readonly [string, Kind]> = [['host_wait', 'idle'], ['kernel_wait', 'idle-kernel'], ['other', 'idle-other'],
                                                         ['before_first', 'hidden'], ['after_last', 'hidden']];
 
+const time = (ns: number): string => (ns > 0 ? duration(ns) : '–');
+
 function causeRow(label: string, rows: Row[], whole: number): BarRow {
   const of = (cause: string): number => sum(rows.filter(row => row.text('cause') === cause), row => row.num('idle_ns'));
   const parts = CAUSES.map(([cause, kind]) => part(kind, of(cause), whole, wordsFor(`cause.${cause}`)));
   const longest = most(rows.filter(row => !row.text('cause').includes('_first') && row.text('cause') !== 'after_last'), row => row.num('max_ns'));
   return {
     label, parts,
-    cells: [...['host_wait', 'kernel_wait', 'other'].map(cause => duration(of(cause))),
-            ...(rows.some(row => row.num('max_ns') > 0) ? [duration(longest)] : [])],
+    cells: [...['host_wait', 'kernel_wait', 'other'].map(cause => time(of(cause))),
+            ...(rows.some(row => row.num('max_ns') > 0) ? [time(of('before_first') + of('after_last')), time(longest)] : [])],
   };
 }
 
 export const idle: Topic = {
   id: 'idle',
-  build({app: {report}, rank}) {
+  build(profile) {
+    const {report} = profile.app;
     const device = frameOf(report, 'device-idle', 'cause'), streams = frameOf(report, 'idle-time', 'stream', 'cause');
     if (!device && !streams) return null;
     const nodes: (Node | null)[] = [legend(CAUSES.slice(0, 4).map(([cause, kind], i) =>
@@ -82,19 +85,19 @@ export const idle: Topic = {
     if (device) {
       const rows = [...groupBy(device.rows, row => row.text('rank'))].map(([own, list]) =>
         causeRow(rankLabel(Number(own)), list, sum(list, row => row.num('idle_ns'))));
-      nodes.push(h('h3', {}, t('idle.devices')), barTable(t('idle.devices'), t('details.rank'), [...heads, t('plot.longest')], rows));
+      nodes.push(h('h3', {}, t('idle.devices')), barTable(t('idle.devices'), t('details.rank'), [...heads, t('cause.outsideHead'), t('plot.longest')], rows));
     }
     if (streams) {
-      const several = new Set(streams.rows.map(row => row.text('rank'))).size > 1;
-      const chosen = rank === null ? streams.rows : streams.rows.filter(row => row.num('rank') === rank);
+      const chosen = streams.rows.filter(row => row.num('rank') === oneRank(profile, ranksOf(streams)));
+      const devices = new Set(chosen.map(row => row.text('device'))).size;
       const rows = [...groupBy(chosen, row => [row.text('rank'), row.text('device'), row.text('stream')].join('|'))].map(([, list]) => {
         const row = list[0]!;
-        return causeRow([several && rank === null && rankLabel(row.num('rank')), t('plot.stream', row.text('stream'))].filter(Boolean).join(' · '),
+        return causeRow([devices > 1 && t('plot.device', row.text('device')), t('plot.stream', row.text('stream'))].filter(Boolean).join(' · '),
           list, sum(list, r => r.num('idle_ns')));
       });
-      if (rows.length > 0) nodes.push(h('h3', {}, t('idle.streams')), barTable(t('idle.streams'), t('plot.streamHead'), heads, rows));
+      if (rows.length > 0) nodes.push(h('h3', {}, `${t('idle.streams')}, ${rankLabel(chosen[0]!.num('rank'))}`), barTable(t('idle.streams'), t('plot.streamHead'), heads, rows));
     }
-    return {nodes, tables: [device, streams].flatMap(frame => (frame ? [frame.table] : [])), pick: streams ? 'all' : undefined};
+    return {nodes, tables: [device, streams].flatMap(frame => (frame ? [frame.table] : [])), pick: streams ? 'one' : undefined};
   },
 };
 

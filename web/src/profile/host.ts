@@ -2,7 +2,7 @@
 import {frameOf, groupBy, most, sum, type Frame, type Row} from '../data/frame';
 import {findTable} from '../data/report';
 import {h} from '../dom';
-import {duration, grouped, percent} from '../format';
+import {duration, grouped, percent, tickName} from '../format';
 import {t} from '../i18n/i18n';
 import {barTable, type BarRow, type Kind} from '../plots/bars';
 import {columnPlot} from '../plots/columns';
@@ -58,8 +58,8 @@ export const launches: Topic = {
     if (histogram) {
       const all = sum(histogram.rows, row => row.num('launches'));
       nodes.push(h('h3', {}, t('launches.delay')), columnPlot(t('launches.delay'), histogram.rows.map(row => {
-        const to = row.num('to_ns'), range = to > 0 ? `${duration(row.num('from_ns'))} – ${duration(to)}` : `≥ ${duration(row.num('from_ns'))}`;
-        return {value: row.num('launches'), label: row.num('from_ns') === 0 ? '0' : duration(row.num('from_ns')),
+        const to = row.num('to_ns'), range = to > 0 ? `${tickName(row.num('from_ns'))} – ${tickName(to)}` : `≥ ${tickName(row.num('from_ns'))}`;
+        return {value: row.num('launches'), label: tickName(row.num('from_ns')),
                 words: `${range}: ${t('launches.count', grouped(row.num('launches')), percent(all > 0 ? row.num('launches') / all : 0))}`};
       })));
     }
@@ -71,7 +71,7 @@ export const launches: Topic = {
                         {kinds: ['hidden'], value: events - short, words: t('launches.all')}],
                 cells: [grouped(events), grouped(short), grouped(row.num('runtime_outliers')), grouped(row.num('launch_delay_outliers')), duration(row.num('call_ns'))]};
       });
-      nodes.push(h('h3', {}, t('launches.short')), barTable(t('launches.short'), t('details.rank'),
+      nodes.push(h('h3', {}, t('launches.shortTitle')), barTable(t('launches.shortTitle'), t('details.rank'),
         [t('launches.all'), t('launches.short'), t('launches.slow'), t('launches.late'), t('launches.host')], rows));
     }
     return {nodes, tables: [histogram, outliers].flatMap(frame => (frame ? [frame.table] : []))};

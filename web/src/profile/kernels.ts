@@ -23,7 +23,15 @@ export function shortName(name: string): string {
     else if (c === '>' || c === ')') depth = Math.max(0, depth - 1);
     else if (depth === 0) out += c;
   }
-  return out.replace(/^at::native::/, '').trim() || text;
+  const short = out.replace(/^at::native::/, '').trim() || text, inner = telling(text);
+  return inner && /elementwise|reduce|multi_tensor|Kernel2?$|^triton_per|foreach/i.test(short) ? `${short} · ${inner}` : short;
+}
+
+// What a generic kernel does stands in its template arguments: the functor, else the first long name.
+function telling(text: string): string {
+  const inside = text.slice(text.search(/[<(]/));
+  return /\b(\w*(?!func_wrapper)(?:Functor|functor|Ops?|_kernel_cuda|_kernel_impl))\b/.exec(inside.replace(/\b(Unary|Binary|AUnary|BUnary|TensorIterator)?(Functor|Op)<|ReduceOp/g, '<'))?.[1]
+    ?? /\b[A-Za-z_]\w{14,}/.exec(inside)?.[0] ?? '';
 }
 
 interface Kernel { kind: string; name: string; count: number; sum: number; min: number; max: number; mean: number; std: number }
@@ -33,7 +41,7 @@ function kernelsOf(rows: Row[]): Kernel[] {
   return [...groupBy(rows, row => `${row.text('kernel_type')}|${row.text('name').replace(/^others \(\d+\)$/, 'others')}`).values()].map((list): Kernel => {
     const count = sum(list, row => row.num('count')), total = sum(list, row => row.num('sum_ns'));
     return {
-      kind: list[0]!.text('kernel_type'), name: list[0]!.text('name').startsWith('others (') ? t('kernels.others') : list[0]!.text('name'), count, sum: total,
+      kind: list[0]!.text('kernel_type'), name: list[0]!.text('name').startsWith('others (') ? t('kernels.others', typeName(list[0]!.text('kernel_type'))) : list[0]!.text('name'), count, sum: total,
       min: list.reduce((low, row) => Math.min(low, row.num('min_ns')), Infinity), max: most(list, row => row.num('max_ns')),
       mean: count > 0 ? total / count : 0, std: list.length === 1 ? list[0]!.num('std_ns') : 0,
     };

@@ -2,7 +2,7 @@
 import type {App} from '../app';
 import {tableColumn, type Table} from '../data/report';
 import {h} from '../dom';
-import {duration, grouped} from '../format';
+import {duration, grouped, percent} from '../format';
 import {t} from '../i18n/i18n';
 import {frameOf, sum} from '../data/frame';
 import type {PageTip} from '../views/tip';
@@ -60,19 +60,22 @@ export function profileView(profile: Profile): ProfileView {
       const title = document.getElementById(`title-${topic.id}`);
       title?.scrollIntoView({block: 'start'});
       title?.focus({preventScroll: true});
-    }}, wordsFor(`topic.${topic.id}`))));
+    }}, wordsFor(`nav.${topic.id}`))));
   return {nodes: shown.length > 0 ? [nav, ...shown.map(item => item.view)] : [], drawn};
 }
 
 export function profileFacts(app: App, ranks: number): HTMLElement {
   const {report} = app;
   const outliers = frameOf(report, 'outliers', 'events'), devices = frameOf(report, 'temporal-breakdown', 'span_ns');
-  const steps = stepCount(app);
+  const steps = stepCount(app), overlap = frameOf(report, 'comm-comp-overlap', 'overlap_ns');
+  const communication = overlap ? sum(overlap.rows, row => row.num('communication_ns')) : 0;
+  const hidden = overlap && communication > 0 ? sum(overlap.rows, row => row.num('overlap_ns')) / communication : null;
   const facts: [string, string | false][] = [
     [t('facts.ranks'), String(ranks || report.parts.length)],
     [t('facts.steps'), steps > 0 && String(steps)],
     [t('facts.deviceTime'), !!devices && duration(sum(devices.rows, row => row.num('span_ns')))],
-    [t('launches.all'), !!outliers && grouped(sum(outliers.rows, row => row.num('events')))],
+    [t('facts.overlap'), hidden !== null && percent(hidden)],
+    [t('facts.launches'), !!outliers && grouped(sum(outliers.rows, row => row.num('events')))],
     [t('facts.slices'), grouped(report.slices)],
     [t('facts.source'), `${report.format}, ${report.description}`],
   ];
