@@ -44,7 +44,7 @@ def theirs(python, folder, calls):
     result = os.path.join(kineto_cases.CACHE, "hta.json")
     cost = measure.run([python, os.path.join(HERE, "hta_run.py"), os.path.abspath(folder), ",".join(calls), result], SAID)
     inside = json.load(open(result))
-    cost.rss = max(cost.rss, inside["peak_mb"])
+    cost.rss, cost.cpu = max(cost.rss, inside["peak_mb"]), cost.cpu - inside["peak_cpu"]
     return cost, inside
 
 

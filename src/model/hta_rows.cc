@@ -129,21 +129,25 @@ void drop_last_step(const TorchRun& run, std::vector<TorchRow>& rows, const std:
                                                       : (span.any() ? span.last_start : first_host);
   std::vector<uint32_t> kept(slots.size());
   uint32_t kept_without = 0;  // device rows without correlation are matched by name only
-  std::vector<TorchRow> host;
+  const auto kept_host = [&](size_t i) { return !gpu_side[i] && rows[i].start_ns < until; };
+  // Waits by name without a correlation match every host row without one; HTA then multiplies them.
+  const auto times_kept = [&](size_t i) -> size_t {
+    return rows[i].correlation < 0 ? kept_without : kept[slots.slot(rows[i].correlation)];
+  };
+  size_t total = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (gpu_side[i] || rows[i].start_ns >= until) continue;
-    host.push_back(rows[i]);
+    if (!kept_host(i)) continue;
+    ++total;
     ++(rows[i].correlation < 0 ? kept_without : kept[slots.slot(rows[i].correlation)]);
   }
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (gpu_side[i]) total += times_kept(i);
   std::vector<TorchRow> out;
-  out.reserve(rows.size());
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (!gpu_side[i]) continue;
-    const uint32_t times = rows[i].correlation < 0 ? kept_without : kept[slots.slot(rows[i].correlation)];
-    // Waits by name without a correlation match every host row without one; HTA then multiplies them.
-    out.insert(out.end(), times, rows[i]);
-  }
-  out.insert(out.end(), host.begin(), host.end());
+  out.reserve(total);
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (gpu_side[i]) out.insert(out.end(), times_kept(i), rows[i]);
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (kept_host(i)) out.push_back(rows[i]);
   rows = std::move(out);
 }
 
@@ -314,6 +318,7 @@ TorchRank hta_rank_rows(const TorchRun& run, size_t p) {
       lane_of[i] = static_cast<uint16_t>(std::min<size_t>(l, UINT16_MAX));
       if (is_hta_row(trace, s, i)) slice_at[s.file_index[i]] = static_cast<uint32_t>(i);
     }
+  rank.rows.reserve(s.size());
   for (const uint32_t i : slice_at) {
     if (i == kNoSliceIndex) continue;
     TorchRow row;

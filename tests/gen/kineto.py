@@ -20,7 +20,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from kineto_plan import Plan  # noqa: E402
-from kineto_rank import LINK_NS, NS_BASE, Rank  # noqa: E402
+from kineto_rank import NS_BASE, Rank  # noqa: E402
 
 SEPARATOR = b',\n'
 NAMES = {'nvidia': 'NVIDIA H100 80GB HBM3', 'amd': 'AMD Instinct MI300X'}
@@ -157,7 +157,7 @@ def play_step(options, ranks, index, layers):
         begin = [max(times[k] - s, before) for times, s in zip(ready, skew)]
         for mine, time_ns in zip(starts, begin):
             mine.append(time_ns)
-        ends.append(max(begin) + LINK_NS)
+        ends.append(max(begin) + options.link_us * 1000)
     for rank, mine in zip(ranks, starts):
         skew = int(options.skew_ms.get(rank.rank, 0) * 1e6)
         rank.finish_step(index, layers, [t + skew for t in mine], [t + skew for t in ends])
@@ -193,6 +193,7 @@ def parse(arguments=None):
     p.add_argument('--seed', type=int, default=1)
     p.add_argument('--model', choices=('transformer', 'mlp'), default='transformer')
     p.add_argument('--bucket', type=int, default=2, help='layers whose gradients are reduced together')
+    p.add_argument('--link-us', type=int, default=120, help='of a collective, once every rank has arrived')
     p.add_argument('--gpus', type=int, default=8, help='devices of a host')
     p.add_argument('--format', choices=('json', 'gz', 'both'), default='gz', help='both: in folders json/ and gz/')
     p.add_argument('--gzip-level', type=int, default=6)

@@ -20,7 +20,6 @@ OPEN, END, FRAME, ENDFRAME, CALL, WORK, GRAPH, REDUCE, ALLOC, FREE, HOST, WAIT_R
 NS_BASE = 1759300074 * 10**9  # the quarter (7 889 238 s) that times of the ns era count from
 NS_START = 2400000 * 10**9    # of the capture, after it
 US_START = {'us': 1669783687352244000, 'old': 1623142623460016000}
-LINK_NS = 120_000             # a collective's transfer, once every rank has arrived
 
 
 class Rank:

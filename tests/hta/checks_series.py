@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 import tempfile
 
-from support import BIN, check, compare, expect
+from support import BIN, DATA, check, compare, expect
 
 
 @check(r'queue_length_series_rank(\d+)')
@@ -74,3 +74,77 @@ def counter_events(case, name, record, match):
         for row in table[1:]:
             (row[5],) = map(str, json.loads(row[5]).values())
     return problems + compare(golden, rows, ['row'])
+
+
+@check(r'stragglers_(\w+)')
+def stragglers(case, name, record, match):
+    params = record['params']
+    options = ['--num-candidates', params.get('num_candidates', 2)]
+    if 'profiler_steps' in params:
+        options += ['--profiler-steps', ','.join(map(str, params['profiler_steps']))]
+    if record['status'] == 'error':
+        return expect(case, record, name, 'potential-stragglers', options, ['rank'])
+    code, tables, words = case.run('potential-stragglers', *options)
+    ours = [int(row[0]) for row in tables[0][1:]] if code == 0 else words
+    return [] if ours == record['value'] else [f'HTA {record["value"]}, ours {ours}']
+
+
+def diff_options(case, record):
+    options = []
+    for side, path in zip(('--control', '--test'), case.manifest['input']['diff']):
+        options += [side, str(DATA / path)]
+    for key, value in record['params'].items():
+        if key == 'use_short_name':
+            options += ['--use-short-name', str(value).lower()]
+        else:
+            options += ['--' + key.replace('_', '-'), ','.join(map(str, value)) if isinstance(value, list) else value]
+    return options
+
+
+@check(r'compare_(cpu|gpu|all|iterations)_\w+')
+def compare_traces(case, name, record, match):
+    index = 'short_name' if record['params'].get('use_short_name') else 'name'
+    return expect(case, record, name, 'trace-diff', [*diff_options(case, record), '--table', 'compare-traces'], [index])
+
+
+@check(r'ops_diff_(cpu|gpu|all)')
+def ops_diff(case, name, record, match):
+    code, tables, words = case.run('trace-diff', *diff_options(case, record), '--table', 'ops-diff')
+    if code != 0:
+        return [f'exit {code}: {words.strip()}']
+    ours = {key: [] for key in record['value']}
+    for change, op in tables[0][1:]:
+        ours[change].append(op)
+    return [f'{key}: HTA {ops}, ours {sorted(ours[key])}' for key, ops in record['value'].items() if sorted(ours[key]) != ops]
+
+
+@check('memory_timeline')
+def memory_timeline(case, name, record, match):
+    code, tables, words = case.run('memory-timeline')
+    if code != 0:
+        return [f'exit {code}: {words.strip()}']
+    golden, ours = case.golden(name), tables[0]
+    for table in (golden, ours):
+        start = 1 if table[0][0] == '' else 0
+        table[:] = [['row', *table[0][start:]]] + [[str(i), *row[start:]] for i, row in enumerate(table[1:])]
+    return compare(golden, ours, ['row'])
+
+
+CUPTI_BY_OTHER_CALLS = {  # columns that earlier calls left in HTA's shared table (F30), and constants of the loading
+    'user_annotation', 's_user_annotation', 'depth', 'height', 'parent', 'num_kernels', 'kernel_dur_sum', 'kernel_span',
+    'first_kernel_start', 'last_kernel_end', 'bytes', 'memory_bw_gbps', 'wait_on_stream', 'wait_on_cuda_event_record_corr_id',
+    'input_dims', 'input_type', 'input_strides', 'external_id', 'python_id', 'python_parent_id', 'collective_name',
+    'in_msg_nelems', 'out_msg_nelems', 'msg_dtype', 'group_size', 'process_rank', 'in_split_size', 'out_split_size'}
+
+
+@check('cupti_counters')
+def cupti_counters(case, name, record, match):
+    rank = case.manifest['load']['ranks'][0]
+    options = ['--ranks', rank]
+    golden = case.golden(name)
+    if record['status'] == 'ok':
+        keep = [i for i, c in enumerate(golden[0]) if c not in CUPTI_BY_OTHER_CALLS]
+        case.golden = lambda _: [[row[i] for i in keep] for row in golden]
+    problems = expect(case, record, name, 'cupti-counter-data-with-operators', options, ['index'])
+    case.__dict__.pop('golden', None)
+    return problems

@@ -220,3 +220,24 @@ TEST_CASE("kineto: what is recognised, and what is left to narrower readers") {
   for (const char* text : {"", "[]", "{}", "[", "workerlog", "a,b\n1,2\n", "{\"a\": {\"schemaVersion\": 1}}", "[1,2]"})
     CHECK_MESSAGE(sniffed("kineto", {folder.add("n.json", text)}) == Match::kNo, text);
 }
+
+TEST_CASE("kineto robustness: times beyond what the model holds are left out") {
+  Folder folder;
+  const Trace t = read_with(
+      "kineto", {folder.add("t.json", trace(op("a", 1, 2) + ",\n" + x("cpu_op", "far", "9100000000000000", "1") +
+                                            ",\n" + x("cpu_op", "long", "1", "9100000000000000")))});
+  CHECK(names_of(t) == "a");
+  CHECK(t.diagnostics.count("kineto.bad_time") == 2);
+}
+
+TEST_CASE("kineto phases: of two B/E pairs with equal times the one begun first is outside") {
+  Folder folder;
+  const auto e = [](const char* ph, const char* name, int ts) {
+    return std::string("{\"ph\":\"") + ph + "\",\"name\":\"" + name +
+           "\",\"cat\":\"cpu_op\",\"pid\":1,\"tid\":2,\"ts\":" + std::to_string(ts) + "}";
+  };
+  const Trace t =
+      read_with("kineto", {folder.add("t.json", "[" + e("B", "outer", 10) + "," + e("B", "inner", 10) + "," +
+                                                    e("E", "inner", 20) + "," + e("E", "outer", 20) + "]")});
+  CHECK(t.parts[0].slices.parent[slice_named(t, "inner")] == slice_named(t, "outer"));
+}

@@ -46,12 +46,12 @@ struct Copies {
   std::vector<StepBin> bins;
 };
 
-std::vector<Copies> copies_of(std::vector<CopyBandwidth> bandwidths) {
-  int64_t from = INT64_MAX, to = INT64_MIN;  // one axis for all kinds of a rank
-  for (const CopyBandwidth& b : bandwidths) {
-    if (b.rate.size() == 0) continue;
-    from = std::min(from, b.rate.start_ns());
-    to = std::max(to, b.rate.end_ns());
+std::vector<Copies> copies_of(const TorchRank& rank, std::vector<CopyBandwidth> bandwidths) {
+  int64_t from = INT64_MAX, to = INT64_MIN;  // one axis for all kinds of a rank: its device work
+  for (const TorchRow& row : rank.rows) {
+    if (!row.on_device) continue;
+    from = std::min(from, row.start_ns);
+    to = std::max(to, row.end_ns());
   }
   std::vector<Copies> out;
   for (CopyBandwidth& b : bandwidths) {
@@ -103,7 +103,7 @@ Table bin_table(const TorchRun& run, const std::vector<std::vector<Copies>>& ran
               {{"rank", "rank", Type::kInteger, "Global rank"},
                {"name", "kind", Type::kText, "Kind of copy, or Memset"},
                {"start_ns", "start", Type::kTime, "Start of the bin, from the run's first event"},
-               {"dur_ns", "length", Type::kDuration, "Length of the bin: a 400th of the rank's span of copies"},
+               {"dur_ns", "length", Type::kDuration, "Length of the bin: a 400th of the rank's span of device work"},
                {"mean_gbps", "mean", Type::kReal, "10⁹ bytes per second, weighted by time; empty bins are left out"},
                {"max_gbps", "max", Type::kReal, "Highest in the bin"}});
   for (size_t k = 0; k < ranks.size(); ++k)
@@ -125,9 +125,10 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   std::vector<std::vector<Copies>> ranks(torch->parts.size());
   std::vector<Diagnostics> notes(ranks.size());
   parallel_for(ranks.size(), [&](size_t k) {
-    std::vector<CopyBandwidth> copies = copy_bandwidths(*torch, torch_rank(*torch, torch->parts[k]));
+    const TorchRank rank = torch_rank(*torch, torch->parts[k]);
+    std::vector<CopyBandwidth> copies = copy_bandwidths(*torch, rank);
     note_copy_flaws(copies, notes[k]);
-    ranks[k] = copies_of(std::move(copies));
+    ranks[k] = copies_of(rank, std::move(copies));
   });
   for (const Diagnostics& own : notes) result.notes.merge(own);
   result.tables.push_back(exact_table(*torch, ranks));

@@ -11,6 +11,9 @@ namespace {
 constexpr uint16_t kManyCategories = 0x7fff;  // of one chunk parser; the file knows far fewer
 constexpr size_t kMaxStreams = 65535;
 
+// The model's times: the sum and the difference of any two fit.
+bool is_sane(int64_t ns) { return ns >= -4'000'000'000'000'000'000 && ns <= 4'000'000'000'000'000'000; }
+
 uint32_t small_id(int64_t value) {
   return value >= 0 && value < static_cast<int64_t>(kNoCorrelation) ? static_cast<uint32_t>(value) : kNoCorrelation;
 }
@@ -122,8 +125,8 @@ void RowBuilder::add_slice(const Event& event, int64_t offset) {
     row.dur_ns = 0;
   }
   int64_t end = 0;
-  if (__builtin_add_overflow(row.start_ns, row.dur_ns, &end))
-    return lose("kineto.bad_time", "a slice whose end is beyond all time was left out", offset);
+  if (__builtin_add_overflow(row.start_ns, row.dur_ns, &end) || !is_sane(end))
+    return lose("kineto.bad_time", "an event beyond all time (126 years from the epoch) was left out", offset);
   chunk_.rows.push_back(row);
   add_facts(event, static_cast<uint32_t>(chunk_.rows.size() - 1));
 }
@@ -167,6 +170,11 @@ void RowBuilder::add_counter(const Event& event) {
 
 void RowBuilder::add(const Event& event, int64_t offset) {
   chunk_.fractional_time |= event.fractional_ts;
+  if (!is_sane(event.ts_ns)) {
+    lose("kineto.bad_time", "an event beyond all time (126 years from the epoch) was left out", offset);
+    ++chunk_.event_count;
+    return;
+  }
   switch (event.phase) {
     case 'X': add_slice(event, offset); break;
     case 'b':

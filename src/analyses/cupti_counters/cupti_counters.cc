@@ -1,0 +1,298 @@
+// Counters that CUPTI measured kernel by kernel, with the operators that launched each. Definitions:
+// docs/analyses/cupti-counter-data-with-operators.md.
+//
+// A range of the profiler carries no correlation. CUPTI runs one kernel at a time while it measures, so the n-th
+// range of a device belongs to the n-th launch.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "analyses/analysis.h"
+#include "base/input.h"
+#include "base/json_events.h"
+#include "base/number.h"
+#include "base/parallel.h"
+#include "model/event_text.h"
+#include "model/numpy_order.h"
+#include "model/torch_view.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+struct Measured {
+  TorchRow range, launch;
+  bool has_launch = false;
+  std::vector<std::pair<std::string, double>> counters;
+  std::vector<StringId> ops;  // outermost first
+};
+struct RankCounters {
+  const Part* part = nullptr;
+  std::vector<Measured> ranges;
+  bool unequal = false;  // as many launches as ranges, or no operators
+};
+
+// "name": number pairs of the event's args.
+std::vector<std::pair<std::string, double>> counters_of(std::string_view event) {
+  std::vector<std::pair<std::string, double>> out;
+  const size_t key = event.rfind("\"args\"");
+  size_t at = key == std::string_view::npos ? key : event.find('{', key);
+  while (at != std::string_view::npos && at < event.size()) {
+    const size_t open = event.find('"', at);
+    if (open == std::string_view::npos) break;
+    size_t close = open + 1;
+    while (close < event.size() && event[close] != '"') close += event[close] == '\\' ? 2 : 1;
+    const size_t value = event.find_first_not_of(" \t\r\n:", std::min(close + 1, event.size()));
+    if (value == std::string_view::npos) break;
+    const bool quoted = event[value] == '"';
+    const size_t end = event.find_first_of(quoted ? "\"" : " \t\r\n,}", value + 1);
+    if (end == std::string_view::npos) break;
+    const std::string_view text = event.substr(value + (quoted ? 1 : 0), end - value - (quoted ? 1 : 0));
+    if (const auto number = parse_double(text)) out.emplace_back(event.substr(open + 1, close - open - 1), *number);
+    if (event[end] == '}') break;
+    at = end + 1;
+  }
+  return out;
+}
+
+// One pass over the part's files for all ranges.
+Status read_counters(RankCounters& own) {
+  const Part& part = *own.part;
+  std::map<int64_t, Measured*> wanted;  // by position
+  for (Measured& m : own.ranges) wanted[part.slices.args_offset(m.range.slice)] = &m;
+  for (const SourceRef& file : part.files) {
+    if (Status s = check_unchanged(file); !s) return s;
+    Result<Input> input = Input::open(file.path);
+    if (!input) return std::move(input).error();
+    JsonEvents events(*input, JsonLayout::kTrace);
+    for (;;) {
+      Result<std::vector<JsonSpan>> spans = events.next();
+      if (!spans || spans->empty()) break;
+      for (const JsonSpan& span : *spans)
+        if (const auto it = wanted.find(span.offset + file.first_offset); it != wanted.end())
+          it->second->counters = counters_of(span.text);
+    }
+  }
+  return {};
+}
+
+std::vector<int32_t> sorted_by_start(const TorchRank& rank, const std::vector<int32_t>& rows) {
+  std::vector<int64_t> keys;
+  for (const int32_t row : rows) keys.push_back(rank.rows[static_cast<size_t>(row)].start_ns);
+  std::vector<int32_t> out;
+  for (const uint32_t at : numpy_order(keys)) out.push_back(rows[at]);
+  return out;
+}
+
+// Operators around the launch, outermost first.
+std::vector<StringId> operators_of(const TorchRun& run, const Part& part, const TorchRow& launch) {
+  const Slices& s = part.slices;
+  std::vector<StringId> ops;
+  for (uint32_t at = launch.slice; at != kNoSliceIndex; at = s.parent[at])
+    if (run.trace->categories[s.category_id[at]].kind == Category::kCpuOp) ops.push_back(s.name_id[at]);
+  std::reverse(ops.begin(), ops.end());
+  return ops;
+}
+
+RankCounters counters_of_rank(const TorchRun& run, size_t part, bool hta) {
+  RankCounters out;
+  const TorchRank rank = torch_rank(run, part);
+  out.part = rank.part;
+  std::map<std::string_view, std::vector<int32_t>> ranges;  // by device; HTA: all together
+  std::vector<int32_t> launches;
+  for (size_t i = 0; i < rank.rows.size(); ++i) {
+    const TorchRow& row = rank.rows[i];
+    const std::string_view name = run.name(row);
+    if (row.category == Category::kProfilerRange)
+      ranges[hta ? std::string_view() : rank.part->lanes[row.lane].pid].push_back(static_cast<int32_t>(i));
+    const bool is_call = hta ? run.category_text(*rank.part, row).starts_with("cuda_runtime")
+                             : is_launch_call(row.category) && name.find("raphLaunch") == std::string_view::npos;
+    if (is_call && (name.starts_with("cudaLaunchKernel") ||
+                    (!hta && (name.starts_with("cuLaunchKernel") || name.find("LaunchKernel") != name.npos))))
+      launches.push_back(static_cast<int32_t>(i));
+  }
+  launches = sorted_by_start(rank, launches);
+  for (auto& [device, own] : ranges) {
+    own = sorted_by_start(rank, own);
+    const bool paired = own.size() == launches.size();
+    out.unequal |= !paired;
+    for (size_t i = 0; i < own.size(); ++i) {
+      Measured m;
+      m.range = rank.rows[static_cast<size_t>(own[i])];
+      if (paired) {
+        m.has_launch = true;
+        m.launch = rank.rows[static_cast<size_t>(launches[i])];
+        m.ops = operators_of(run, *rank.part, m.launch);
+      }
+      out.ranges.push_back(std::move(m));
+    }
+  }
+  return out;
+}
+
+// Names of all counters, as they come first.
+std::vector<std::string> counter_names(const std::vector<RankCounters>& ranks) {
+  std::vector<std::string> names;
+  std::set<std::string> known;
+  for (const RankCounters& rank : ranks)
+    for (const Measured& m : rank.ranges)
+      for (const auto& [name, value] : m.counters)
+        if (known.insert(name).second) names.push_back(name);
+  return names;
+}
+
+void append_counters(std::vector<Table::Value>& row, const Measured& m, const std::vector<std::string>& names,
+                     double missing) {
+  const std::map<std::string, double> own(m.counters.begin(), m.counters.end());
+  for (const std::string& name : names) {
+    const auto it = own.find(name);
+    row.emplace_back(it == own.end() ? missing : it->second);
+  }
+}
+
+// As Python prints a list of texts.
+std::string python_list(const TorchRun& run, const std::vector<StringId>& ops) {
+  std::string out = "[";
+  for (const StringId op : ops) out += (out.size() > 1 ? ", '" : "'") + std::string(run.trace->names.text(op)) + "'";
+  return out + "]";
+}
+
+Result<Table> hta_table(const TorchRun& run, const std::vector<RankCounters>& ranks) {
+  const std::vector<std::string> names = counter_names(ranks);
+  std::vector<ColumnSpec> columns = {
+      {"rank", "rank", Type::kInteger, ""},     {"index", "index", Type::kInteger, ""},
+      {"cat", "category", Type::kText, ""},     {"name", "name", Type::kText, ""},
+      {"pid", "pid", Type::kText, ""},          {"tid", "tid", Type::kText, ""},
+      {"ts", "time", Type::kReal, "µs"},        {"dur", "duration", Type::kReal, "µs"},
+      {"stream", "stream", Type::kInteger, ""}, {"correlation", "correlation", Type::kInteger, ""}};
+  for (const std::string& name : names) columns.push_back({name, name, Type::kReal, ""});
+  columns.insert(columns.end(), {{"index_correlation", "partner", Type::kInteger, ""},
+                                 {"iteration", "iteration", Type::kInteger, ""},
+                                 {"end", "end", Type::kReal, "µs"},
+                                 {"index_runtime", "launch", Type::kInteger, ""},
+                                 {"op_stack", "operators", Type::kText, ""},
+                                 {"top_level_op", "outermost operator", Type::kText, ""},
+                                 {"bottom_level_op", "innermost operator", Type::kText, ""}});
+  Table table("cupti-counter-data-with-operators", "CUPTI counters with operators (HTA)", columns);
+  for (const RankCounters& own : ranks) {
+    if (own.unequal) continue;
+    for (const Measured& m : own.ranges) {
+      if (m.ops.empty())
+        return Error{ErrorCode::kBadInput,
+                     "IndexError: list index out of range",
+                     {},
+                     "HTA fails on a launch outside every operator; without --compat hta its operators stay empty"};
+      const TorchRow& r = m.range;
+      const Lane& lane = own.part->lanes[r.lane];
+      std::vector<Table::Value> row = {int64_t{own.part->rank},
+                                       int64_t{r.index},
+                                       run.category_text(*own.part, r),
+                                       std::string(run.name(r)),
+                                       lane.pid,
+                                       lane.tid,
+                                       to_us(r.start_ns),
+                                       to_us(r.dur_ns),
+                                       int64_t{r.stream},
+                                       r.correlation};
+      append_counters(row, m, names, -1);
+      row.insert(row.end(),
+                 {r.partner_index, r.iteration == kNoIteration ? kNullInteger : int64_t{r.iteration},
+                  to_us(r.end_ns()), int64_t{m.launch.index}, python_list(run, m.ops),
+                  std::string(run.trace->names.text(m.ops.front())), std::string(run.trace->names.text(m.ops.back()))});
+      table.add_row(std::move(row));
+    }
+  }
+  return table;
+}
+
+// Floating-point operations by NVIDIA's counters of executed instructions: a fused multiply-add is two.
+double flops_of(const Measured& m) {
+  double sum = NAN;
+  for (const auto& [name, value] : m.counters) {
+    if (!name.starts_with("smsp__sass_thread_inst_executed_op_") || !name.ends_with("_pred_on.sum")) continue;
+    const std::string_view op = std::string_view(name).substr(35, name.size() - 35 - 12);
+    const bool counted = op.size() == 4 && (op[0] == 'h' || op[0] == 'f' || op[0] == 'd') &&
+                         (op.ends_with("add") || op.ends_with("mul") || op.ends_with("fma"));
+    if (counted) sum = (std::isnan(sum) ? 0 : sum) + value * (op.ends_with("fma") ? 2 : 1);
+  }
+  return sum;
+}
+
+Table exact_table(const TorchRun& run, const std::vector<RankCounters>& ranks) {
+  const std::vector<std::string> names = counter_names(ranks);
+  std::vector<ColumnSpec> columns = {
+      {"rank", "rank", Type::kInteger, "Global rank"},
+      {"device", "device", Type::kText, "The device, as the events' pid"},
+      {"name", "kernel", Type::kText, "The range: CUPTI's name of the kernel"},
+      {"start_ns", "start", Type::kTime, "From the run's first event"},
+      {"dur_ns", "duration", Type::kDuration, "Of the range, with CUPTI's replays"},
+      {"launch", "launch", Type::kText, "The call that launched it"},
+      {"op_stack", "operators", Type::kText, "Operators around the launch, outermost first"},
+      {"top_level_op", "outermost operator", Type::kText, "The first of them"},
+      {"bottom_level_op", "innermost operator", Type::kText, "The last of them"},
+      {"flop_count", "FLOP", Type::kReal, "Adds and multiplies once, fused multiply-adds twice, of all precisions"}};
+  for (const std::string& name : names) columns.push_back({name, name, Type::kReal, "CUPTI's counter of that name"});
+  Table table("cupti-counter-data-with-operators", "CUPTI counters with operators", columns);
+  for (const RankCounters& own : ranks)
+    for (const Measured& m : own.ranges) {
+      const TorchRow& r = m.range;
+      const auto text = [&](StringId id) { return std::string(run.trace->names.text(id)); };
+      std::string stack;
+      for (const StringId op : m.ops) stack += (stack.empty() ? "" : " > ") + text(op);
+      std::vector<Table::Value> row = {int64_t{own.part->rank},
+                                       own.part->lanes[r.lane].pid,
+                                       text(r.name),
+                                       r.start_ns,
+                                       r.dur_ns,
+                                       m.has_launch ? text(m.launch.name) : std::string(),
+                                       std::move(stack),
+                                       m.ops.empty() ? std::string() : text(m.ops.front()),
+                                       m.ops.empty() ? std::string() : text(m.ops.back()),
+                                       flops_of(m)};
+      append_counters(row, m, names, NAN);
+      table.add_row(std::move(row));
+    }
+  return table;
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  if (!torch) return std::move(torch).error();
+  std::vector<RankCounters> ranks(torch->parts.size());
+  std::vector<Status> read(ranks.size());
+  parallel_for(ranks.size(), [&](size_t k) {
+    ranks[k] = counters_of_rank(*torch, torch->parts[k], input.hta);
+    if (!ranks[k].ranges.empty()) read[k] = read_counters(ranks[k]);
+  });
+  AnalysisResult result;
+  for (size_t k = 0; k < ranks.size(); ++k) {
+    if (!read[k]) return std::move(read[k]).error();
+    if (ranks[k].unequal && !ranks[k].ranges.empty())
+      result.notes.add("cupti.unequal", Severity::kWarning,
+                       "the numbers of measured kernels and of launches differ: operators are unknown");
+  }
+  if (!input.hta) {
+    result.tables.push_back(exact_table(*torch, ranks));
+    return result;
+  }
+  Result<Table> table = hta_table(*torch, ranks);
+  if (!table) return std::move(table).error();
+  result.tables.push_back(std::move(*table));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis cupti_counters_analysis;
+const Analysis cupti_counters_analysis = {
+    .name = "cupti-counter-data-with-operators",
+    .summary = "CUPTI's counters of each kernel with the operators that launched it",
+    .tables = {{"cupti-counter-data-with-operators", "one row per measured kernel"}},
+    .run = run,
+    .needs = AnalysisNeeds::kTorch,
+    .has_hta_mode = true,
+    .in_report = false};
+
+}  // namespace stageline

@@ -1,0 +1,190 @@
+// How much memory each category holds over time, from torch's raw memory timeline
+// (export_memory_timeline("….raw.json.gz")). Definitions: docs/analyses/memory-timeline.md.
+#include <simdjson.h>
+
+#include <algorithm>
+#include <array>
+
+#include "analyses/analysis.h"
+#include "base/input.h"
+#include "base/text.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+namespace od = simdjson::ondemand;
+
+constexpr size_t kCategories = 8;
+constexpr size_t kMaxBytes = size_t{1} << 32;  // what the JSON parser takes
+// torch.profiler._memory_profiler: the order of _CATEGORY_TO_INDEX.
+constexpr std::array<const char*, kCategories> kHtaNames = {"Parameter",  "Optimizer state", "Input",    "Temporary",
+                                                            "Activation", "Gradient",        "Autograd", "Unknown"};
+constexpr std::array<const char*, kCategories> kNames = {"parameter",  "optimizer_state", "input",    "temporary",
+                                                         "activation", "gradient",        "autograd", "unknown"};
+
+struct Point {
+  int64_t time_ns = 0;
+  std::array<int64_t, kCategories> bytes{};
+  int64_t total() const {
+    int64_t sum = 0;
+    for (const int64_t b : bytes) sum += b;
+    return sum;
+  }
+};
+
+struct Change {
+  int64_t time_ns = 0, bytes = 0, category = 0;
+};
+
+Result<std::vector<Change>> read_changes(const std::string& path, bool hta) {
+  if (hta) {
+    Result<Input> input = Input::open(path);
+    if (!input) return std::move(input).error();
+    char first = 0;
+    if (Result<size_t> got = input->read(&first, 1); !got) return std::move(got).error();
+    if (!input->compressed())
+      return Error{
+          ErrorCode::kBadInput, "BadGzipFile: Not a gzipped file", {path}, "HTA reads memory timelines as gzip only"};
+  }
+  Result<std::string> text = read_all(path, kMaxBytes - simdjson::SIMDJSON_PADDING);
+  if (!text) return std::move(text).error();
+  const auto bad = [&](int64_t entry) {
+    return Error{
+        ErrorCode::kBadInput,
+        hta ? "JSONDecodeError: not a memory timeline" : "not a memory timeline (entry " + std::to_string(entry) + ")",
+        {path},
+        "torch writes [[time, action, bytes, category], …] with export_memory_timeline(\"….raw.json.gz\")"};
+  };
+  if (const std::string_view all = trim(*text); all.empty() || all.back() != ']') return bad(0);  // cut off
+  text->reserve(text->size() + simdjson::SIMDJSON_PADDING);
+  od::parser parser;
+  od::document document;
+  if (parser.iterate(*text).get(document) != simdjson::SUCCESS) return bad(0);
+  od::array entries;
+  if (document.get_array().get(entries) != simdjson::SUCCESS) return bad(0);
+  std::vector<Change> changes;
+  for (auto entry : entries) {
+    od::array numbers;
+    if (entry.get_array().get(numbers) != simdjson::SUCCESS) return bad(static_cast<int64_t>(changes.size()));
+    std::array<int64_t, 4> values{};
+    size_t count = 0;
+    for (auto number : numbers) {
+      int64_t value = 0;
+      if (count == 4 || number.get_int64().get(value) != simdjson::SUCCESS)
+        return bad(static_cast<int64_t>(changes.size()));
+      values[count++] = value;
+    }
+    if (count != 4) return bad(static_cast<int64_t>(changes.size()));
+    // Python counts negative indexes from the end, and so does HTA without meaning to.
+    if (hta && values[3] < 0) values[3] += kCategories;
+    if (values[3] < 0 || values[3] >= static_cast<int64_t>(kCategories))
+      return hta ? Error{ErrorCode::kBadInput, "IndexError: list index out of range", {path}, ""}
+                 : bad(static_cast<int64_t>(changes.size()));
+    changes.push_back({values[0], values[2], values[3]});
+  }
+  return changes;
+}
+
+// One point per run of equal times. What was allocated before the profile has a negative time, and begins with it.
+std::vector<Point> points_of(const std::vector<Change>& changes, bool hta) {
+  int64_t first = -1;
+  std::vector<Point> points;
+  for (const Change& c : changes) {
+    if (hta ? first == -1 || (c.time_ns < first && c.time_ns > 0) : c.time_ns > 0 && (first < 0 || c.time_ns < first))
+      first = c.time_ns;
+    if (points.empty() || c.time_ns != points.back().time_ns) {
+      points.push_back(points.empty() ? Point{} : points.back());
+      points.back().time_ns = c.time_ns;
+    }
+    points.back().bytes[static_cast<size_t>(c.category)] += c.bytes;
+  }
+  for (Point& p : points)
+    if (p.time_ns < 0) p.time_ns = first;
+  if (!hta) {  // from the start of the profile, each instant once
+    const int64_t zero = std::max<int64_t>(0, first);
+    std::vector<Point> merged;
+    for (Point& p : points) {
+      p.time_ns = std::max<int64_t>(0, p.time_ns - zero);
+      if (!merged.empty() && merged.back().time_ns == p.time_ns) {
+        merged.back() = p;
+      } else {
+        merged.push_back(p);
+      }
+    }
+    return merged;
+  }
+  return points;
+}
+
+Table hta_table(const std::vector<Point>& points) {
+  std::vector<ColumnSpec> columns;
+  for (const char* name : kHtaNames) columns.push_back({name, name, Type::kInteger, "Bytes"});
+  columns.push_back({"ts", "time", Type::kInteger, "ns"});
+  Table table("memory-timeline", "Memory timeline (HTA)", columns);
+  for (const Point& p : points) {
+    std::vector<Table::Value> row(p.bytes.begin(), p.bytes.end());
+    row.emplace_back(p.time_ns);
+    table.add_row(std::move(row));
+  }
+  return table;
+}
+
+std::vector<ColumnSpec> byte_columns() {
+  std::vector<ColumnSpec> columns;
+  for (size_t c = 0; c < kCategories; ++c)
+    columns.push_back({std::string(kNames[c]) + "_bytes", kHtaNames[c], Type::kInteger, "Bytes held by this category"});
+  columns.push_back({"total_bytes", "total", Type::kInteger, "Bytes of all categories"});
+  return columns;
+}
+
+std::vector<Table::Value> exact_row(const std::string& file, const Point& p) {
+  std::vector<Table::Value> row = {file, p.time_ns};
+  for (const int64_t b : p.bytes) row.emplace_back(b);
+  row.emplace_back(p.total());
+  return row;
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  AnalysisResult result;
+  if (input.hta && input.paths.size() != 1)
+    return Error{ErrorCode::kUsage, "HTA reads one memory timeline at a time", {}, "name one file"};
+  std::vector<ColumnSpec> columns = {
+      {"file", "file", Type::kText, "Name of the file"},
+      {"time_ns", "time", Type::kTime, "From the profile's start; what was there before begins with it"}};
+  const std::vector<ColumnSpec> bytes = byte_columns();
+  columns.insert(columns.end(), bytes.begin(), bytes.end());
+  Table timeline("memory-timeline", "Memory by category over time", columns);
+  Table peaks("memory-peaks", "Memory by category at the peak", columns);
+  for (const std::string& path : input.paths) {
+    Result<std::vector<Change>> changes = read_changes(path, input.hta);
+    if (!changes) return std::move(changes).error();
+    const std::vector<Point> points = points_of(*changes, input.hta);
+    if (input.hta) {
+      result.tables.push_back(hta_table(points));
+      return result;
+    }
+    const std::string file(file_name(path));
+    for (const Point& p : points) timeline.add_row(exact_row(file, p));
+    const auto peak = std::max_element(points.begin(), points.end(),
+                                       [](const Point& a, const Point& b) { return a.total() < b.total(); });
+    if (peak != points.end()) peaks.add_row(exact_row(file, *peak));
+  }
+  result.tables.push_back(std::move(peaks));
+  result.tables.push_back(std::move(timeline));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis memory_timeline_analysis;
+const Analysis memory_timeline_analysis = {
+    .name = "memory-timeline",
+    .summary = "memory held by each category over time, from torch's raw memory timeline",
+    .tables = {{"memory-peaks", "one row per file: its peak"}, {"memory-timeline", "one row per change"}},
+    .run = run,
+    .needs = AnalysisNeeds::kFiles,
+    .has_hta_mode = true,
+    .in_report = false};
+
+}  // namespace stageline

@@ -1,0 +1,44 @@
+#include "analyses/trace_diff/trace_diff.h"
+
+namespace stageline {
+namespace {
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  DiffOptions options;
+  for (const auto& [name, list] :
+       {std::pair{"control-rank", &options.control_ranks}, std::pair{"test-rank", &options.test_ranks},
+        std::pair{"control-iteration", &options.control_steps}, std::pair{"test-iteration", &options.test_steps}}) {
+    Result<std::vector<int32_t>> numbers = input.options.numbers(name);
+    if (!numbers) return std::move(numbers).error();
+    *list = std::move(*numbers);
+  }
+  Result<bool> shorten = input.options.flag("use-short-name", false);
+  if (!shorten) return std::move(shorten).error();
+  options.short_names = *shorten;
+  options.include_last_step = input.include_last_step;
+  const std::string side = input.options.text("device-type", "ALL");
+  options.side = side == "CPU" ? DeviceSide::kHost : side == "GPU" ? DeviceSide::kDevice : DeviceSide::kAll;
+  return input.hta ? hta_trace_diff(input, options) : exact_trace_diff(input, options);
+}
+
+}  // namespace
+
+extern const Analysis trace_diff_analysis;
+const Analysis trace_diff_analysis = {
+    .name = "trace-diff",
+    .summary = "two runs compared, operator by operator",
+    .tables = {{"compare-traces", "one row per operator, largest change first"},
+               {"ops-diff", "operators that came, went, or changed in number"}},
+    .run = run,
+    .needs = AnalysisNeeds::kTwoRuns,
+    .options = {{"control", "PATH", "The run to compare with", ""},
+                {"test", "PATH", "The run that is new", ""},
+                {"control-rank", "LIST", "Ranks of the control run; default those that both runs have", ""},
+                {"test-rank", "LIST", "Ranks of the test run; default those that both runs have", ""},
+                {"control-iteration", "LIST", "Profiler steps of the control run; default all, by position", ""},
+                {"test-iteration", "LIST", "Profiler steps of the test run; default all, by position", ""},
+                {"device-type", "SIDE", "Host operators (CPU), device work (GPU) or both; default ALL", "ALL,CPU,GPU"},
+                {"use-short-name", "BOOL", "Names without template arguments and parameters; default false", ""}},
+    .has_hta_mode = true};
+
+}  // namespace stageline
