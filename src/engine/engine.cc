@@ -147,6 +147,7 @@ std::vector<Table> all_tables(const Trace& trace, Diagnostics& diagnostics) {
     if (!analysis->in_report || !suits(*analysis, trace)) continue;
     AnalysisInput input;
     input.trace = &trace;
+    input.for_report = true;
     Result<AnalysisResult> own = analysis->run(input);
     if (!own) {
       diagnostics.add("analysis.not_possible", Severity::kWarning,

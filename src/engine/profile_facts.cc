@@ -137,6 +137,18 @@ void read_launches(const std::vector<Table>& tables, ProfileFacts& f) {
   }
 }
 
+void read_stragglers(const std::vector<Table>& tables, ProfileFacts& f) {
+  const TableReader ranks(tables, "potential-stragglers");
+  f.stragglers_known = ranks.row_count() > 0;
+  for (size_t i = 0; i < ranks.row_count(); ++i) {
+    if (ns(ranks, i, "caused_wait_ns") <= f.caused_wait_ns) continue;
+    f.caused_wait_ns = ns(ranks, i, "caused_wait_ns");
+    f.straggler = static_cast<int32_t>(ranks.integer(i, "rank"));
+    f.came_last = ranks.integer(i, "last_count");
+    f.collectives = ranks.integer(i, "collective_count");
+  }
+}
+
 void read_copies(const std::vector<Table>& tables, ProfileFacts& f) {
   const TableReader kernels(tables, "kernels");
   std::map<std::string_view, double> by_name;
@@ -162,6 +174,7 @@ ProfileFacts profile_facts(const std::vector<Table>& tables) {
   read_idle(tables, f);
   read_steps(tables, f);
   read_launches(tables, f);
+  read_stragglers(tables, f);
   read_copies(tables, f);
   for (const Table& table : tables)
     if (table.name() == "temporal-breakdown") f.splits_other = table.column_index("exposed_communication_ns") >= 0;

@@ -58,6 +58,11 @@ struct ProfileFacts {
   double call_ns = 0;
   double pageable_ns = 0;
   std::string pageable_name;
+  // The rank that most waiting is owed to, where collectives could be matched over ranks.
+  bool stragglers_known = false;
+  int32_t straggler = 0;
+  double caused_wait_ns = 0;  // of the other ranks, summed
+  int64_t came_last = 0, collectives = 0;
   double full_queue_share = 0;
   int32_t full_queue_rank = 0;
   double recording_ns = 0;  // first start to last end of all slices

@@ -163,19 +163,32 @@ std::pair<std::string, std::string> reason_for(const ProfileFacts& f, const Rank
   return {};
 }
 
-void add_late_rank(const ProfileFacts& f, std::vector<Finding>& out) {
-  if (f.ranks.size() < 2) return;
+// Of collectives matched over ranks, who came last; without such a match, the rank that spends least time in them.
+const RankFacts* latest(const ProfileFacts& f, double& waiting_ns) {
+  if (f.stragglers_known) {
+    const auto it =
+        std::find_if(f.ranks.begin(), f.ranks.end(), [&](const RankFacts& r) { return r.rank == f.straggler; });
+    waiting_ns = f.caused_wait_ns / static_cast<double>(f.ranks.size() - 1);
+    return it == f.ranks.end() || f.came_last * 2 < f.collectives ? nullptr : &*it;
+  }
   const auto late = std::min_element(f.ranks.begin(), f.ranks.end(),
                                      [](const RankFacts& a, const RankFacts& b) { return a.comm_ns < b.comm_ns; });
   const double others = median_of_other_ranks(f, late->rank, [](const RankFacts& r) { return r.comm_ns; });
+  waiting_ns = others - late->comm_ns;
+  return late->comm_ns <= 0 || late->comm_ns > kLateCommRatio * others ? nullptr : &*late;
+}
+
+void add_late_rank(const ProfileFacts& f, std::vector<Finding>& out) {
+  if (f.ranks.size() < 2) return;
+  double waiting = 0;
+  const RankFacts* late = latest(f, waiting);
   const double span = f.whole.span_ns / static_cast<double>(f.ranks.size());
-  if (late->comm_ns <= 0 || late->comm_ns > kLateCommRatio * others || others - late->comm_ns < kLateShare * span)
-    return;
+  if (!late || waiting < kLateShare * span) return;
   Finding x;
   x.id = "rank.late";
   // Waiting that something is computed under costs nothing.
   const double exposed = median_of_other_ranks(f, late->rank, [](const RankFacts& r) { return r.exposed_comm_ns; });
-  x.weight = share_of(std::clamp(exposed - late->exposed_comm_ns, 0.0, others - late->comm_ns), span);
+  x.weight = share_of(std::clamp(exposed - late->exposed_comm_ns, 0.0, waiting), span);
   x.value = percent(x.weight);
   x.value_note_en = "the others wait for it";
   x.value_note_zh = "其他 rank 在等它";
@@ -183,10 +196,18 @@ void add_late_rank(const ProfileFacts& f, std::vector<Finding>& out) {
   const auto [en, zh] = reason_for(f, *late);
   x.title_en = "Rank " + rank + " arrives last at collectives";
   x.title_zh = "rank " + rank + " 最晚到达集合通信";
-  x.detail_en = "Ranks leave a collective together, so who comes last spends the least time in it: " +
-                human_duration(late->comm_ns) + " against " + human_duration(others) + " of the median rank." + en;
-  x.detail_zh = "各 rank 同时离开集合通信，最晚到的用时最少：它 " + human_duration(late->comm_ns) + "，中位 rank " +
-                human_duration(others) + "。" + zh;
+  if (f.stragglers_known) {
+    x.detail_en = "It came last to " + grouped(f.came_last) + " of " + grouped(f.collectives) +
+                  " collectives; each of the others waited " + human_duration(waiting) + " in them on average." + en;
+    x.detail_zh = grouped(f.collectives) + " 次集合通信中有 " + grouped(f.came_last) +
+                  " 次它最晚到，其他 rank 平均各等 " + human_duration(waiting) + "。" + zh;
+  } else {
+    const double others = median_of_other_ranks(f, late->rank, [](const RankFacts& r) { return r.comm_ns; });
+    x.detail_en = "Ranks leave a collective together, so who comes last spends the least time in it: " +
+                  human_duration(late->comm_ns) + " against " + human_duration(others) + " of the median rank." + en;
+    x.detail_zh = "各 rank 同时离开集合通信，最晚到的用时最少：它 " + human_duration(late->comm_ns) + "，中位 rank " +
+                  human_duration(others) + "。" + zh;
+  }
   out.push_back(std::move(x));
 }
 

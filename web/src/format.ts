@@ -13,6 +13,9 @@ export function duration(ns: number): string {
   return `${Math.round(ns)}${THIN}ns`;
 }
 
+// "20 µs": for axes, whose numbers are round.
+export const tickName = (ns: number): string => (ns === 0 ? '0' : duration(ns).replace(/\.0+(?=\u202f)/, ''));
+
 // "66.843120 ms": every nanosecond, for the details panel.
 export function exactMs(ns: number): string {
   const whole = Math.trunc(ns / 1e6), rest = Math.abs(ns % 1e6);

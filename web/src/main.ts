@@ -11,6 +11,7 @@ import {makeModel} from './data/rows';
 import {h, styled} from './dom';
 import {currentLang, firstLang, missingKeys, setLang, t} from './i18n/i18n';
 import {fromHash, toHash} from './state';
+import {isProfile, makeProfile, profileFacts, profileView} from './profile/profile';
 import {chartHeadView, keyHintsView, truncatedView} from './views/chart_head';
 import {detailsView} from './views/details';
 import {factsView} from './views/facts';
@@ -38,9 +39,10 @@ function remember(key: string, value?: string): string | null {
 function applyTheme(report: Report, theme: Theme): void {
   const palette = report.palette[theme], root = document.documentElement;
   root.dataset['theme'] = theme;
-  const {group, ...plain} = palette;
+  const {group, kernel, ...plain} = palette;
   styled(root, Object.fromEntries(Object.entries(plain).map(([name, value]) => ['--' + name, value])));
   group.forEach((colour, i) => root.style.setProperty(`--group-${i}`, colour));
+  kernel.forEach((colour, i) => root.style.setProperty(`--kernel-${i}`, colour));
 }
 
 function buildPage(app: App): void {
@@ -49,6 +51,7 @@ function buildPage(app: App): void {
   const page = document.getElementById('app')!;
   let pointerTime: number | null = null;
   let details = detailsView(app);
+  const profile = isProfile(app) ? makeProfile(app, tip) : null;
 
   function build(): void {
     document.documentElement.lang = currentLang() === 'zh' ? 'zh-CN' : 'en';
@@ -66,14 +69,16 @@ function buildPage(app: App): void {
       },
     });
     details = detailsView(app);
+    const topics = profile && profileView(profile);
     const chartBlock = app.cells.count > 0
       ? [chartHeadView(app), truncatedView(app), chart.element, keyHintsView(help.open), details]
       : [h('p', {class: 'quiet'}, t('chart.none'))];
+    const facts = profile ? [profileFacts(app, profile.ranks.length)] : [stagesView(app), factsView(app)];
     page.replaceChildren(header, h('main', {},
       headlineView(app),
-      h('div', {class: 'cols'}, h('div', {}, findingsView(app), stepBarsView(app)), h('aside', {}, stagesView(app), factsView(app))),
-      h('section', {class: 'pipeline', 'aria-label': t('chart')}, ...chartBlock),
-      tablesView(app, tip), flawsView(app), methodView(app), footerView(app)), live, tip.element, help.element);
+      h('div', {class: 'cols'}, h('div', {}, findingsView(app), stepBarsView(app)), h('aside', {}, ...facts)),
+      ...(topics ? topics.nodes : [h('section', {class: 'pipeline', 'aria-label': t('chart')}, ...chartBlock)]),
+      tablesView(app, tip, topics?.drawn ?? new Set()), flawsView(app), methodView(app), footerView(app)), live, tip.element, help.element);
     chart.restyle();
   }
   function rebuild(focus: string): void {  // everything but the chart is remade; it keeps its place
@@ -81,7 +86,7 @@ function buildPage(app: App): void {
     const open = [...document.querySelectorAll<HTMLDetailsElement>('details[open]')].map(element => element.id);
     build();
     live.textContent = '';
-    for (const id of open) (document.getElementById(id) as HTMLDetailsElement | null)!.open = true;
+    for (const id of open) (document.getElementById(id) as HTMLDetailsElement).open = true;
     chart.element.scrollTop = inner;
     scrollTo(x, y);
     document.getElementById(focus)?.focus();

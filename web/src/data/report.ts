@@ -21,6 +21,7 @@ export interface Flaw { name: string; severity: 'info' | 'warning' | 'loss'; mes
 export interface Palette {
   bg: string; ink: string; mut: string; line: string; soft: string; idle: string; idle2: string; acc: string;
   group: string[];  // by KindGroup
+  kernel: string[];  // computing, communication, memory, other
 }
 export interface PayloadColumn { name: string; type: 'f64' | 'i32' | 'u32' | 'u8'; offset: number; count: number }
 
@@ -29,6 +30,7 @@ export interface Report {
   format: string; description: string;
   clock: 'shared' | 'unaligned' | 'per-rank';
   laidEndToEnd: boolean;
+  slices: number;
   palette: { light: Palette; dark: Palette };
   headline: { title: Both; lead: Both; parts: SpanPart[] };
   findings: Finding[];
@@ -38,8 +40,15 @@ export interface Report {
   flaws: Flaw[];
 }
 
+// A column of runs is written as values and how often each stands in a row.
+type Runs = { v: Value[]; n: number[] };
+const unfold = (column: Value[] | Runs): Value[] =>
+  (Array.isArray(column) ? column : column.v.flatMap((value, i) => Array<Value>(column.n[i]!).fill(value)));
+
 export function readReport(): Report {
-  return JSON.parse(document.getElementById('report')!.textContent!) as Report;
+  const report = JSON.parse(document.getElementById('report')!.textContent!) as Report;
+  for (const table of report.tables) table.values = table.values.map(unfold);
+  return report;
 }
 
 export function findTable(report: Report, name: string): Table | undefined {

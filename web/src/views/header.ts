@@ -1,13 +1,14 @@
 import type {App} from '../app';
 import {h} from '../dom';
 import {currentLang, t} from '../i18n/i18n';
+import {isProfile, stepCount} from '../profile/profile';
 import {countOf} from '../words';
 
 export interface HeaderActions { toggleLang(): void; toggleTheme(): void }
 
 export function headerView(app: App, actions: HeaderActions): HTMLElement {
-  const {report, model} = app;
-  const facts = [report.title, countOf('ranks', report.parts.length), countOf('steps', model.steps.length), report.format].filter(Boolean);
+  const {report, model} = app, steps = isProfile(app) ? stepCount(app) : model.steps.length;
+  const facts = [report.title, countOf('ranks', report.parts.length), (steps > 0 || !isProfile(app)) && countOf('steps', steps), report.format].filter(Boolean);
   const next = app.theme === 'dark' ? 'light' : 'dark';
   return h('header', {class: 'top'},
     h('span', {class: 'logo'}, 'Stageline'),

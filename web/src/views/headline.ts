@@ -8,6 +8,7 @@ import type {SpanPart} from '../data/report';
 
 // Parts are named by whoever computed them; the family decides the colour.
 const FAMILIES: ReadonlyArray<readonly [RegExp, string]> = [
+  [/^idle-kernel/, 'idle-kernel'], [/^idle-other/, 'idle-other'], [/^idle/, 'idle'], [/memory|cop(y|ies)/, 'memory'],
   [/imbalance|straggl|slow/, 'imbalance'], [/bubble|schedule|warm|cool/, 'bubble'],
   [/comm|message|collective|send|recv|link/, 'comm'], [/optim/, 'optim'], [/compute|busy|work/, 'compute']];
 const family = (id: string): string => FAMILIES.find(([pattern]) => pattern.test(id))?.[1] ?? 'rest';

@@ -1,9 +1,11 @@
 import type {App} from '../app';
 import {h} from '../dom';
 import {t, type Key} from '../i18n/i18n';
+import {isProfile} from '../profile/profile';
 
 export function methodView(app: App): HTMLElement {
-  const keys: Key[] = ['method.busy', 'method.span', 'method.inner', 'method.time', 'method.pixel'];
+  const keys: Key[] = isProfile(app) ? ['method.profile.device', 'method.profile.step', 'method.profile.time', 'method.profile.findings']
+    : ['method.busy', 'method.span', 'method.inner', 'method.time', 'method.pixel'];
   return h('section', {class: 'method'}, h('h2', {}, t('method')),
     ...keys.map(key => h('p', {}, t(key))), h('p', {}, t(`clock.${app.report.clock}.help`)),
     app.report.laidEndToEnd && h('p', {}, t('laidEndToEnd')));

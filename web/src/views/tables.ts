@@ -57,9 +57,15 @@ function tableBody(table: Table, tip: PageTip): HTMLElement {
   return holder;
 }
 
-function tableView(table: Table, tip: PageTip): HTMLElement {
+// Two analyses may name a table alike; the second gets a number.
+function tableId(app: App, table: Table): string {
+  const nth = app.report.tables.filter(other => other.name === table.name).indexOf(table);
+  return `table-${table.name}${nth > 0 ? `-${nth + 1}` : ''}`;
+}
+
+export function tableFold(app: App, table: Table, tip: PageTip): HTMLElement {
   const count = table.values[0]?.length ?? 0;
-  const fold = h('details', {class: 'fold', id: `table-${table.name}`},
+  const fold = h('details', {class: 'fold', id: tableId(app, table)},
     h('summary', {}, tableTitle(table), h('small', {}, t('tables.rows', grouped(table.rowCount)))));
   fold.addEventListener('toggle', () => {
     if (!fold.open || fold.children.length > 1) return;
@@ -71,8 +77,9 @@ function tableView(table: Table, tip: PageTip): HTMLElement {
   return fold;
 }
 
-export function tablesView(app: App, tip: PageTip): HTMLElement | null {
-  const tables = app.report.tables.filter(table => table.name !== 'diagnostics');  // they have a section of their own
+// `drawn`: tables that stand in a section of their own already.
+export function tablesView(app: App, tip: PageTip, drawn: ReadonlySet<Table>): HTMLElement | null {
+  const tables = app.report.tables.filter(table => table.name !== 'diagnostics' && !drawn.has(table));  // flaws have a section
   if (tables.length === 0) return null;
-  return h('section', {class: 'tables'}, h('h2', {}, t('tables')), ...tables.map(table => tableView(table, tip)));
+  return h('section', {class: 'tables'}, h('h2', {}, t('tables')), ...tables.map(table => tableFold(app, table, tip)));
 }

@@ -1,0 +1,46 @@
+// Bars in the rows of a table: the numbers stand beside them, so a reader without the picture has them all.
+import {h, styled} from '../dom';
+import {percent} from '../format';
+import {t, type Key} from '../i18n/i18n';
+
+// What a stretch of time was; each has one colour everywhere (style.css, .kind-NAME).
+export type Kind = 'computing' | 'communication' | 'memory' | 'other' | 'idle' | 'idle-kernel' | 'idle-other' | 'hidden' | 'plain';
+export interface BarPart { kinds: Kind[]; value: number; words: string }  // two kinds: they ran together
+export interface BarRow { label: string; title?: string; parts: BarPart[]; whole?: number; cells: string[] }
+
+export const kindName = (kind: Kind): string => t(`kernel.${kind}` as Key);
+
+export function legend(items: readonly (readonly [Kind[], string])[]): HTMLElement {
+  return h('ul', {class: 'key'}, ...items.map(([kinds, name]) => h('li', {}, swatch(kinds), name)));
+}
+export const kindLegend = (kinds: Kind[]): HTMLElement => legend(kinds.map(kind => [[kind], kindName(kind)] as const));
+
+const swatch = (kinds: Kind[]): HTMLElement =>
+  h('i', {class: 'swatch', 'aria-hidden': 'true'}, ...kinds.map(kind => h('b', {class: `kind-${kind}`})));
+
+export function stack(parts: BarPart[], whole: number): HTMLElement {
+  return h('div', {class: 'stack', 'aria-hidden': 'true'}, ...parts.filter(part => part.value > 0).map(part =>
+    styled(h('span', {title: part.words}, ...part.kinds.map(kind => h('b', {class: `kind-${kind}`}))),
+      {width: `${whole > 0 ? Math.min(100, part.value / whole * 100) : 0}%`})));
+}
+
+const SCROLL_ROWS = 18;
+
+// `heads`: names of the columns after the bar. Without `whole` a row is drawn on the scale of the longest one.
+export function barTable(name: string, rowHead: string, heads: string[], rows: BarRow[]): HTMLElement {
+  const total = (row: BarRow): number => row.parts.reduce((all, part) => all + part.value, 0);
+  const longest = Math.max(...rows.map(total), 0);
+  const table = h('table', {class: 'plot'},
+    h('caption', {class: 'live'}, name),
+    h('thead', {}, h('tr', {}, h('th', {class: 'text', scope: 'col'}, rowHead), h('th', {class: 'bar', 'aria-label': t('plot.bar')}),
+      ...heads.map(head => h('th', {scope: 'col'}, head)))),
+    h('tbody', {}, ...rows.map(row => h('tr', {},
+      h('th', {class: 'text', scope: 'row', title: row.title ?? null}, row.label),
+      h('td', {class: 'bar'}, stack(row.parts, row.whole ?? longest)),
+      ...row.cells.map(cell => h('td', {}, cell))))));
+  const scrolls = rows.length > SCROLL_ROWS;
+  return h('div', {class: scrolls ? 'plot-box scrolls' : 'plot-box', tabindex: scrolls ? 0 : null,
+                   role: scrolls ? 'group' : null, 'aria-label': scrolls ? name : null}, table);
+}
+
+export const shareCell = (part: number, whole: number): string => (whole > 0 ? percent(part / whole) : '–');

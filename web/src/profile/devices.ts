@@ -1,0 +1,122 @@
+// Where the devices' time went: breakdown, overlap, idle time and its causes.
+import {frameOf, groupBy, most, sum, type Row} from '../data/frame';
+import {h} from '../dom';
+import {duration, grouped, percent} from '../format';
+import {t} from '../i18n/i18n';
+import {barTable, kindName, legend, shareCell, type BarPart, type BarRow, type Kind} from '../plots/bars';
+import {oneRank, rankLabel, ranksOf, wordsFor, type Topic} from './topic';
+
+const part = (kind: Kind, value: number, whole: number, name = kindName(kind)): BarPart =>
+  ({kinds: [kind], value, words: `${name}: ${duration(value)}${whole > 0 ? `, ${percent(value / whole)}` : ''}`});
+
+export const breakdown: Topic = {
+  id: 'breakdown',
+  build({app: {report}}) {
+    const frame = frameOf(report, 'temporal-breakdown', 'span_ns');
+    if (!frame) return null;
+    const splits = frame.has('exposed_communication_ns', 'exposed_memory_ns');
+    const kinds: Kind[] = splits ? ['computing', 'communication', 'memory', 'idle'] : ['computing', 'other', 'idle'];
+    const columns = splits ? ['compute_ns', 'exposed_communication_ns', 'exposed_memory_ns', 'idle_ns'] : ['compute_ns', 'non_compute_ns', 'idle_ns'];
+    const names = kinds.map(kind => (splits && (kind === 'communication' || kind === 'memory') ? t(`exposed.${kind}`) : kindName(kind)));
+    const rows = frame.rows.map((row): BarRow => {
+      const span = row.num('span_ns');
+      return {
+        label: rankLabel(row.num('rank')),
+        parts: columns.map((column, i) => part(kinds[i]!, row.num(column), span, names[i])),
+        cells: [...columns.map(column => shareCell(row.num(column), span)), duration(span)],
+      };
+    });
+    return {
+      nodes: [legend(kinds.map((kind, i) => [[kind], names[i]!] as const)),
+              barTable(t('topic.breakdown'), t('details.rank'), [...names, t('plot.span')], rows)],
+      tables: [frame.table],
+    };
+  },
+};
+
+export const overlap: Topic = {
+  id: 'overlap',
+  build({app: {report}}) {
+    const frame = frameOf(report, 'comm-comp-overlap', 'overlap_ns');
+    if (!frame || most(frame.rows, row => row.num('communication_ns')) === 0) return null;
+    const rows = frame.rows.map((row): BarRow => {
+      const whole = row.num('communication_ns');
+      return {
+        label: rankLabel(row.num('rank')),
+        parts: [{kinds: ['computing', 'communication'], value: row.num('overlap_ns'), words: `${t('overlap.hidden')}: ${duration(row.num('overlap_ns'))}`},
+                {kinds: ['communication'], value: row.num('exposed_ns'), words: `${t('exposed.communication')}: ${duration(row.num('exposed_ns'))}`}],
+        cells: [shareCell(row.num('overlap_ns'), whole), duration(row.num('exposed_ns')), duration(whole)],
+      };
+    });
+    return {
+      nodes: [legend([[['computing', 'communication'], t('overlap.hidden')], [['communication'], t('exposed.communication')]]),
+              barTable(t('topic.overlap'), t('details.rank'), [t('overlap.share'), t('overlap.exposed'), t('kernel.communication')], rows)],
+      tables: [frame.table],
+    };
+  },
+};
+
+// By cause, in this order. The first three lie between device work.
+const CAUSES: ReadonlyArray<readonly [string, Kind]> = [['host_wait', 'idle'], ['kernel_wait', 'idle-kernel'], ['other', 'idle-other'],
+                                                        ['before_first', 'hidden'], ['after_last', 'hidden']];
+
+const time = (ns: number): string => (ns > 0 ? duration(ns) : '–');
+
+function causeRow(label: string, rows: Row[], whole: number): BarRow {
+  const of = (cause: string): number => sum(rows.filter(row => row.text('cause') === cause), row => row.num('idle_ns'));
+  const parts = CAUSES.map(([cause, kind]) => part(kind, of(cause), whole, wordsFor(`cause.${cause}`)));
+  const longest = most(rows.filter(row => !row.text('cause').includes('_first') && row.text('cause') !== 'after_last'), row => row.num('max_ns'));
+  return {
+    label, parts,
+    cells: [...['host_wait', 'kernel_wait', 'other'].map(cause => time(of(cause))),
+            ...(rows.some(row => row.num('max_ns') > 0) ? [time(of('before_first') + of('after_last')), time(longest)] : [])],
+  };
+}
+
+export const idle: Topic = {
+  id: 'idle',
+  build(profile) {
+    const {report} = profile.app;
+    const device = frameOf(report, 'device-idle', 'cause'), streams = frameOf(report, 'idle-time', 'stream', 'cause');
+    if (!device && !streams) return null;
+    const nodes: (Node | null)[] = [legend(CAUSES.slice(0, 4).map(([cause, kind], i) =>
+      [[kind], wordsFor(i < 3 ? `cause.${cause}` : 'cause.outside')] as const))];
+    const heads = ['host_wait', 'kernel_wait', 'other'].map(cause => wordsFor(`cause.${cause}`));
+    if (device) {
+      const rows = [...groupBy(device.rows, row => row.text('rank'))].map(([own, list]) =>
+        causeRow(rankLabel(Number(own)), list, sum(list, row => row.num('idle_ns'))));
+      nodes.push(h('h3', {}, t('idle.devices')), barTable(t('idle.devices'), t('details.rank'), [...heads, t('cause.outsideHead'), t('plot.longest')], rows));
+    }
+    if (streams) {
+      const chosen = streams.rows.filter(row => row.num('rank') === oneRank(profile, ranksOf(streams)));
+      const devices = new Set(chosen.map(row => row.text('device'))).size;
+      const rows = [...groupBy(chosen, row => [row.text('rank'), row.text('device'), row.text('stream')].join('|'))].map(([, list]) => {
+        const row = list[0]!;
+        return causeRow([devices > 1 && t('plot.device', row.text('device')), t('plot.stream', row.text('stream'))].filter(Boolean).join(' · '),
+          list, sum(list, r => r.num('idle_ns')));
+      });
+      if (rows.length > 0) nodes.push(h('h3', {}, `${t('idle.streams')}, ${rankLabel(chosen[0]!.num('rank'))}`), barTable(t('idle.streams'), t('plot.streamHead'), heads, rows));
+    }
+    return {nodes, tables: [device, streams].flatMap(frame => (frame ? [frame.table] : [])), pick: streams ? 'one' : undefined};
+  },
+};
+
+export const stragglers: Topic = {
+  id: 'stragglers',
+  build({app: {report}}) {
+    const frame = frameOf(report, 'potential-stragglers', 'caused_wait_ns');
+    if (!frame) return null;
+    const all = sum(frame.rows, row => row.num('caused_wait_ns'));
+    const rows = frame.rows.map((row): BarRow => ({
+      label: rankLabel(row.num('rank')),
+      parts: [part('plain', row.num('caused_wait_ns'), all, t('stragglers.caused'))],
+      cells: [duration(row.num('caused_wait_ns')), shareCell(row.num('caused_wait_ns'), all),
+              t('stragglers.of', grouped(row.num('last_count')), grouped(row.num('collective_count'))), duration(row.num('wait_ns'))],
+    }));
+    const waits = frameOf(report, 'collective-waits');
+    return {
+      nodes: [barTable(t('topic.stragglers'), t('details.rank'), [t('stragglers.caused'), '%', t('stragglers.last'), t('stragglers.waits')], rows)],
+      tables: [frame.table, ...(waits ? [waits.table] : [])],
+    };
+  },
+};

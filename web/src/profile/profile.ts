@@ -1,0 +1,89 @@
+// The sections of a profiler trace. A section is there when its tables are; tables that no section draws follow as they are.
+import type {App} from '../app';
+import {tableColumn, type Table} from '../data/report';
+import {h} from '../dom';
+import {duration, grouped, percent} from '../format';
+import {t} from '../i18n/i18n';
+import {frameOf, sum} from '../data/frame';
+import type {PageTip} from '../views/tip';
+import {breakdown, idle, overlap, stragglers} from './devices';
+import {bandwidth, launches, queues, steps} from './host';
+import {annotations, kernels, operators} from './kernels';
+import {topicView, wordsFor, type Profile, type Topic} from './topic';
+
+const TOPICS: Topic[] = [breakdown, kernels, overlap, stragglers, idle, steps, launches, queues, bandwidth, operators, annotations];
+
+export const isProfile = (app: App): boolean => app.report.cells.total === 0 && app.report.slices > 0;
+
+function ranksIn(tables: Table[]): number[] {
+  const ranks = new Set<number>();
+  for (const table of tables)
+    if (table.name !== 'devices') for (const value of tableColumn(table, 'rank') ?? []) if (typeof value === 'number') ranks.add(value);
+  return [...ranks].sort((a, b) => a - b);
+}
+
+export function makeProfile(app: App, tip: PageTip): Profile {
+  return {app, tip, ranks: ranksIn(app.report.tables), rank: null, setRank() {}};
+}
+
+export interface ProfileView { nodes: Node[]; drawn: Set<Table> }
+
+// Choosing a rank in one section chooses it in all that ask; a section keeps its place on the screen.
+export function profileView(profile: Profile): ProfileView {
+  const drawn = new Set<Table>(), shown: { topic: Topic; view: HTMLElement }[] = [];
+  for (const topic of TOPICS) {
+    const content = topic.build(profile);
+    if (!content) continue;
+    for (const table of content.tables) drawn.add(table);
+    shown.push({topic, view: topicView(profile, topic, content)});
+  }
+  profile.setRank = rank => {
+    profile.rank = rank;
+    const focus = document.activeElement?.id, before = focus ? document.getElementById(focus)?.getBoundingClientRect().top : undefined;
+    for (const item of shown) {
+      const content = item.topic.build(profile);
+      if (!content?.pick) continue;
+      const open = [...item.view.querySelectorAll<HTMLDetailsElement>('details[open]')].map(element => element.id);
+      const next = topicView(profile, item.topic, content);
+      item.view.replaceWith(next);
+      item.view = next;
+      for (const id of open) next.querySelector<HTMLDetailsElement>(`[id="${id}"]`)!.open = true;
+    }
+    if (!focus) return;
+    const element = document.getElementById(focus);
+    element?.focus({preventScroll: true});
+    if (element && before !== undefined) scrollBy(0, element.getBoundingClientRect().top - before);
+  };
+  const nav = h('nav', {class: 'topics', 'aria-label': t('topics')}, ...shown.map(({topic}) =>
+    h('a', {href: `#topic-${topic.id}`, click: (event: Event) => {
+      event.preventDefault();  // the address keeps what the chart shows
+      const title = document.getElementById(`title-${topic.id}`);
+      title?.scrollIntoView({block: 'start'});
+      title?.focus({preventScroll: true});
+    }}, wordsFor(`nav.${topic.id}`))));
+  return {nodes: shown.length > 0 ? [nav, ...shown.map(item => item.view)] : [], drawn};
+}
+
+export function profileFacts(app: App, ranks: number): HTMLElement {
+  const {report} = app;
+  const outliers = frameOf(report, 'outliers', 'events'), devices = frameOf(report, 'temporal-breakdown', 'span_ns');
+  const steps = stepCount(app), overlap = frameOf(report, 'comm-comp-overlap', 'overlap_ns');
+  const communication = overlap ? sum(overlap.rows, row => row.num('communication_ns')) : 0;
+  const hidden = overlap && communication > 0 ? sum(overlap.rows, row => row.num('overlap_ns')) / communication : null;
+  const facts: [string, string | false][] = [
+    [t('facts.ranks'), String(ranks || report.parts.length)],
+    [t('facts.steps'), steps > 0 && String(steps)],
+    [t('facts.deviceTime'), !!devices && duration(sum(devices.rows, row => row.num('span_ns')))],
+    [t('facts.overlap'), hidden !== null && percent(hidden)],
+    [t('facts.launches'), !!outliers && grouped(sum(outliers.rows, row => row.num('events')))],
+    [t('facts.slices'), grouped(report.slices)],
+    [t('facts.source'), `${report.format}, ${report.description}`],
+  ];
+  return h('section', {class: 'aside-block'}, h('dl', {class: 'facts'},
+    ...facts.flatMap(([name, value]) => (value ? [h('dt', {}, name), h('dd', {}, value)] : []))));
+}
+
+export function stepCount(app: App): number {
+  const frame = frameOf(app.report, 'profiler-steps', 'step');
+  return frame ? new Set(frame.rows.map(row => row.num('step'))).size : 0;
+}
