@@ -147,7 +147,9 @@ class FileReader {
         lose("kineto.damaged_text", "the JSON text is damaged here; the events around the damage were kept",
              window_.offset_of(p));
       stray_ = true;
-      window_.consume(p + 1);
+      ++p;
+      while (p < window_.end() && *p != '{' && *p != '[') ++p;  // one flaw for the whole stretch
+      window_.consume(p);
     }
   }
 
