@@ -190,7 +190,7 @@ int run_analyze(const Arguments& arguments) {
       if (!first) out->write("\n");
       first = false;
       out->write(format == "csv" ? format_table_csv(table)
-                                 : format_table_text(table, terminal->width, terminal->colour_out));
+                                 : format_table_text(table, terminal->table_width, terminal->colour_out));
     }
   }
   if (Status s = out->commit(); !s) return fail(s.error());

@@ -32,12 +32,18 @@ std::string language_of_environment() {
   return "en";
 }
 
-int columns() {
+// 0 when nobody says: not a terminal and no COLUMNS.
+int full_columns() {
   winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) return std::min<int>(size.ws_col, 100);
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) return size.ws_col;
   if (const auto value = parse_int(environment("COLUMNS")); value && *value >= 40)
-    return static_cast<int>(std::min<int64_t>(*value, 100));
-  return 80;
+    return static_cast<int>(std::min<int64_t>(*value, 1000));
+  return 0;
+}
+
+int columns() {
+  const int full = full_columns();
+  return full == 0 ? 80 : std::min(full, 100);
 }
 
 std::string painted(std::string_view text, const char* code, bool colour) {
@@ -108,6 +114,7 @@ Result<Terminal> terminal_for(const Arguments& arguments) {
   terminal.colour_out = allowed && (when == "always" || isatty(STDOUT_FILENO) != 0);
   terminal.colour_err = allowed && (when == "always" || terminal.stderr_is_terminal);
   terminal.width = columns();
+  terminal.table_width = full_columns();
   return terminal;
 }
 

@@ -20,6 +20,7 @@ struct Terminal {
   bool colour_err = false;
   bool stderr_is_terminal = false;
   int width = 80;  // columns of stdout
+  int table_width = 0;  // columns that tables may fill; 0: any number, as in a pipe
 };
 
 // From --lang, --color, --quiet and the environment (LANG, NO_COLOR, COLUMNS).

@@ -44,8 +44,20 @@ void append_aligned(std::string& out, std::string_view text, int width, bool rig
   if (!right && !last) out.append(static_cast<size_t>(missing), ' ');
 }
 
-// Bytes of `text` that fit into `width` columns, cut at a space if there is one, never within a
-// character. At least one character, so that wrapping ends.
+// Bytes of `text` that fit into `width` columns, never cut within a character.
+size_t wrap_point_anywhere(std::string_view text, int width) {
+  size_t end = 0;
+  for (int used = 0; end < text.size();) {
+    size_t next = end + 1;
+    while (next < text.size() && (static_cast<unsigned char>(text[next]) & 0xc0) == 0x80) ++next;
+    used += display_width(text.substr(end, next - end));
+    if (used > width) break;
+    end = next;
+  }
+  return end;
+}
+
+// The same, cut at a space if there is one. At least one character, so that wrapping ends.
 size_t wrap_point(std::string_view text, int width) {
   size_t end = 0, space = 0;
   int used = 0;
@@ -73,6 +85,38 @@ void append_wrapped(std::string& out, std::string_view text, int width, size_t i
   }
 }
 
+// `text` in at most `width` columns: its head and its tail around an ellipsis. Kernel names of hundreds of
+// characters differ at either end.
+std::string shortened(const std::string& text, int width) {
+  if (display_width(text) <= width) return text;
+  const size_t head = wrap_point_anywhere(text, width * 2 / 3);
+  size_t tail = text.size();
+  for (int used = 1 + display_width(std::string_view(text).substr(0, head)); tail > head;) {
+    size_t next = tail - 1;
+    while (next > head && (static_cast<unsigned char>(text[next]) & 0xc0) == 0x80) --next;
+    used += display_width(std::string_view(text).substr(next, tail - next));
+    if (used > width) break;
+    tail = next;
+  }
+  return text.substr(0, head) + "…" + text.substr(tail);
+}
+
+// Makes text columns narrower, the widest first, until the table fits into `room` columns or they are as
+// narrow as can be read.
+void fit_columns(const Table& table, std::vector<int>& width, int room, size_t end) {
+  int total = 0;
+  for (size_t c = 0; c < end; ++c) total += width[c] + (c > 0 ? static_cast<int>(kGap.size()) : 0);
+  while (total > room) {
+    size_t widest = end;
+    for (size_t c = 0; c < end; ++c)
+      if (is_text(table, c) && width[c] > kMinWrapColumns && (widest == end || width[c] > width[widest])) widest = c;
+    if (widest == end) return;
+    const int cut = std::min(total - room, width[widest] - kMinWrapColumns);
+    width[widest] -= cut;
+    total -= cut;
+  }
+}
+
 void append_integer(std::string& out, int64_t value) {
   char buffer[24];
   const auto [end, error] = std::to_chars(buffer, buffer + sizeof buffer, value);
@@ -92,6 +136,13 @@ std::string format_table_text(const Table& table, int width_columns, bool colour
     if (const std::string_view unit = shown_unit(spec.type); !unit.empty()) header[c] += " " + std::string(unit);
     width[c] = display_width(header[c]);
     for (size_t r = 0; r < table.row_count(); ++r) width[c] = std::max(width[c], display_width(shown(table, r, c)));
+  }
+  // The last column wraps where it can; the others give way to it as far as they must.
+  const bool last_wraps = is_text(table, columns - 1) && width[columns - 1] > kMinWrapColumns;
+  if (width_columns > 0 && last_wraps) {
+    fit_columns(table, width, width_columns - kMinWrapColumns - static_cast<int>(kGap.size()), columns - 1);
+  } else if (width_columns > 0) {
+    fit_columns(table, width, width_columns, columns);
   }
   int before_last = 0;
   for (size_t c = 0; c + 1 < columns; ++c) before_last += width[c] + static_cast<int>(kGap.size());
@@ -113,7 +164,9 @@ std::string format_table_text(const Table& table, int width_columns, bool colour
       if (c == last && wrap)
         append_wrapped(out, shown(table, r, c), room, static_cast<size_t>(before_last));
       else
-        append_aligned(out, shown(table, r, c), width[c], !is_text(table, c), c == last);
+        append_aligned(out,
+                       is_text(table, c) && c != last ? shortened(shown(table, r, c), width[c]) : shown(table, r, c),
+                       width[c], !is_text(table, c), c == last);
     }
     // An empty last field must not leave its gap behind.
     while (!out.empty() && out.back() == ' ') out.pop_back();
