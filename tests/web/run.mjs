@@ -30,13 +30,15 @@ if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== wanted) {
 const playwright = await import('playwright-core').catch(error => skip(`playwright-core does not load: ${error.message}`));
 
 mkdirSync(folder, {recursive: true});
-execFileSync(makeReport, [folder], {stdio: 'inherit'});
+execFileSync(makeReport, [folder, join(here, '../golden/readers/kineto/input')], {stdio: 'inherit'});
 
 const browser = await playwright.chromium.launch({
   executablePath: chromium,
   args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking', '--no-first-run'],
 });
-const {cases} = await import('./report_test.mjs');
+const {cases: pipelineCases} = await import('./report_test.mjs');
+const {cases: profileCases} = await import('./profile_test.mjs');
+const cases = [...pipelineCases, ...profileCases];
 let failed = 0;
 for (const [name, run] of cases) {
   const context = await browser.newContext({viewport: {width: 1320, height: 1030}});

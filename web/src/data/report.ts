@@ -51,6 +51,9 @@ export function readReport(): Report {
   return report;
 }
 
+// A profiler trace: slices, and no pipeline cells.
+export const isProfileReport = (report: Report): boolean => report.cells.total === 0 && report.slices > 0;
+
 export function findTable(report: Report, name: string): Table | undefined {
   return report.tables.find(table => table.name === name);
 }

@@ -6,6 +6,7 @@ import {t} from '../i18n/i18n';
 import {barTable, kindName, legend, shareCell, type BarPart, type BarRow, type Kind} from '../plots/bars';
 import {oneRank, rankLabel, ranksOf, wordsFor, type Topic} from './topic';
 
+const time = (ns: number): string => (ns > 0 ? duration(ns) : '–');
 const part = (kind: Kind, value: number, whole: number, name = kindName(kind)): BarPart =>
   ({kinds: [kind], value, words: `${name}: ${duration(value)}${whole > 0 ? `, ${percent(value / whole)}` : ''}`});
 
@@ -15,8 +16,9 @@ export const breakdown: Topic = {
     const frame = frameOf(report, 'temporal-breakdown', 'span_ns');
     if (!frame) return null;
     const splits = frame.has('exposed_communication_ns', 'exposed_memory_ns');
-    const kinds: Kind[] = splits ? ['computing', 'communication', 'memory', 'idle'] : ['computing', 'other', 'idle'];
-    const columns = splits ? ['compute_ns', 'exposed_communication_ns', 'exposed_memory_ns', 'idle_ns'] : ['compute_ns', 'non_compute_ns', 'idle_ns'];
+    const every: Kind[] = splits ? ['computing', 'communication', 'memory', 'idle'] : ['computing', 'other', 'idle'];
+    const all = splits ? ['compute_ns', 'exposed_communication_ns', 'exposed_memory_ns', 'idle_ns'] : ['compute_ns', 'non_compute_ns', 'idle_ns'];
+    const columns = all.filter(column => most(frame.rows, row => row.num(column)) > 0), kinds = columns.map(column => every[all.indexOf(column)]!);
     const names = kinds.map(kind => (splits && (kind === 'communication' || kind === 'memory') ? t(`exposed.${kind}`) : kindName(kind)));
     const rows = frame.rows.map((row): BarRow => {
       const span = row.num('span_ns');
@@ -59,8 +61,6 @@ export const overlap: Topic = {
 // By cause, in this order. The first three lie between device work.
 const CAUSES: ReadonlyArray<readonly [string, Kind]> = [['host_wait', 'idle'], ['kernel_wait', 'idle-kernel'], ['other', 'idle-other'],
                                                         ['before_first', 'hidden'], ['after_last', 'hidden']];
-
-const time = (ns: number): string => (ns > 0 ? duration(ns) : '–');
 
 function causeRow(label: string, rows: Row[], whole: number): BarRow {
   const of = (cause: string): number => sum(rows.filter(row => row.text('cause') === cause), row => row.num('idle_ns'));
@@ -110,8 +110,8 @@ export const stragglers: Topic = {
     const rows = frame.rows.map((row): BarRow => ({
       label: rankLabel(row.num('rank')),
       parts: [part('plain', row.num('caused_wait_ns'), all, t('stragglers.caused'))],
-      cells: [duration(row.num('caused_wait_ns')), shareCell(row.num('caused_wait_ns'), all),
-              t('stragglers.of', grouped(row.num('last_count')), grouped(row.num('collective_count'))), duration(row.num('wait_ns'))],
+      cells: [time(row.num('caused_wait_ns')), shareCell(row.num('caused_wait_ns'), all),
+              t('stragglers.of', grouped(row.num('last_count')), grouped(row.num('collective_count'))), time(row.num('wait_ns'))],
     }));
     const waits = frameOf(report, 'collective-waits');
     return {

@@ -29,7 +29,7 @@ export const queues: Topic = {
   build(profile) {
     const frame = frameOf(profile.app.report, 'queue-length-over-time', 'mean', 'start_ns');
     const tables = tablesOf(profile, 'queue-length-summary', 'time-spent-blocked-on-full-queue', 'queue-length-over-time');
-    if (!frame) return tables.length > 0 ? {nodes: [], tables} : null;
+    if (!frame) return tables.some(table => table.rowCount > 0) ? {nodes: [], tables} : null;
     const rank = oneRank(profile, ranksOf(frame));
     const list = strips(frame, rank, row => t('plot.stream', row.text('stream')), 'plain', bin);
     return {nodes: [seriesPlot(`${t('topic.queues')}, ${rankLabel(rank)}`, '', list)], tables, pick: 'one'};
@@ -41,7 +41,7 @@ export const bandwidth: Topic = {
   build(profile) {
     const frame = frameOf(profile.app.report, 'memory-bw-over-time', 'mean_gbps', 'start_ns');
     const tables = tablesOf(profile, 'memory-bw-summary', 'memory-bw-over-time');
-    if (!frame) return tables.length > 0 ? {nodes: [], tables} : null;
+    if (!frame) return tables.some(table => table.rowCount > 0) ? {nodes: [], tables} : null;
     const rank = oneRank(profile, ranksOf(frame));
     const list = strips(frame, rank, row => row.text('name'), 'memory', row => ({...bin(row), mean: row.num('mean_gbps'), max: row.num('max_gbps')}));
     return {nodes: [seriesPlot(`${t('topic.bandwidth')}, ${rankLabel(rank)}`, 'GB/s', list)], tables, pick: 'one'};

@@ -1,6 +1,6 @@
 // The sections of a profiler trace. A section is there when its tables are; tables that no section draws follow as they are.
 import type {App} from '../app';
-import {tableColumn, type Table} from '../data/report';
+import {isProfileReport, tableColumn, type Table} from '../data/report';
 import {h} from '../dom';
 import {duration, grouped, percent} from '../format';
 import {t} from '../i18n/i18n';
@@ -13,7 +13,7 @@ import {topicView, wordsFor, type Profile, type Topic} from './topic';
 
 const TOPICS: Topic[] = [breakdown, kernels, overlap, stragglers, idle, steps, launches, queues, bandwidth, operators, annotations];
 
-export const isProfile = (app: App): boolean => app.report.cells.total === 0 && app.report.slices > 0;
+export const isProfile = (app: App): boolean => isProfileReport(app.report);
 
 function ranksIn(tables: Table[]): number[] {
   const ranks = new Set<number>();

@@ -1,6 +1,6 @@
 // Every table of the run, folded; rows are made when a table is opened.
 import type {App} from '../app';
-import type {Table, Value} from '../data/report';
+import {isProfileReport, type Table, type Value} from '../data/report';
 import {h} from '../dom';
 import {grouped, shown} from '../format';
 import {columnTitle, t, tableTitle} from '../i18n/i18n';
@@ -66,7 +66,7 @@ function tableId(app: App, table: Table): string {
 export function tableFold(app: App, table: Table, tip: PageTip): HTMLElement {
   const count = table.values[0]?.length ?? 0;
   const fold = h('details', {class: 'fold', id: tableId(app, table)},
-    h('summary', {}, tableTitle(table), h('small', {}, t('tables.rows', grouped(table.rowCount)))));
+    h('summary', {}, tableTitle(table), h('small', {}, table.rowCount === 1 ? t('tables.rows.one') : t('tables.rows', grouped(table.rowCount)))));
   fold.addEventListener('toggle', () => {
     if (!fold.open || fold.children.length > 1) return;
     fold.append(tableBody(table, tip));
@@ -81,5 +81,9 @@ export function tableFold(app: App, table: Table, tip: PageTip): HTMLElement {
 export function tablesView(app: App, tip: PageTip, drawn: ReadonlySet<Table>): HTMLElement | null {
   const tables = app.report.tables.filter(table => table.name !== 'diagnostics' && !drawn.has(table));  // flaws have a section
   if (tables.length === 0) return null;
-  return h('section', {class: 'tables'}, h('h2', {}, t('tables')), ...tables.map(table => tableFold(app, table, tip)));
+  // Of a profiler trace many questions find nothing; their tables are named in one line.
+  const empty = isProfileReport(app.report) ? tables.filter(table => table.rowCount === 0) : [];
+  return h('section', {class: 'tables'}, h('h2', {}, t('tables')),
+    ...tables.filter(table => !empty.includes(table)).map(table => tableFold(app, table, tip)),
+    empty.length > 0 && h('p', {class: 'quiet'}, t('tables.without', empty.map(tableTitle).join(t('list.comma')))));
 }

@@ -1,0 +1,98 @@
+// The page of a profiler trace (tests/golden/readers/kineto/input: two ranks, two steps). Run by run.mjs.
+import assert from 'node:assert/strict';
+
+const settled = page => page.evaluate('new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))');
+const texts = (page, selector) => page.$$eval(selector, all => all.map(element => element.textContent));
+
+export const cases = [
+  ['profile: the first screen says what was lost, and to what', async open => {
+    const page = await open('profile.html');
+    assert.match(await page.textContent('h1'), /a step; the devices spend \d+\.\d\u202f% of their time not computing/);
+    assert.match(await page.textContent('.lead'), /2 ranks, 2 steps in .*Most of the loss is /);
+    const shares = await page.$$eval('.headline .part', all => all.map(part => parseFloat(part.title)));
+    assert.ok(Math.abs(shares.reduce((a, b) => a + b) - 100) < 0.4, `the span adds up: ${shares}`);
+    assert.ok((await page.$$('.find')).length >= 2);
+    assert.equal(await page.$('.pipeline'), null, 'no empty pipeline chart');
+  }],
+  ['profile: every topic has a chart, how it is made, and its tables', async open => {
+    const page = await open('profile.html');
+    const topics = await page.$$eval('.topic', all => all.map(topic => topic.id));
+    for (const id of ['breakdown', 'kernels', 'overlap', 'idle', 'steps', 'launches', 'operators', 'annotations'])
+      assert.ok(topics.includes(`topic-${id}`), id);
+    for (const topic of await page.$$('.topic')) {
+      assert.ok((await (await topic.$('.how')).textContent()).length > 40);
+      assert.ok(await topic.$('.fold'), 'its tables');
+      assert.ok(await topic.$('.plot, figure'), 'its chart');
+    }
+    assert.equal(new Set(await page.$$eval('[id]', all => all.map(e => e.id))).size, (await page.$$('[id]')).length, 'ids are unique');
+  }],
+  ['profile: bars show the numbers of the table', async open => {
+    const page = await open('profile.html');
+    const bars = await page.$$eval('#topic-breakdown tbody tr', rows => rows.map(row => {
+      const stack = row.querySelector('.stack').getBoundingClientRect();
+      return [...row.querySelectorAll('.stack span')].map(part => part.getBoundingClientRect().width / stack.width * 100);
+    }));
+    const cells = await page.$$eval('#topic-breakdown tbody tr', rows => rows.map(row => [...row.querySelectorAll('td:not(.bar)')].map(cell => parseFloat(cell.textContent))));
+    bars.forEach((bar, i) => {
+      const whole = bar.reduce((a, b) => a + b);
+      bar.forEach((width, k) => assert.ok(Math.abs(width / whole * 100 - cells[i][k]) < 0.8, `rank ${i} part ${k}: ${width} ${cells[i][k]}`));
+    });
+  }],
+  ['profile: a table that no section knows stands below, unknown words and all', async open => {
+    const page = await open('profile.html');
+    await page.click('#table-moon-phases summary');
+    await page.waitForSelector('#table-moon-phases td');  // made when opened
+    assert.match(await page.textContent('#table-moon-phases'), /waxing/);
+    assert.equal(await page.$('.tables #table-kernels'), null, 'what a section shows is not there twice');
+  }],
+  ['profile: one rank chosen is chosen everywhere and keeps its place', async open => {
+    const page = await open('profile.html');
+    const all = await page.textContent('#topic-kernels .donut .middle');
+    const select = page.locator('#rank-kernels');
+    await select.scrollIntoViewIfNeeded();
+    await select.focus();
+    const before = (await select.boundingBox()).y;
+    await select.selectOption('1');
+    await settled(page);
+    assert.notEqual(await page.textContent('#topic-kernels .donut .middle'), all);
+    assert.equal(await page.inputValue('#rank-annotations'), '1');
+    assert.ok(Math.abs((await select.boundingBox()).y - before) <= 1);
+    assert.equal(await page.evaluate('document.activeElement.id'), 'rank-kernels');
+    await page.click('#lang');
+    assert.equal(await page.inputValue('#rank-kernels'), '1', 'another language keeps it');
+  }],
+  ['profile: arrow keys walk through a chart and a line tells the value', async open => {
+    const page = await open('profile.html');
+    const figure = page.locator('#topic-launches figure');
+    await figure.focus();
+    await page.keyboard.press('ArrowRight');
+    assert.match(await figure.locator('.readout').textContent(), /^0 – 1\u202fµs: \d+ launch/);
+    await page.keyboard.press('End');
+    assert.match(await figure.locator('.readout').textContent(), /launches, \d/);
+    await page.keyboard.press('Escape');
+    assert.match(await figure.locator('.readout').textContent(), /arrow keys/);
+    const height = (await figure.boundingBox()).height;
+    await page.mouse.move(...await figure.boundingBox().then(box => [box.x + box.width / 2, box.y + 40]));
+    assert.equal((await figure.boundingBox()).height, height, 'nothing shifts');
+  }],
+  ['profile: in Chinese nothing is left in English but names', async open => {
+    const page = await open('profile.html', '?lang=zh');
+    const words = [...await texts(page, 'h1, .lead, .find h3, h2, h3, .how, .method p, .topics a, .plot thead th, .facts dt, .key li')].filter(Boolean);
+    for (const text of words) {
+      const rest = text.replace(/rank|kernel|ProfilerStep|profiler step|Rank|aten|CUDA Graph|torch\.compile|correlation|stageline analyze|--[a-z-]+|GB\/s|[µmn]?s\b|[\d.,%×–\s\u202f]/g, '');
+      if (/[A-Za-z]{3}/.test(rest)) assert.fail(`English: ${text}`);
+    }
+    assert.deepEqual(await page.evaluate('stageline.missingKeys()'), []);
+    for (const summary of await page.$$('.fold summary')) await summary.click();
+  }],
+  ['profile: nothing overflows sideways, in both themes', async open => {
+    for (const dark of [false, true]) {
+      const page = await open('profile.html', '?lang=en', {dark});
+      for (const width of [1320, 900, 660, 420]) {
+        await page.setViewportSize({width, height: 900});
+        await settled(page);
+        assert.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), `at ${width} px`);
+      }
+    }
+  }],
+];
