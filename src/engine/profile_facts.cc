@@ -186,7 +186,8 @@ ProfileFacts profile_facts(const std::vector<Table>& tables) {
     first = first == 0 ? start : std::min(first, start);
     last = std::max(last, end);
   }
-  f.recording_ns = last - first;
+  f.window_ns = f.step_count > 0 ? f.steps_ns : last - first;
+  for (const RankFacts& r : f.ranks) f.window_ns = std::max(f.window_ns, r.span_ns);
   return f;
 }
 

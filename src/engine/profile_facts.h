@@ -65,7 +65,9 @@ struct ProfileFacts {
   int64_t came_last = 0, collectives = 0;
   double full_queue_share = 0;
   int32_t full_queue_rank = 0;
-  double recording_ns = 0;  // first start to last end of all slices
+  // What is looked at: the steps, or the longest rank's device work where it goes on after them; without steps all
+  // slices.
+  double window_ns = 0;
 };
 
 ProfileFacts profile_facts(const std::vector<Table>& tables);

@@ -334,7 +334,7 @@ std::string plural(size_t n, const char* one, const char* many) {
 
 Headline headline_of(const ProfileFacts& f, size_t rank_count) {
   Headline h;
-  const std::string window = human_duration(f.step_count > 0 ? f.steps_ns : f.recording_ns);
+  const std::string window = human_duration(f.window_ns);
   const std::string steps_en = f.step_count > 0 ? plural(f.step_count, "step", "steps") + " in " : std::string();
   const std::string steps_zh = f.step_count > 0 ? std::to_string(f.step_count) + " 步，" : std::string();
   if (f.ranks.empty()) {

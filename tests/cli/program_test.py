@@ -188,6 +188,15 @@ class Manners(Case):
         run('report', self.dir / 'logs', '-o', out, '--fail-on', 'stage.slow', check=1)
         run('report', self.dir / 'logs', '-o', out, '--fail-on', 'rank.slow,step.outlier', check=0)
 
+    def test_report_of_a_profiler_trace(self):
+        trace = pathlib.Path(__file__).resolve().parents[1] / 'golden/readers/kineto/input'
+        out = self.dir / 'r.html'
+        done = run('report', trace, '-o', out, '--fail-on', 'device.idle', '--lang', 'en', check=1)
+        self.assertIn('of their time not computing', done.out)
+        self.assertIn('2 ranks, 404 slices', done.out)
+        self.assertIn('没有在计算', run('report', trace, '-o', out, '--fail-on', 'rank.slow', '--lang', 'zh', check=0).out)
+        self.assertIn('id="report"', out.read_text())
+
     def test_languages(self):
         run('simulate', '1f1b', '--fault', 'slow-stage:2,1.5', '-o', self.dir / 'logs', check=0)
         english = run('report', self.dir / 'logs', '-o', self.dir / 'r.html', '--lang', 'en', check=0).out
