@@ -165,3 +165,14 @@ TEST_CASE("F22: ranks of minified files are told apart, HTA takes them for one")
   CHECK(torch_rank(*hta, hta->parts[0]).rank == 0);
   CHECK(count_named(trace, torch_rank(*hta, hta->parts[0]), "x3") == 1);
 }
+
+TEST_CASE("a slice costs what the model says, and no more than 48 bytes") {
+  const Slices s;
+  const auto each = [](const auto& column) { return sizeof(column[0]); };
+  const size_t bytes = each(s.start_ns) + each(s.dur_ns) + each(s.name_id) + each(s.file_index) + each(s.parent) +
+                       each(s.correlation) + each(s.partner) + each(s.args_offset_low) + each(s.args_offset_high) +
+                       each(s.stream_id) + each(s.step) + each(s.category_id) + each(s.kernel_class);
+  CHECK(bytes == kBytesPerSlice);
+  CHECK(sizeof(Slices) == 13 * sizeof(std::vector<int64_t>));  // a new column must be counted above
+  CHECK(kBytesPerSlice <= 48);
+}
