@@ -136,7 +136,7 @@ TEST_CASE("ranges of annotations: the launch decides, and how much of a range is
   CHECK(cell(kernels, "annotation_path", "name", "k1") == "outer / inner");
   CHECK(cell(kernels, "annotation", "name", "k2") == "outer");
   CHECK(cell(kernels, "annotation", "name", "k3").empty());
-  CHECK(cell(table_of(tables, "annotations"), "kernel_ns", "annotation", "inner") == "4000");
+  CHECK(cell(table_of(tables, "work-by-annotation"), "kernel_ns", "annotation", "inner") == "4000");
   const auto ranges = ask(trace, "gpu-user-annotation-breakdown");
   CHECK(cell(ranges[0], "sum_ns", "name", "outer") == "24500");
   CHECK(cell(ranges[0], "busy_ns", "name", "outer") == "9000");

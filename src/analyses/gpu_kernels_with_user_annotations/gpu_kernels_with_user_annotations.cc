@@ -180,7 +180,7 @@ std::vector<Kernel> exact_rank(const TorchRun& run, const TorchRank& rank) {
 }
 
 Table exact_summary(const TorchRun& run, const std::vector<std::vector<Kernel>>& ranks) {
-  Table table("annotations", "Device work by annotation",
+  Table table("work-by-annotation", "Device work by annotation",
               {{"rank", "rank", Type::kInteger, "Global rank"},
                {"annotation", "annotation", Type::kText, "Innermost range; empty: none"},
                {"kernels", "kernels", Type::kInteger, "Kernels, copies and memsets"},
@@ -303,7 +303,7 @@ extern const Analysis gpu_kernels_with_user_annotations_analysis;
 const Analysis gpu_kernels_with_user_annotations_analysis = {
     .name = "gpu-kernels-with-user-annotations",
     .summary = "the annotated range that every piece of device work belongs to",
-    .tables = {{"annotations", "device work summed by innermost range (not with --compat hta)"},
+    .tables = {{"work-by-annotation", "device work summed by innermost range (not with --compat hta)"},
                {"kernels", "one row per kernel, copy and memset (not in the report)"}},
     .run = run,
     .needs = AnalysisNeeds::kTorch,

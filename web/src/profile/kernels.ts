@@ -138,7 +138,7 @@ export const annotations: Topic = {
   id: 'annotations',
   build(profile) {
     const {report} = profile.app;
-    const ranges = frameOf(report, 'annotations', 'name', 'busy_ns'), work = frameOf(report, 'annotations', 'annotation', 'kernel_ns');
+    const ranges = frameOf(report, 'annotations', 'name', 'busy_ns'), work = frameOf(report, 'work-by-annotation', 'annotation', 'kernel_ns');
     if (!ranges && !work) return null;
     const nodes: (Node | null)[] = [];
     if (work) {
