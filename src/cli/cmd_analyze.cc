@@ -180,7 +180,8 @@ int run_analyze(const Arguments& arguments) {
       json = JsonWriter();
       json.begin_object().field("analysis", analysis->name);
       json.key("tables").begin_array();
-      for (const Table& table : result->tables) append_table_json(json, table);
+      const auto flush = [&](JsonWriter& written) { out->write(written.take()); };  // rows by the hundred thousand
+      for (const Table& table : result->tables) append_table_json(json, table, flush);
       json.end_array().end_object();
       out->write(json.text());
       out->write("\n");
