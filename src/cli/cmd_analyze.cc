@@ -14,6 +14,8 @@ namespace {
 
 Result<const Analysis*> analysis_named(const std::string& name) {
   if (const Analysis* found = find_analysis(name)) return found;
+  if (dashed(name).starts_with("get-"))  // HTA's methods, as they are called there
+    if (const Analysis* found = find_analysis(name.substr(4))) return found;
   std::vector<std::string> names;
   for (const Analysis* analysis : analyses()) names.emplace_back(analysis->name);
   const std::string near = nearest(dashed(name), names);
@@ -50,6 +52,17 @@ const std::vector<std::string_view>& shared_flags() {
                                                       "compat", "overlay", "reader",  "ranks",
                                                       "steps",  "stages",  "devices", "include-last-profiler-step"};
   return names;
+}
+
+// --rank 3 is --ranks 3 where an analysis has no option of that name.
+Arguments with_ranks(Arguments arguments, const std::vector<const Analysis*>& chosen) {
+  if (!arguments.has("rank") || arguments.has("ranks")) return arguments;
+  for (const Analysis* analysis : chosen)
+    for (const AnalysisOption& option : analysis->options)
+      if (std::string_view(option.name) == "rank") return arguments;
+  arguments.set("ranks", arguments.get("rank"));
+  arguments.drop("rank");
+  return arguments;
 }
 
 // Every option given must belong to one of the chosen analyses.
@@ -144,17 +157,22 @@ Status open_inputs(const Arguments& arguments, const Terminal& terminal, const s
 
 }  // namespace
 
-int run_analyze(const Arguments& arguments) {
-  Result<Terminal> terminal = terminal_for(arguments);
+int run_analyze(const Arguments& given) {
+  Result<Terminal> terminal = terminal_for(given);
   if (!terminal) return fail(terminal.error());
-  Result<std::vector<const Analysis*>> chosen = chosen_analyses(arguments.operands[0]);
+  Result<std::vector<const Analysis*>> chosen = chosen_analyses(given.operands[0]);
   if (!chosen) return fail(chosen.error());
+  const Arguments arguments = with_ranks(given, *chosen);
   const std::string only = arguments.get("table");
   if (!only.empty())
     if (Status s = check_table(*chosen, only); !s) return fail(s.error());
   const std::string format = arguments.get("format", "text");
   if (format != "text" && format != "csv" && format != "json")
     return fail({ErrorCode::kUsage, "--format is text, csv or json, not \"" + format + "\"", {}, ""});
+  // A table of thousands of rows says nothing on a terminal; CSV and JSON always have all.
+  Result<int64_t> row_limit = arguments.integer("rows", terminal->table_width > 0 ? 40 : 100, 0, INT64_MAX);
+  if (!row_limit) return fail(row_limit.error());
+  const size_t most_rows = *row_limit == 0 ? SIZE_MAX : static_cast<size_t>(*row_limit);
   Result<AnalysisInput> input = input_for(arguments, *chosen);
   if (!input) return fail(input.error());
   Result<OutputFile> out = OutputFile::create(arguments.get("output", "-"));
@@ -191,7 +209,7 @@ int run_analyze(const Arguments& arguments) {
       if (!first) out->write("\n");
       first = false;
       out->write(format == "csv" ? format_table_csv(table)
-                                 : format_table_text(table, terminal->table_width, terminal->colour_out));
+                                 : format_table_text(table, terminal->table_width, terminal->colour_out, most_rows));
     }
   }
   if (Status s = out->commit(); !s) return fail(s.error());

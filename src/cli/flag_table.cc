@@ -23,6 +23,7 @@ const std::vector<Flag>& flag_table() {
        ""},
       {"format", "KIND", "Form of the output: text (default), csv or json", "text,csv,json"},
       {"table", "NAME", "Only this table of the analysis", ""},
+      {"rows", "N", "Most rows of a table in text; 0: all; default 100, on a terminal 40", ""},
       {"output", "FILE", "Where to write; - is stdout", ""},
       {"to", "KIND", "Kind of output when the file's extension does not tell (stageline help exporters)", ""},
       {"dark", "", "Charts on a dark ground", ""},
@@ -113,7 +114,8 @@ const std::vector<Command>& command_table() {
        "Runs an analysis (stageline help analyses; stageline help NAME for one with its options) and prints its "
        "tables. CSV and JSON carry raw values: nanoseconds and fractions of 1. With --format csv several tables are "
        "separated by a blank line; --table picks one. Several analyses, separated by commas, share one reading.",
-       with_analysis_flags(with_open({"table", "format", "output", "range"})), 1, -1, run_analyze, analysis_flags()},
+       with_analysis_flags(with_open({"table", "format", "output", "range", "rows"})), 1, -1, run_analyze,
+       analysis_flags()},
       {"export",
        "PATH…",
        "Write a run for other tools: Perfetto, Chrome, SVG, PNG, PDF, CSV, JSON, SQLite",

@@ -54,6 +54,8 @@ class Arguments {
   std::vector<std::string> given() const;
   void set(std::string_view name, std::string value) { values_[std::string(name)].push_back(std::move(value)); }
 
+  void drop(std::string_view name) { values_.erase(std::string(name)); }
+
   // The value as a whole number within [least, most]. Errors: kUsage naming the flag.
   Result<int64_t> integer(std::string_view name, int64_t fallback, int64_t least, int64_t most) const;
   Result<double> real(std::string_view name, double fallback) const;

@@ -1,6 +1,8 @@
 #include "cli/help.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <deque>
 
 #include "analyses/analysis.h"
 #include "base/text.h"
@@ -63,7 +65,7 @@ std::vector<Item> topic_items(std::string_view topic) {
 
 std::string overview_text() {
   std::string out = "stageline " STAGELINE_VERSION
-                    " – where the time of a pipeline-parallel training run goes\n\nUsage: stageline COMMAND …\n\n";
+                    " – where the time of a distributed training run goes\n\nUsage: stageline COMMAND …\n\n";
   for (const Command& command : command_table()) out += entry(command.name, command.summary, 20);
   out +=
       "\nStart with:  stageline report LOGS -o report.html\n"
@@ -173,6 +175,7 @@ std::vector<std::string> operand_words(std::string_view command) {
   if (command == "help") {
     words = {"readers", "analyses", "exporters", "schedules"};
     for (const Command& known : command_table()) words.emplace_back(known.name);
+    for (const Item& item : topic_items("analyses")) words.push_back(item.name);
   }
   return words;
 }
@@ -185,11 +188,33 @@ std::vector<std::string> value_words(const Flag& f) {
     for (const Item& item : topic_items("readers")) words.push_back(item.name);
   if (std::string_view(f.name) == "to")
     for (const Item& item : topic_items("exporters")) words.push_back(item.name);
+  if (std::string_view(f.name) == "table")
+    for (const Analysis* analysis : analyses())
+      for (const AnalysisTable& table : analysis->tables) words.emplace_back(table.name);
   return words;
 }
 
 bool takes_files(const Command& command) {
   return std::string_view(command.operands).find("PATH") != std::string_view::npos;
+}
+
+// Every flag once, with the choices that any command gives it.
+std::vector<Flag> every_flag() {
+  static std::deque<std::string> kept;  // owns joined choices
+  std::vector<Flag> flags = flag_table();
+  for (const Command& command : command_table())
+    for (const Flag& own : command.own_flags) {
+      const auto same =
+          std::find_if(flags.begin(), flags.end(), [&](const Flag& f) { return std::string_view(f.name) == own.name; });
+      if (same == flags.end()) {
+        flags.push_back(own);
+      } else if (own.choices[0] != '\0' &&
+                 std::string_view(same->choices).find(own.choices) == std::string_view::npos) {
+        kept.push_back(same->choices[0] == '\0' ? own.choices : std::string(same->choices) + "," + own.choices);
+        same->choices = kept.back().c_str();
+      }
+    }
+  return flags;
 }
 
 std::string bash_completion() {
@@ -200,10 +225,16 @@ std::string bash_completion() {
       "prev=${COMP_WORDS[COMP_CWORD-1]}\n"
       "  if [ \"$COMP_CWORD\" = 1 ]; then COMPREPLY=($(compgen -W \"" +
       commands + "\" -- \"$cur\")); return; fi\n  case $prev in\n";
-  for (const Flag& f : flag_table())
-    if (const auto words = value_words(f); !words.empty())
-      out += "    --" + std::string(f.name) + ") COMPREPLY=($(compgen -W \"" + join(words) +
-             "\" -- \"$cur\")); return ;;\n";
+  // Flags of one command first: what they take there.
+  std::vector<std::string> done;
+  const auto choose = [&](const Flag& f) {
+    const auto words = value_words(f);
+    if (words.empty() || std::find(done.begin(), done.end(), f.name) != done.end()) return;
+    done.emplace_back(f.name);
+    out +=
+        "    --" + std::string(f.name) + ") COMPREPLY=($(compgen -W \"" + join(words) + "\" -- \"$cur\")); return ;;\n";
+  };
+  for (const Flag& f : every_flag()) choose(f);
   out += "  esac\n  case ${COMP_WORDS[1]} in\n";
   for (const Command& command : command_table())
     out += "    " + std::string(command.name) + ") [[ $cur == -* ]] && COMPREPLY=($(compgen -W \"" +
@@ -267,7 +298,7 @@ int run_completion(const Arguments& arguments) {
 int run_man(const Arguments&) {
   std::string out = ".TH STAGELINE 1 \"\" \"stageline " STAGELINE_VERSION
                     "\"\n.SH NAME\nstageline \\- where the time of a "
-                    "pipeline\\-parallel training run goes\n.SH SYNOPSIS\n.B stageline\n.I COMMAND\n[\\fIargument\\fR "
+                    "distributed training run goes\n.SH SYNOPSIS\n.B stageline\n.I COMMAND\n[\\fIargument\\fR "
                     "…]\n.SH COMMANDS\n";
   for (const Command& command : command_table()) {
     out += ".SS \"" + troff(command.name) + " " + troff(command.operands) + "\"\n" + troff(command.summary) + ".\n" +

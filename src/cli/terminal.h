@@ -19,7 +19,7 @@ struct Terminal {
   bool colour_out = false;  // stdout shows colours
   bool colour_err = false;
   bool stderr_is_terminal = false;
-  int width = 80;  // columns of stdout
+  int width = 80;       // columns of stdout
   int table_width = 0;  // columns that tables may fill; 0: any number, as in a pipe
 };
 

@@ -216,7 +216,8 @@ Status export_trace(Trace& trace, const std::string& path, std::string_view to, 
         ErrorCode::kUnavailable,
         std::string((*exporter)->name) + " draws pipeline cells, and this trace has none",
         {},
-        "stageline report and stageline analyze work on it; stageline export --to json or sqlite has every table"};
+        "stageline report and stageline analyze work on it; stageline export --to json or sqlite has every table; --to "
+        "trace-with-counters writes the trace again with counters"};
   if ((*exporter)->one_file_per_rank) return export_ranks(**exporter, trace, path, options, *written);
   std::vector<Table> tables;
   Findings findings;

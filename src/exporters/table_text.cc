@@ -125,8 +125,9 @@ void append_integer(std::string& out, int64_t value) {
 
 }  // namespace
 
-std::string format_table_text(const Table& table, int width_columns, bool colour) {
+std::string format_table_text(const Table& table, int width_columns, bool colour, size_t most_rows) {
   const size_t columns = table.columns().size();
+  const size_t rows = std::min(table.row_count(), most_rows);
   if (columns == 0) return {};
   std::vector<std::string> header(columns);
   std::vector<int> width(columns);
@@ -135,7 +136,7 @@ std::string format_table_text(const Table& table, int width_columns, bool colour
     header[c] = printable(spec.title);
     if (const std::string_view unit = shown_unit(spec.type); !unit.empty()) header[c] += " " + std::string(unit);
     width[c] = display_width(header[c]);
-    for (size_t r = 0; r < table.row_count(); ++r) width[c] = std::max(width[c], display_width(shown(table, r, c)));
+    for (size_t r = 0; r < rows; ++r) width[c] = std::max(width[c], display_width(shown(table, r, c)));
   }
   // The last column wraps where it can; the others give way to it as far as they must.
   const bool last_wraps = is_text(table, columns - 1) && width[columns - 1] > kMinWrapColumns;
@@ -158,7 +159,7 @@ std::string format_table_text(const Table& table, int width_columns, bool colour
   }
   if (colour) out += "\x1b[0m";
   out += '\n';
-  for (size_t r = 0; r < table.row_count(); ++r) {
+  for (size_t r = 0; r < rows; ++r) {
     for (size_t c = 0; c < columns; ++c) {
       if (c > 0) out += kGap;
       if (c == last && wrap)
@@ -172,6 +173,9 @@ std::string format_table_text(const Table& table, int width_columns, bool colour
     while (!out.empty() && out.back() == ' ') out.pop_back();
     out += '\n';
   }
+  if (rows < table.row_count())
+    out += "… " + grouped(static_cast<int64_t>(table.row_count() - rows)) + " more rows of " + table.name() +
+           "; --rows 0 prints all, --format csv or json too\n";
   return out;
 }
 

@@ -14,7 +14,8 @@ namespace stageline {
 // Aligned text, every row of it: a header line (dimmed with `colour`), numbers right-aligned, no
 // rules. When the lines would be wider than `width_columns` and the last column is text, that
 // column is wrapped; 0 never wraps. An empty table is its header.
-std::string format_table_text(const Table& table, int width_columns, bool colour);
+// `most_rows`: the rest is counted in a last line.
+std::string format_table_text(const Table& table, int width_columns, bool colour, size_t most_rows = SIZE_MAX);
 
 // RFC 4180 with a header of machine names and "\n" line ends; an unknown value is an empty field.
 std::string format_table_csv(const Table& table);

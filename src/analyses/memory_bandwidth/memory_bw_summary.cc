@@ -77,10 +77,10 @@ Table exact_table(const TorchRun& run, const std::vector<std::vector<Copies>>& r
        {"copy_count", "copies", Type::kInteger, "Copies or memsets"},
        {"size_bytes", "bytes", Type::kInteger, "Bytes copied or set"},
        {"busy_ns", "busy", Type::kDuration, "Time with at least one of them running"},
-       {"mean_gbps", "mean", Type::kReal, "10⁹ bytes per second while busy, weighted by time"},
-       {"p50_gbps", "median", Type::kReal, "Not exceeded for half of the busy time"},
-       {"p95_gbps", "p95", Type::kReal, "Not exceeded for 95 % of the busy time"},
-       {"max_gbps", "max", Type::kReal, "Highest; copies at the same time add up"},
+       {"mean_gbps", "mean GB/s", Type::kReal, "10⁹ bytes per second while busy, weighted by time"},
+       {"p50_gbps", "median GB/s", Type::kReal, "Not exceeded for half of the busy time"},
+       {"p95_gbps", "p95 GB/s", Type::kReal, "Not exceeded for 95 % of the busy time"},
+       {"max_gbps", "max GB/s", Type::kReal, "Highest; copies at the same time add up"},
        {"change_count", "changes", Type::kInteger, "Instants at which the bandwidth changed to something above 0"},
        {"change_mean_gbps", "mean of changes", Type::kReal, "Mean over those, unweighted"},
        {"change_std_gbps", "std of changes", Type::kReal, "Sample standard deviation over those"},
@@ -99,13 +99,14 @@ Table exact_table(const TorchRun& run, const std::vector<std::vector<Copies>>& r
 }
 
 Table bin_table(const TorchRun& run, const std::vector<std::vector<Copies>>& ranks) {
-  Table table("memory-bw-over-time", "Bandwidth of copies, over time",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"name", "kind", Type::kText, "Kind of copy, or Memset"},
-               {"start_ns", "start", Type::kTime, "Start of the bin, from the run's first event"},
-               {"dur_ns", "length", Type::kDuration, "Length of the bin: a 400th of the rank's span of device work"},
-               {"mean_gbps", "mean", Type::kReal, "10⁹ bytes per second, weighted by time; empty bins are left out"},
-               {"max_gbps", "max", Type::kReal, "Highest in the bin"}});
+  Table table(
+      "memory-bw-over-time", "Bandwidth of copies, over time",
+      {{"rank", "rank", Type::kInteger, "Global rank"},
+       {"name", "kind", Type::kText, "Kind of copy, or Memset"},
+       {"start_ns", "start", Type::kTime, "Start of the bin, from the run's first event"},
+       {"dur_ns", "length", Type::kDuration, "Length of the bin: a 400th of the rank's span of device work"},
+       {"mean_gbps", "mean GB/s", Type::kReal, "10⁹ bytes per second, weighted by time; empty bins are left out"},
+       {"max_gbps", "max GB/s", Type::kReal, "Highest in the bin"}});
   for (size_t k = 0; k < ranks.size(); ++k)
     for (const Copies& c : ranks[k])
       for (const StepBin& bin : c.bins)

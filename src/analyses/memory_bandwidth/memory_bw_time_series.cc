@@ -20,7 +20,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
                  {"ts", "time", Type::kReal, "µs"},
                  {"pid", "pid", Type::kText, ""},
                  {"name", "name", Type::kText, ""},
-                 {"memory_bw_gbps", "bandwidth", Type::kReal, "GB/s"}});
+                 {"memory_bw_gbps", "bandwidth GB/s", Type::kReal, "10⁹ bytes per second"}});
     for (size_t k = 0; k < ranks.size(); ++k)
       for (const BandwidthPoint& p : ranks[k])
         table.add_row(
