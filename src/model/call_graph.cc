@@ -4,8 +4,8 @@
 #include <cstdlib>
 
 #include "base/number.h"
-#include "base/numpy_sort.h"
 #include "base/tim_sort.h"
+#include "model/numpy_order.h"
 
 namespace stageline {
 namespace {
@@ -182,7 +182,7 @@ std::vector<Edge> by_time(const std::vector<Edge>& edges) {
   for (const Edge& edge : edges) times.push_back(edge.time_ns);
   std::vector<Edge> sorted;
   sorted.reserve(edges.size());
-  for (const uint32_t i : numpy_argsort(times)) sorted.push_back(edges[i]);
+  for (const uint32_t i : numpy_order(times)) sorted.push_back(edges[i]);
   return sorted;
 }
 

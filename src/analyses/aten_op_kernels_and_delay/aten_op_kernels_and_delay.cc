@@ -311,7 +311,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   Table table = input.hta ? hta_table() : exact_table();
   for (size_t k = 0; k < ranks.size(); ++k) {
     if (ranks[k].error) return std::move(*ranks[k].error);
-    const int64_t rank = torch->trace->parts[torch->parts[k]].rank;
+    const int64_t rank = torch->ranks[torch->parts[k]];
     const Where where = {torch->trace->parts[torch->parts[k]].source};
     if (ranks[k].unlaunched > 0)
       result.notes.add("aten.no_launch", Severity::kWarning,

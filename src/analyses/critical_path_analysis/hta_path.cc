@@ -4,8 +4,8 @@
 #include <unordered_map>
 
 #include "analyses/critical_path_analysis/path_graph.h"
-#include "base/numpy_sort.h"
 #include "model/call_graph.h"
+#include "model/numpy_order.h"
 
 namespace stageline {
 namespace {
@@ -245,7 +245,7 @@ class Builder {
       if (counted[i]) count(rank_.rows[i], rank_.rows[i].stream, -1);
     queue_.assign(rank_.row_of_index.size(), INT32_MIN);
     std::unordered_map<int64_t, int32_t> length;
-    for (const uint32_t i : numpy_argsort(times)) queue_[events[i].index] = length[events[i].stream] += events[i].step;
+    for (const uint32_t i : numpy_order(times)) queue_[events[i].index] = length[events[i].stream] += events[i].step;
   }
 
   // Which launch went before every recorded event, and which came after every wait of a stream for one.
@@ -304,7 +304,7 @@ class Builder {
     }
     std::vector<int64_t> times;  // of starts; of waits the ends
     for (const int32_t i : device) times.push_back(is_sync(i) ? row(i).end_ns() : row(i).start_ns);
-    for (const uint32_t k : numpy_argsort(times)) {
+    for (const uint32_t k : numpy_order(times)) {
       const int32_t i = device[k];
       if (is_sync(i)) {
         sync_edges(row(i));

@@ -198,9 +198,9 @@ Result<Table> hta_table(const TorchRun& run, const std::vector<RankCounters>& ra
                                        r.correlation};
       append_counters(row, m, names, -1);
       row.insert(row.end(),
-                 {r.partner_index, r.iteration == kNoIteration ? kNullInteger : int64_t{r.iteration},
-                  to_us(r.end_ns()), int64_t{m.launch.index}, python_list(run, m.ops),
-                  std::string(run.trace->names.text(m.ops.front())), std::string(run.trace->names.text(m.ops.back()))});
+                 {r.partner_index, r.iteration == kNoIteration ? kNullInteger : int64_t{r.iteration}, to_us(r.end_ns()),
+                  int64_t{m.launch.index}, python_list(run, m.ops), std::string(run.trace->names.text(m.ops.front())),
+                  std::string(run.trace->names.text(m.ops.back()))});
       table.add_row(std::move(row));
     }
   }

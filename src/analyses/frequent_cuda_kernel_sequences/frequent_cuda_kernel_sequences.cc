@@ -194,7 +194,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
   if (!torch) return std::move(torch).error();
   if (*wanted >= 0) {
-    std::erase_if(torch->parts, [&](size_t p) { return torch->trace->parts[p].rank != *wanted; });
+    std::erase_if(torch->parts, [&](size_t p) { return torch->ranks[p] != *wanted; });
     if (torch->parts.empty())
       return Error{ErrorCode::kBadInput,
                    (input.hta ? "KeyError: " : "there is no rank ") + std::to_string(*wanted),
@@ -211,7 +211,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   Table table = input.hta ? hta_table() : exact_table();
   for (size_t k = 0; k < ranks.size(); ++k) {
     if (ranks[k].error) return std::move(*ranks[k].error);
-    const int64_t rank = torch->trace->parts[torch->parts[k]].rank;
+    const int64_t rank = torch->ranks[torch->parts[k]];
     const auto device = static_cast<double>(ranks[k].device_ns);
     for (const Pattern& p : ranks[k].patterns) {
       if (input.hta) {

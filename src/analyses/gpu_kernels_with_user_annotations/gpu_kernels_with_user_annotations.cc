@@ -7,6 +7,7 @@
 
 #include "analyses/analysis.h"
 #include "base/parallel.h"
+#include "model/numpy_order.h"
 #include "model/range_index.h"
 #include "model/torch_view.h"
 
@@ -58,8 +59,13 @@ HtaRank hta_rank(const TorchRun& run, const TorchRank& rank) {
   out.raises = std::any_of(annotations.begin(), annotations.end(), negative) ||
                std::any_of(out.kernels.begin(), out.kernels.end(), [&](const HtaKernel& k) { return negative(k.row); });
   if (out.raises) return out;
-  std::stable_sort(annotations.begin(), annotations.end(),
-                   [](const TorchRow& a, const TorchRow& b) { return a.dur_ns > b.dur_ns; });
+  // pandas sorts descending by turning the list round, sorting it, and turning the order round.
+  std::vector<int64_t> durations;
+  for (auto row = annotations.rbegin(); row != annotations.rend(); ++row) durations.push_back(row->dur_ns);
+  const std::vector<uint32_t> order = numpy_order(durations);
+  std::vector<TorchRow> sorted;
+  for (auto at = order.rbegin(); at != order.rend(); ++at) sorted.push_back(annotations[annotations.size() - 1 - *at]);
+  annotations = std::move(sorted);
   std::vector<uint16_t> lanes;  // in the order in which annotations first name them
   std::vector<std::vector<uint32_t>> annotations_of(rank.part->lanes.size()), kernels_of(rank.part->lanes.size());
   for (uint32_t i = 0; i < annotations.size(); ++i) {

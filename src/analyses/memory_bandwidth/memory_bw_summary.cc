@@ -32,8 +32,8 @@ Table hta_table(const TorchRun& run, const std::vector<std::vector<BandwidthPoin
       if (values.empty()) continue;
       const Description d = describe(std::move(values));
       values = {};
-      table.add_row({int64_t{run.trace->parts[run.parts[k]].rank}, std::string(points[i].label),
-                     static_cast<double>(d.count), d.mean, d.std, d.min, d.p25, d.p50, d.p75, d.max});
+      table.add_row({int64_t{run.ranks[run.parts[k]]}, std::string(points[i].label), static_cast<double>(d.count),
+                     d.mean, d.std, d.min, d.p25, d.p50, d.p75, d.max});
     }
   }
   return table;
@@ -90,8 +90,8 @@ Table exact_table(const TorchRun& run, const std::vector<std::vector<Copies>>& r
   for (size_t k = 0; k < ranks.size(); ++k)
     for (const Copies& c : ranks[k]) {
       const Description& d = c.points;
-      table.add_row({int64_t{run.trace->parts[run.parts[k]].rank}, c.total.label, c.total.copies, c.total.bytes,
-                     c.time.positive_ns, gigabytes_per_second(c.time.mean), gigabytes_per_second(c.time.p50),
+      table.add_row({int64_t{run.ranks[run.parts[k]]}, c.total.label, c.total.copies, c.total.bytes, c.time.positive_ns,
+                     gigabytes_per_second(c.time.mean), gigabytes_per_second(c.time.p50),
                      gigabytes_per_second(c.time.p95), gigabytes_per_second(static_cast<double>(c.time.max)), d.count,
                      d.mean, d.std, d.p25, d.p50, d.p75});
     }
@@ -110,7 +110,7 @@ Table bin_table(const TorchRun& run, const std::vector<std::vector<Copies>>& ran
   for (size_t k = 0; k < ranks.size(); ++k)
     for (const Copies& c : ranks[k])
       for (const StepBin& bin : c.bins)
-        table.add_row({int64_t{run.trace->parts[run.parts[k]].rank}, c.total.label, bin.start_ns, bin.dur_ns,
+        table.add_row({int64_t{run.ranks[run.parts[k]]}, c.total.label, bin.start_ns, bin.dur_ns,
                        gigabytes_per_second(bin.mean), gigabytes_per_second(static_cast<double>(bin.max))});
   return table;
 }

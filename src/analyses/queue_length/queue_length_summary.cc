@@ -28,7 +28,7 @@ Table hta_table(const TorchRun& run, const std::vector<std::vector<QueuePoint>>&
       std::vector<double> lengths;
       for (size_t i = range.begin; i < range.end; ++i) lengths.push_back(static_cast<double>(ranks[k][i].length));
       const Description d = describe(std::move(lengths));
-      table.add_row({int64_t{run.trace->parts[run.parts[k]].rank}, int64_t{ranks[k][range.begin].stream},
+      table.add_row({int64_t{run.ranks[run.parts[k]]}, int64_t{ranks[k][range.begin].stream},
                      static_cast<double>(d.count), d.mean, d.std, d.min, d.p25, d.p50, d.p75, d.max});
     }
   return table;
@@ -89,9 +89,9 @@ Table exact_table(const TorchRun& run, const std::vector<std::vector<StreamSumma
       const Description& d = s.changes;
       const double waits =
           s.time.span_ns > 0 ? static_cast<double>(s.time.positive_ns) / static_cast<double>(s.time.span_ns) : NAN;
-      table.add_row({int64_t{run.trace->parts[run.parts[k]].rank}, s.device, int64_t{s.stream}, s.time.span_ns,
-                     s.time.mean, s.time.p50, s.time.p95, s.time.max, waits, s.in_flight.mean, s.in_flight.max, d.count,
-                     d.mean, d.std, d.p25, d.p50, d.p75});
+      table.add_row({int64_t{run.ranks[run.parts[k]]}, s.device, int64_t{s.stream}, s.time.span_ns, s.time.mean,
+                     s.time.p50, s.time.p95, s.time.max, waits, s.in_flight.mean, s.in_flight.max, d.count, d.mean,
+                     d.std, d.p25, d.p50, d.p75});
     }
   return table;
 }
@@ -108,8 +108,8 @@ Table bin_table(const TorchRun& run, const std::vector<std::vector<StreamSummary
   for (size_t k = 0; k < ranks.size(); ++k)
     for (const StreamSummary& s : ranks[k])
       for (const StepBin& bin : s.bins)
-        table.add_row({int64_t{run.trace->parts[run.parts[k]].rank}, s.device, int64_t{s.stream}, bin.start_ns,
-                       bin.dur_ns, bin.mean, bin.max});
+        table.add_row({int64_t{run.ranks[run.parts[k]]}, s.device, int64_t{s.stream}, bin.start_ns, bin.dur_ns,
+                       bin.mean, bin.max});
   return table;
 }
 

@@ -21,7 +21,7 @@ Table hta_table(const TorchRun& run, const std::vector<std::vector<QueuePoint>>&
   for (size_t k = 0; k < ranks.size(); ++k) {
     const Part& part = run.trace->parts[run.parts[k]];
     for (const QueuePoint& p : ranks[k])
-      table.add_row({int64_t{part.rank}, int64_t{p.index}, to_us(p.ts_ns), part.lanes[p.lane].pid,
+      table.add_row({int64_t{run.ranks[run.parts[k]]}, int64_t{p.index}, to_us(p.ts_ns), part.lanes[p.lane].pid,
                      part.lanes[p.lane].tid, int64_t{p.stream}, p.length});
   }
   return table;
@@ -37,8 +37,8 @@ Table exact_table(const TorchRun& run, const std::vector<std::vector<StreamQueue
   for (size_t k = 0; k < ranks.size(); ++k)
     for (const StreamQueue& q : ranks[k])
       for (size_t i = 0; i < q.waiting.size(); ++i)
-        table.add_row({int64_t{run.trace->parts[run.parts[k]].rank}, q.device, int64_t{q.stream}, q.waiting.time_ns[i],
-                       q.waiting.value[i]});
+        table.add_row(
+            {int64_t{run.ranks[run.parts[k]]}, q.device, int64_t{q.stream}, q.waiting.time_ns[i], q.waiting.value[i]});
   return table;
 }
 

@@ -98,7 +98,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
   if (!torch) return std::move(torch).error();
   const size_t count = torch->parts.size();
-  const auto rank_of = [&](size_t k) { return int64_t{torch->trace->parts[torch->parts[k]].rank}; };
+  const auto rank_of = [&](size_t k) { return int64_t{torch->ranks[torch->parts[k]]}; };
   AnalysisResult result;
   if (input.hta) {
     std::vector<Result<std::vector<HtaBlocked>>> ranks(count, std::vector<HtaBlocked>());
