@@ -158,6 +158,13 @@ std::string three_digits(double value) {
 
 std::string human_duration(double ns) {
   const double magnitude = std::fabs(ns);
+  constexpr double kDay = 86'400e9;
+  if (magnitude >= kDay) {
+    const double days = ns / kDay;
+    return (magnitude >= 9999.5 * kDay ? grouped(static_cast<int64_t>(days))
+                                       : fixed(days, magnitude >= 99.95 * kDay ? 0 : 1)) +
+           "\u202fdays";
+  }
   if (magnitude >= 999.5e6) return three_digits(ns / 1e9) + "\u202fs";
   if (magnitude >= 999.5e3) return three_digits(ns / 1e6) + "\u202fms";
   if (magnitude >= 999.5) return three_digits(ns / 1e3) + "\u202fµs";

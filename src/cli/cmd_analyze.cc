@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
+#include "engine/merge_notes.h"
 #include "engine/write_overlay.h"
 #include "exporters/table_text.h"
 
@@ -185,12 +186,13 @@ int run_analyze(const Arguments& given) {
   Diagnostics notes = runs.trace.diagnostics;
   notes.merge(runs.control.diagnostics);
   notes.merge(runs.test.diagnostics);
+  Diagnostics own_notes;  // of all analyses: what several of them note is one flaw
   JsonWriter json;
   bool first = true;
   for (const Analysis* analysis : *chosen) {
     Result<AnalysisResult> result = analysis->run(*input);
     if (!result) return fail(result.error());
-    notes.merge(result->notes);
+    merge_notes(own_notes, result->notes);
     if (!only.empty()) std::erase_if(result->tables, [&](const Table& table) { return table.name() != only; });
     if (arguments.has("overlay") && result->overlay)
       if (Status s = write_overlay(runs.trace, *result->overlay, arguments.get("overlay")); !s) return fail(s.error());
@@ -213,6 +215,7 @@ int run_analyze(const Arguments& given) {
     }
   }
   if (Status s = out->commit(); !s) return fail(s.error());
+  notes.merge(own_notes);
   print_flaws(*terminal, notes, input->paths.empty() ? input->options.text("test") : input->paths[0]);
   return kExitGood;
 }

@@ -28,6 +28,15 @@ std::string ranges(const std::vector<int64_t>& numbers) {
   return out;
 }
 
+// "1 copy", "2 copies"
+std::string counted_label(Category category, int64_t count) {
+  std::string label(category_label(category));
+  if (count != 1 || !label.ends_with("s")) return label;
+  label.pop_back();
+  if (label.ends_with("ie")) label.replace(label.size() - 2, 2, "y");
+  return label;
+}
+
 void cell_lines(const Trace& trace, Lines& lines) {
   const Extent extent = extent_of(trace);
   lines.emplace_back("stages", std::to_string(extent.stage_count) +
@@ -71,16 +80,18 @@ void slice_lines(const Trace& trace, Lines& lines) {
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return counts.by_category[a] > counts.by_category[b]; });
   for (const size_t c : order)
-    lines.emplace_back("",
-                       grouped(counts.by_category[c]) + " " + std::string(category_label(static_cast<Category>(c))));
+    lines.emplace_back(
+        "", grouped(counts.by_category[c]) + " " + counted_label(static_cast<Category>(c), counts.by_category[c]));
   if (counts.memory > 0) lines.emplace_back("memory", grouped(counts.memory) + " allocations and frees");
   if (counts.counter_values > 0) lines.emplace_back("counters", grouped(counts.counter_values) + " values");
   if (counts.device_streams > 0) lines.emplace_back("streams", grouped(counts.device_streams) + " with device work");
   lines.emplace_back("steps", counts.steps.empty()
                                   ? "none (no ProfilerStep#N)"
                                   : std::to_string(counts.steps.size()) + "  (" + ranges(counts.steps) + ")");
-  lines.emplace_back(
-      "time", human_duration(static_cast<double>(counts.end_ns - counts.start_ns)) + " from first start to last end");
+  const bool apart = trace.diagnostics.count("kineto.far_apart") > 0;
+  lines.emplace_back("time", human_duration(static_cast<double>(counts.end_ns - counts.start_ns)) +
+                                 " from first start to last end" +
+                                 (apart ? "; files lie more than a day apart: perhaps several runs" : ""));
 }
 
 std::string info_text(const Trace& trace) {

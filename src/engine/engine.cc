@@ -10,6 +10,7 @@
 #include "base/number.h"
 #include "base/output_file.h"
 #include "base/text.h"
+#include "engine/merge_notes.h"
 #include "engine/model_tables.h"
 #include "engine/profile_findings.h"
 #include "model/torch_facts.h"
@@ -143,6 +144,7 @@ bool suits(const Analysis& analysis, const Trace& trace) {
 
 std::vector<Table> all_tables(const Trace& trace, Diagnostics& diagnostics) {
   std::vector<Table> tables;
+  Diagnostics notes;  // of all analyses: what several of them note is one flaw
   for (const Analysis* analysis : analyses()) {
     if (!analysis->in_report || !suits(*analysis, trace)) continue;
     AnalysisInput input;
@@ -154,9 +156,10 @@ std::vector<Table> all_tables(const Trace& trace, Diagnostics& diagnostics) {
                       std::string(analysis->name) + " is left out: " + own.error().what);
       continue;
     }
-    diagnostics.merge(own->notes);
+    merge_notes(notes, own->notes);
     for (Table& table : own->tables) tables.push_back(std::move(table));
   }
+  merge_notes(diagnostics, notes);
   const bool profiled = trace.cells.size() == 0 && trace.slice_count() > 0;
   if (!profiled) tables.push_back(cells_table(trace));
   tables.push_back(devices_table(trace));

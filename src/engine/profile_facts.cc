@@ -39,6 +39,11 @@ std::string_view TableReader::text(size_t row, std::string_view name) const {
   return c < 0 ? std::string_view() : std::string_view(table_->text(row, static_cast<size_t>(c)));
 }
 
+bool TableReader::has(size_t row, std::string_view name) const {
+  const int c = table_ ? table_->column_index(name) : -1;
+  return c >= 0 && !table_->is_null(row, static_cast<size_t>(c));
+}
+
 namespace {
 
 double ns(const TableReader& table, size_t row, std::string_view column) {
@@ -100,24 +105,28 @@ void read_idle(const std::vector<Table>& tables, ProfileFacts& f) {
   f.recorded_ns = f.whole.span_ns + f.outside.ns;
 }
 
+// By the devices where they did anything: the host runs ahead and blocks, and its rows are long and short by turns
+// while the devices' steps are all alike.
 void read_steps(const std::vector<Table>& tables, ProfileFacts& f) {
   const TableReader steps(tables, "profiler-steps");
+  for (size_t i = 0; i < steps.row_count(); ++i) f.device_steps |= steps.has(i, "device_ns");
   std::set<int64_t> numbers;
   std::vector<double> durations;
   double first = 0, last = 0;
   for (size_t i = 0; i < steps.row_count(); ++i) {
     numbers.insert(steps.integer(i, "step"));
-    durations.push_back(ns(steps, i, "dur_ns"));
-    const double start = ns(steps, i, "start_ns");
+    const double start = ns(steps, i, "start_ns"), host = ns(steps, i, "dur_ns");
     first = i == 0 ? start : std::min(first, start);
-    last = std::max(last, start + durations.back());
+    last = std::max(last, start + host);
+    if (f.device_steps && !steps.has(i, "device_ns")) continue;
+    durations.push_back(f.device_steps ? ns(steps, i, "device_ns") : host);
     if (durations.back() <= f.max_step_ns) continue;
     f.max_step_ns = durations.back();
     f.max_step = steps.integer(i, "step");
     f.max_step_rank = static_cast<int32_t>(steps.integer(i, "rank"));
   }
   f.step_count = numbers.size();
-  f.steps_ns = last - first;
+  f.host_steps_ns = last - first;
   f.median_step_ns = median_of(durations);
   for (const double d : durations) f.slow_steps += d >= kSlowStepRatio * f.median_step_ns;
 }
@@ -186,7 +195,9 @@ ProfileFacts profile_facts(const std::vector<Table>& tables) {
     first = first == 0 ? start : std::min(first, start);
     last = std::max(last, end);
   }
-  f.window_ns = f.step_count > 0 ? f.steps_ns : last - first;
+  f.window_ns = f.step_count > 0 ? f.host_steps_ns : last - first;
+  if (f.ranks.empty()) return f;
+  f.window_ns = 0;
   for (const RankFacts& r : f.ranks) f.window_ns = std::max(f.window_ns, r.span_ns);
   return f;
 }

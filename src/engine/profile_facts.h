@@ -18,6 +18,7 @@ class TableReader {
   int64_t integer(size_t row, std::string_view column) const;  // 0 when unknown
   double real(size_t row, std::string_view column) const;      // 0 when unknown
   std::string_view text(size_t row, std::string_view column) const;
+  bool has(size_t row, std::string_view column) const;  // known at all
 
  private:
   enum Storage : uint8_t { kInteger, kReal, kText };
@@ -46,9 +47,11 @@ struct ProfileFacts {
   double recorded_ns = 0;  // device time recorded, with what lies before the first and after the last work
   bool idle_known = false;
   double comm_overlap_ns = 0;
-  // Steps of the host.
+  // Profiler steps. Their lengths are the devices' (device_ns of profiler-steps), the host's only where no device
+  // worked.
   size_t step_count = 0;
-  double steps_ns = 0;  // first start to last end of them
+  bool device_steps = false;
+  double host_steps_ns = 0;  // first start to last end of the host's rows
   double median_step_ns = 0, max_step_ns = 0;
   int64_t max_step = 0;
   int32_t max_step_rank = 0;
@@ -65,8 +68,8 @@ struct ProfileFacts {
   int64_t came_last = 0, collectives = 0;
   double full_queue_share = 0;
   int32_t full_queue_rank = 0;
-  // What is looked at: the steps, or the longest rank's device work where it goes on after them; without steps all
-  // slices.
+  // What is looked at, and what shares are of: the longest rank's span of device work. Without device work the host's
+  // steps, without steps all slices.
   double window_ns = 0;
 };
 

@@ -32,50 +32,55 @@ double median_of_other_ranks(const ProfileFacts& f, int32_t rank, Get&& get) {
 void add_idle(const ProfileFacts& f, std::vector<Finding>& out) {
   Finding x;
   x.id = "device.idle";
-  x.weight = share_of(f.whole.idle_ns, f.whole.span_ns);
-  if (x.weight < kIdleShare) return;
-  x.value = percent(x.weight);
+  const double idle = share_of(f.whole.idle_ns, f.whole.span_ns);
+  if (idle < kIdleShare) return;
   x.value_note_en = "of the devices' time";
   x.value_note_zh = "占设备时间";
   const IdleCause* top = &f.host_wait;
   for (const IdleCause* cause : {&f.kernel_wait, &f.other})
     if (cause->ns > top->ns) top = cause;
-  const std::string of_idle = percent(share_of(top->ns, f.host_wait.ns + f.kernel_wait.ns + f.other.ns));
+  // What the title names is what the number says: the cause's own share, as in the bar.
+  const bool by_cause = f.idle_known && top->count > 0;
+  x.weight = by_cause ? share_of(top->ns, f.whole.span_ns) : idle;
+  x.value = percent(x.weight);
+  const std::string of_idle = percent(share_of(top->ns, f.host_wait.ns + f.kernel_wait.ns + f.other.ns)) +
+                              " of all idle time (" + percent(idle) + ")";
+  const std::string of_idle_zh = "全部空闲（" + percent(idle) + "）的 " +
+                                 percent(share_of(top->ns, f.host_wait.ns + f.kernel_wait.ns + f.other.ns));
   const std::string longest = human_duration(top->max_ns), gaps = grouped(top->count);
   const std::string rank = std::to_string(top->max_rank);
-  if (!f.idle_known || top->count == 0) {
+  if (!by_cause) {
     x.title_en = "Devices stand idle";
     x.title_zh = "设备空闲";
   } else if (top == &f.host_wait) {
     x.title_en = "Devices wait for the host";
     x.title_zh = "设备在等主机";
     x.detail_en =
-        of_idle + " of the idle time lies in " + gaps +
+        of_idle + " lies in " + gaps +
         " gaps that end with a launch made after the device had run dry; the longest is " + longest + " on rank " +
         rank +
         ". Give the host less to do between launches: CUDA graphs or torch.compile, more data-loading workers, "
         "fewer .item() and synchronisations.";
     x.detail_zh =
-        "空闲时间的 " + of_idle + " 落在 " + gaps + " 个间隙里：设备已无事可做，主机才发起下一次启动；最长 " + longest +
+        of_idle_zh + " 落在 " + gaps + " 个间隙里：设备已无事可做，主机才发起下一次启动；最长 " + longest +
         "，在 rank " + rank +
         "。减少主机在两次启动之间的工作：CUDA Graph 或 torch.compile，增加数据加载进程，少用 .item() 与同步。";
   } else if (top == &f.kernel_wait) {
     x.title_en = "Devices pause between short kernels";
     x.title_zh = "短核函数之间的停顿";
     x.detail_en =
-        of_idle + " of the idle time lies in " + gaps +
+        of_idle + " lies in " + gaps +
         " gaps of at most 30 µs between kernels that were launched in time. Fewer, larger kernels or CUDA graphs close "
         "them.";
-    x.detail_zh = "空闲时间的 " + of_idle + " 是 " + gaps +
+    x.detail_zh = of_idle_zh + " 是 " + gaps +
                   " 个不超过 30 µs 的间隙，核函数启动得并不晚。用更少、更大的核函数或 CUDA Graph 消除它们。";
   } else {
     x.title_en = "Devices wait for events and other streams";
     x.title_zh = "设备在等事件或其他流";
-    x.detail_en = of_idle + " of the idle time lies in " + gaps +
-                  " gaps before work that had long been launched; the longest is " + longest + " on rank " + rank +
-                  ". Look for stream waits and for partners that arrive late.";
-    x.detail_zh = "空闲时间的 " + of_idle + " 落在 " + gaps + " 个间隙里，其后的工作早已启动；最长 " + longest +
-                  "，在 rank " + rank + "。检查流之间的等待和迟到的通信对端。";
+    x.detail_en = of_idle + " lies in " + gaps + " gaps before work that had long been launched; the longest is " +
+                  longest + " on rank " + rank + ". Look for stream waits and for partners that arrive late.";
+    x.detail_zh = of_idle_zh + " 落在 " + gaps + " 个间隙里，其后的工作早已启动；最长 " + longest + "，在 rank " +
+                  rank + "。检查流之间的等待和迟到的通信对端。";
   }
   out.push_back(std::move(x));
 }
@@ -182,16 +187,18 @@ void add_late_rank(const ProfileFacts& f, std::vector<Finding>& out) {
   if (f.ranks.size() < 2) return;
   double waiting = 0;
   const RankFacts* late = latest(f, waiting);
-  const double span = f.whole.span_ns / static_cast<double>(f.ranks.size());
-  if (!late || waiting < kLateShare * span) return;
+  if (!late) return;
+  // Of the spans of those who wait: the late rank's own may be shorter.
+  const double span = median_of_other_ranks(f, late->rank, [](const RankFacts& r) { return r.span_ns; });
+  if (waiting < kLateShare * span) return;
   Finding x;
   x.id = "rank.late";
   // Waiting that something is computed under costs nothing.
   const double exposed = median_of_other_ranks(f, late->rank, [](const RankFacts& r) { return r.exposed_comm_ns; });
   x.weight = share_of(std::clamp(exposed - late->exposed_comm_ns, 0.0, waiting), span);
   x.value = percent(x.weight);
-  x.value_note_en = "the others wait for it";
-  x.value_note_zh = "其他 rank 在等它";
+  x.value_note_en = "exposed waiting of the others";
+  x.value_note_zh = "其他 rank 未被掩盖的等待";
   const std::string rank = std::to_string(late->rank);
   const auto [en, zh] = reason_for(f, *late);
   x.title_en = "Rank " + rank + " arrives last at collectives";
@@ -264,10 +271,12 @@ void add_slow_steps(const ProfileFacts& f, std::vector<Finding>& out) {
   x.weight = share_of(f.max_step_ns - f.median_step_ns, f.median_step_ns * static_cast<double>(f.step_count));
   x.title_en = "Step " + std::to_string(f.max_step) + " takes " + human_duration(f.max_step_ns);
   x.title_zh = "第 " + std::to_string(f.max_step) + " 步用时 " + human_duration(f.max_step_ns);
-  x.detail_en = "On rank " + std::to_string(f.max_step_rank) + "; the median step of all ranks takes " +
-                human_duration(f.median_step_ns) + ".";
-  x.detail_zh = "在 rank " + std::to_string(f.max_step_rank) + "；全部 rank 的中位步用时 " +
-                human_duration(f.median_step_ns) + "。";
+  const std::string rank = std::to_string(f.max_step_rank), median = human_duration(f.median_step_ns);
+  x.detail_en =
+      "On rank " + rank + "; the median step of all ranks takes " + median + ". Lengths are the " +
+      (f.device_steps ? "devices', from the last end of one step to that of the next." : "host's: no device worked.");
+  x.detail_zh = "在 rank " + rank + "；全部 rank 的中位步用时 " + median + "。" +
+                (f.device_steps ? "长度取自设备：从上一步最后结束到本步最后结束。" : "长度取自主机：没有设备工作。");
   out.push_back(std::move(x));
 }
 
@@ -332,6 +341,13 @@ std::string plural(size_t n, const char* one, const char* many) {
   return grouped(static_cast<int64_t>(n)) + " " + (n == 1 ? one : many);
 }
 
+// A headline over several runs at once is about none of them.
+void warn_of_runs(const Trace& trace, Headline& h) {
+  if (trace.diagnostics.count("kineto.far_apart") == 0) return;
+  h.lead_en = "The files lie more than a day apart, perhaps several runs: give them one by one. " + h.lead_en;
+  h.lead_zh = "这些文件相隔一天以上，可能属于多次运行：请分别给出。" + h.lead_zh;
+}
+
 Headline headline_of(const ProfileFacts& f, size_t rank_count) {
   Headline h;
   const std::string window = human_duration(f.window_ns);
@@ -386,6 +402,7 @@ Findings profile_findings(const Trace& trace, const std::vector<Table>& tables) 
   const ProfileFacts facts = profile_facts(tables);
   Findings result;
   result.headline = headline_of(facts, facts.ranks.empty() ? trace.parts.size() : facts.ranks.size());
+  warn_of_runs(trace, result.headline);
   std::vector<Finding>& list = result.list;
   add_late_rank(facts, list);
   add_slow_rank(facts, list);

@@ -78,9 +78,10 @@ std::vector<CopyBandwidth> copy_bandwidths(const TorchRun& run, const TorchRank&
 void note_copy_flaws(const std::vector<CopyBandwidth>& copies, Diagnostics& notes) {
   for (const CopyBandwidth& c : copies)
     if (c.without_rate > 0)
-      notes.add("bandwidth.no_rate", Severity::kWarning,
-                "copies without a duration or a size have no bandwidth; their bytes count, their rate does not", {},
-                c.without_rate);
+      notes.add(
+          "bandwidth.no_rate", Severity::kWarning,
+          "copies and memsets without a duration or a size have no bandwidth; their bytes count, their rate does not",
+          {}, c.without_rate);
 }
 
 std::vector<BandwidthPoint> hta_bandwidth_points(const TorchRun& run, const TorchRank& rank) {

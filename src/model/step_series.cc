@@ -54,6 +54,18 @@ TimeStatistics time_statistics(const StepSeries& series, bool positive_only) {
   return out;
 }
 
+StepSeries stretched(StepSeries series, int64_t from_ns, int64_t to_ns) {
+  if (series.size() == 0 || series.start_ns() > from_ns) {
+    series.time_ns.insert(series.time_ns.begin(), from_ns);
+    series.value.insert(series.value.begin(), 0);
+  }
+  if (series.end_ns() < to_ns) {
+    series.time_ns.push_back(to_ns);
+    series.value.push_back(series.value.back());
+  }
+  return series;
+}
+
 int64_t time_at_least(const StepSeries& series, int64_t least) {
   int64_t sum = 0;
   for (size_t i = 0; i + 1 < series.size(); ++i)

@@ -42,6 +42,9 @@ TimeStatistics time_statistics(const StepSeries& series, bool positive_only);
 // How long the value was at least `least`, to the last point.
 int64_t time_at_least(const StepSeries& series, int64_t least);
 
+// The series with [from, to] as its span, which has to hold its points.
+StepSeries stretched(StepSeries series, int64_t from_ns, int64_t to_ns);
+
 struct StepBin {
   int64_t start_ns = 0, dur_ns = 0;
   double mean = 0;  // weighted by time

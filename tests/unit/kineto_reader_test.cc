@@ -299,3 +299,23 @@ TEST_CASE("json members: walks what is there, whole or cut") {
   CHECK(json_members("[1, 2, 3]").size() == 3);
   CHECK(json_members("nothing").empty());
 }
+
+TEST_CASE("kineto: files of several ranks that lie days apart are perhaps several runs") {
+  Folder folder;
+  const auto file = [](const std::string& rank, const std::string& ts) {
+    return R"({"schemaVersion": 1, "distributedInfo": {"rank": )" + rank +
+           R"(}, "traceEvents": [{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":)" + ts + R"(,"dur":1}]})";
+  };
+  const std::string first = folder.add("a.json", file("0", "1700000000000000"));
+  const std::string near = folder.add("b.json", file("1", "1700000100000000"));
+  const std::string far = folder.add("c.json", file("1", "1700734400000000"));  // 8.5 days later
+  CHECK(read_with("kineto", {first, near}).diagnostics.count("kineto.far_apart") == 0);
+  const Trace t = read_with("kineto", {first, far});
+  REQUIRE(t.diagnostics.count("kineto.far_apart") == 1);
+  for (const Diagnostic& d : t.diagnostics.items()) {
+    if (d.name != "kineto.far_apart") continue;
+    CHECK(d.severity == Severity::kWarning);
+    CHECK(d.first.file == far);
+    CHECK(d.message.find("8.5\u202fdays after the end of " + first) != std::string::npos);
+  }
+}

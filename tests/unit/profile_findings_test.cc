@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string>
 
+#include "engine/merge_notes.h"
+
 using namespace stageline;
 
 namespace {
@@ -102,7 +104,8 @@ TEST_CASE("profile findings: idle time names its cause, and a trace without devi
   const Findings f = profile_findings({}, tables);
   REQUIRE(ids(f) == std::vector<std::string>{"device.idle"});
   CHECK(f.list[0].title_en == "Devices wait for the host");
-  CHECK(f.list[0].detail_en.find("87.5") != std::string::npos);
+  CHECK(f.list[0].value == "35.0\u202f%");  // the host's part of the bar, not all idle time
+  CHECK(f.list[0].detail_en.find("87.5\u202f% of all idle time (40.0") != std::string::npos);
   CHECK(f.headline.parts.size() == 3);
   const Findings none = profile_findings({}, {});
   CHECK(none.list.empty());
@@ -114,4 +117,66 @@ TEST_CASE("profile findings: every id that is made can be asked for") {
   const auto& known = profile_finding_ids();
   for (const char* id : {"device.idle", "comm.exposed", "rank.late", "rank.slow"})
     CHECK(std::find(known.begin(), known.end(), std::string_view(id)) != known.end());
+}
+
+namespace {
+// Steps of one rank: length of the host's row and of the device.
+Table step_table(const std::vector<std::pair<int64_t, int64_t>>& lengths) {
+  Table table("profiler-steps", "",
+              {{"rank", "", Type::kInteger, ""},
+               {"step", "", Type::kInteger, ""},
+               {"start_ns", "", Type::kTime, ""},
+               {"dur_ns", "", Type::kDuration, ""},
+               {"device_ns", "", Type::kDuration, ""}});
+  int64_t start = 0;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    const auto [host, device] = lengths[i];
+    table.add_row({int64_t{0}, static_cast<int64_t>(100 + i), start, host, device});
+    start += host;
+  }
+  return table;
+}
+}  // namespace
+
+TEST_CASE("profile findings: steps are as long as the devices take, not as the host blocks") {
+  std::vector<Table> tables = tables_of({{.span = 130 * kMs, .compute = 128 * kMs}});
+  tables.push_back(step_table({{5 * kMs, 26 * kMs}, {5 * kMs, 26 * kMs}, {48 * kMs, 26 * kMs}, {5 * kMs, 27 * kMs}}));
+  Findings f = profile_findings({}, tables);
+  CHECK_FALSE(holds(f, "step.outlier"));
+  CHECK(f.headline.title_en.starts_with("26.0\u202fms a step"));
+  CHECK(f.headline.lead_en.find("4 steps in 130\u202fms") != std::string::npos);
+  tables.back() = step_table({{5 * kMs, 26 * kMs}, {5 * kMs, 52 * kMs}, {48 * kMs, 26 * kMs}, {5 * kMs, 26 * kMs}});
+  f = profile_findings({}, tables);
+  REQUIRE(holds(f, "step.outlier"));
+  const auto it = std::find_if(f.list.begin(), f.list.end(), [](const Finding& x) { return x.id == "step.outlier"; });
+  CHECK(it->title_en.starts_with("Step 101 takes 52.0"));
+  // Without device work the host's rows are all there is.
+  tables.back() =
+      step_table({{5 * kMs, kNullInteger}, {5 * kMs, kNullInteger}, {48 * kMs, kNullInteger}, {5 * kMs, kNullInteger}});
+  CHECK(holds(profile_findings({}, tables), "step.outlier"));
+}
+
+TEST_CASE("profile findings: waiting for a late rank is a share of the spans of those who wait") {
+  const RankTimes waits{.compute = 35 * kMs, .exposed_comm = 60 * kMs, .comm = 60 * kMs};
+  const RankTimes late{.span = 40 * kMs, .compute = 38 * kMs, .exposed_comm = 1 * kMs, .comm = 1 * kMs};
+  const Findings f = profile_findings({}, tables_of({waits, late}));
+  REQUIRE(holds(f, "rank.late"));
+  CHECK(f.list[0].weight == doctest::Approx(0.59));
+}
+
+TEST_CASE("profile findings: files days apart are said in the headline") {
+  Trace trace;
+  trace.diagnostics.add("kineto.far_apart", Severity::kWarning, "");
+  CHECK(profile_findings(trace, tables_of({{}})).headline.lead_en.starts_with("The files lie more than a day apart"));
+}
+
+TEST_CASE("notes of several analyses: what two of them saw is one flaw") {
+  Diagnostics all, first, second;
+  first.add("queue.no_launch", Severity::kWarning, "", {}, 463);
+  second.add("queue.no_launch", Severity::kWarning, "", {}, 463);
+  second.add("queue.early_start", Severity::kWarning, "", {}, 2);
+  merge_notes(all, first);
+  merge_notes(all, second);
+  CHECK(all.count("queue.no_launch") == 463);
+  CHECK(all.count("queue.early_start") == 2);
 }

@@ -110,8 +110,9 @@ TEST_CASE("queue lengths weigh by time") {  // F28
   const AnalysisResult result = answer("queue-length-summary", read);
   const Table& table = result.tables[0];
   REQUIRE(table.row_count() == 1);
-  CHECK(cell(table, 0, "span_ns") == "110000");
-  CHECK(std::stof(cell(table, 0, "time_mean")) == doctest::Approx((90 + 20 + 10) / 110.0));
+  CHECK(cell(table, 0, "span_ns") == "115000");  // to the end of the last work, not to its start
+  CHECK(std::stof(cell(table, 0, "time_mean")) == doctest::Approx((90 + 20 + 10) / 115.0));
+  CHECK(std::stof(cell(table, 0, "in_flight_mean")) == doctest::Approx((105 + 25) / 115.0));
   CHECK(cell(table, 0, "max") == "2");
   CHECK(cell(table, 0, "change_count") == "4");
   CHECK(cell(table, 0, "change_mean") == "1");

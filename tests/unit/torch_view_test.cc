@@ -176,3 +176,22 @@ TEST_CASE("a slice costs what the model says, and no more than 48 bytes") {
   CHECK(sizeof(Slices) == 13 * sizeof(std::vector<int64_t>));  // a new column must be counted above
   CHECK(kBytesPerSlice <= 48);
 }
+
+TEST_CASE("steps of devices: from the last end of one to that of the next") {
+  // The host launches two steps at once and blocks in the third; the fourth is left out.
+  const Trace trace = torch_trace({step(1, "0", "10"), step(2, "10", "10"), step(3, "20", "90"), step(4, "110", "5"),
+                                   call("cudaLaunchKernel", "1", "1", 1), call("cudaLaunchKernel", "11", "1", 2),
+                                   call("cudaLaunchKernel", "21", "1", 3), work("a", "5", "30", 1),
+                                   work("b", "35", "31", 2), work("c", "66", "30", 3)});
+  const Table table = ask(trace, "profiler-steps")[0];
+  REQUIRE(table.row_count() == 3);
+  const auto column = [&](const char* name, size_t row) {
+    return table.integer(row, static_cast<size_t>(table.column_index(name)));
+  };
+  CHECK(column("device_start_ns", 1) == 35'000);
+  CHECK(column("device_end_ns", 1) == 66'000);
+  CHECK(column("device_ns", 0) == 30'000);
+  CHECK(column("device_ns", 1) == 31'000);
+  CHECK(column("device_ns", 2) == 30'000);
+  CHECK(column("dur_ns", 2) == 90'000);
+}

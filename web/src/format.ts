@@ -1,10 +1,13 @@
 // Numbers for people: three figures, thin spaces, units beside them.
+import {t} from './i18n/i18n';
 import type {ColumnType, Value} from './data/report';
 
 const THIN = '\u202f';
 const UNITS: ReadonlyArray<readonly [number, string]> = [[1e9, 's'], [1e6, 'ms'], [1e3, 'µs']];
 
 export function duration(ns: number): string {
+  const days = ns / 86_400e9;
+  if (Math.abs(days) >= 1) return `${days.toFixed(Math.abs(days) >= 99.95 ? 0 : 1)}${THIN}${t('days')}`;
   for (const [size, unit] of UNITS) {
     const value = ns / size;
     if (Math.abs(value) < 0.9995) continue;

@@ -188,7 +188,7 @@ std::vector<Kernel> exact_rank(const TorchRun& run, const TorchRank& rank) {
 Table exact_summary(const TorchRun& run, const std::vector<std::vector<Kernel>>& ranks) {
   Table table("work-by-annotation", "Device work by annotation",
               {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"annotation", "annotation", Type::kText, "Innermost range; empty: none"},
+               {"annotation", "annotation", Type::kText, "Innermost range around the launch"},
                {"kernels", "kernels", Type::kInteger, "Kernels, copies and memsets"},
                {"kernel_ns", "device time", Type::kDuration, "Sum of their durations"},
                {"kernel_share", "share", Type::kShare, "Of the rank's device time"},
@@ -210,7 +210,8 @@ Table exact_summary(const TorchRun& run, const std::vector<std::vector<Kernel>>&
       const size_t key = none ? place.size() - 1 : part.slices.name_id[kernel.annotation];
       if (place[key] < 0) {
         place[key] = static_cast<int32_t>(sums.size());
-        sums.push_back({none ? std::string_view() : run.trace->names.text(static_cast<StringId>(key))});
+        sums.push_back(
+            {none ? std::string_view("(no annotation)") : run.trace->names.text(static_cast<StringId>(key))});
       }
       Sum& sum = sums[static_cast<size_t>(place[key])];
       ++sum.count;

@@ -40,8 +40,13 @@ struct RankIdle {
   bool any = false;
   std::vector<StreamIdle> streams;
   std::array<std::vector<int64_t>, kCauseCount> device_gaps_ns;
-  int64_t window_ns = 0, busy_ns = 0;
+  int64_t span_ns = 0;  // first to last device work
 };
+
+constexpr const char* kCauseHelp =
+    "host_wait: the launch came after the stream ran dry; kernel_wait: launched in time, shorter than the delay; "
+    "other: "
+    "launched in time, longer";
 
 // One piece of device work, as gaps need it.
 struct Work {
@@ -209,12 +214,11 @@ RankIdle exact_idle(const TorchRank& rank, const Options& options) {
     stream_end[w.group] = std::max(stream_end[w.group], w.end);
     if (end != INT64_MIN && w.start > end)
       idle.device_gaps_ns[cause_of(end, w, options.delay_ns)].push_back(w.start - end);
-    idle.busy_ns += std::max<int64_t>(0, w.end - std::max(w.start, end));
     end = std::max(end, w.end);
   }
   if (work.front().start > first) idle.device_gaps_ns[kBeforeFirst].push_back(work.front().start - first);
   if (last > end) idle.device_gaps_ns[kAfterLast].push_back(last - end);
-  idle.window_ns = last - first;
+  idle.span_ns = end - work.front().start;
   return idle;
 }
 
@@ -226,11 +230,12 @@ Table device_table(const std::vector<RankIdle>& ranks) {
   Table table("device-idle", "Time in which a rank's devices did nothing at all",
               {{"rank", "rank", Type::kInteger, "Global rank"},
                {"cause", "cause", Type::kText,
-                "host_wait: the launch came after the device ran dry; kernel_wait: shorter than the delay; other; "
-                "before_first and after_last device work"},
+                "host_wait: the launch came after the device ran dry; kernel_wait: launched in time, shorter than the "
+                "delay; other: launched in time, longer; before_first and after_last device work"},
                {"count", "gaps", Type::kInteger, ""},
                {"idle_ns", "idle", Type::kDuration, "Outside the union of all streams' work"},
-               {"idle_share", "share", Type::kShare, "Of the time from the rank's first row to its last"},
+               {"idle_share", "share", Type::kShare,
+                "Of the span from first to last device work, as in temporal-breakdown; empty outside it"},
                {"mean_ns", "mean", Type::kDuration, "Of one gap, to the nanosecond"},
                {"max_ns", "longest", Type::kDuration, ""}});
   for (const RankIdle& rank : ranks)
@@ -239,7 +244,7 @@ Table device_table(const std::vector<RankIdle>& ranks) {
       if (gaps.empty()) continue;
       const int64_t sum = sum_of(gaps);
       table.add_row({int64_t{rank.rank}, kCauseNames[cause], static_cast<int64_t>(gaps.size()), sum,
-                     share_of(sum, rank.window_ns), sum / static_cast<int64_t>(gaps.size()),
+                     cause < kBeforeFirst ? share_of(sum, rank.span_ns) : NAN, sum / static_cast<int64_t>(gaps.size()),
                      *std::max_element(gaps.begin(), gaps.end())});
     }
   return table;
@@ -250,7 +255,7 @@ Table stream_table(const std::vector<RankIdle>& ranks) {
               {{"rank", "rank", Type::kInteger, "Global rank"},
                {"device", "device", Type::kText, "As the file names it"},
                {"stream", "stream", Type::kInteger, ""},
-               {"cause", "cause", Type::kText, "host_wait, kernel_wait or other"},
+               {"cause", "cause", Type::kText, kCauseHelp},
                {"idle_ns", "idle", Type::kDuration, "Other streams may be busy meanwhile: see device-idle"},
                {"idle_share", "share", Type::kShare, "Of the stream's idle time"}});
   for (const RankIdle& rank : ranks)
@@ -271,7 +276,7 @@ Table statistics_table(const std::vector<RankIdle>& ranks) {
               {{"rank", "rank", Type::kInteger, "Global rank"},
                {"device", "device", Type::kText, "As the file names it"},
                {"stream", "stream", Type::kInteger, ""},
-               {"cause", "cause", Type::kText, "host_wait, kernel_wait or other"},
+               {"cause", "cause", Type::kText, kCauseHelp},
                {"count", "gaps", Type::kInteger, ""},
                {"mean_ns", "mean", Type::kDuration, "To the nanosecond"},
                {"std_ns", "deviation", Type::kDuration, "Sample standard deviation; empty for one gap"},

@@ -1,4 +1,5 @@
 // The profiler steps that are left after loading. Definitions: docs/analyses/profiler-steps.md.
+#include <algorithm>
 #include <set>
 
 #include "analyses/analysis.h"
@@ -19,20 +20,58 @@ Table hta_table(const std::vector<std::set<int64_t>>& found) {
   return table;
 }
 
+struct DeviceStep {
+  int64_t start_ns = INT64_MAX, end_ns = INT64_MIN;
+  bool any() const { return end_ns != INT64_MIN; }
+};
+
+// What the devices did for every step of the part: work belongs to the step that launched it.
+std::vector<DeviceStep> device_steps(const Trace& trace, const Part& part) {
+  std::vector<DeviceStep> steps(part.steps.size());
+  const Slices& s = part.slices;
+  if (s.step.empty()) return steps;
+  for (size_t i = 0; i < s.size(); ++i) {
+    if (s.step[i] == 0 || !is_device_work(trace.categories[s.category_id[i]].kind)) continue;
+    DeviceStep& step = steps[s.step[i] - 1u];
+    step.start_ns = std::min(step.start_ns, s.start_ns[i]);
+    step.end_ns = std::max(step.end_ns, s.end_ns(i));
+  }
+  return steps;
+}
+
+// The host may run ahead and block later, so its rows say little about how long a step takes. Devices work in order:
+// from the last end of one step to that of the next they had this step to do.
+int64_t device_length(const Part& part, const std::vector<DeviceStep>& device, size_t k) {
+  if (!device[k].any()) return kNullInteger;
+  const bool follows = k > 0 && device[k - 1].any() && part.steps[k].number == part.steps[k - 1].number + 1;
+  return std::max<int64_t>(0, device[k].end_ns - (follows ? device[k - 1].end_ns : device[k].start_ns));
+}
+
 Table exact_table(const TorchRun& run) {
-  Table table("profiler-steps", "Profiler steps",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"step", "step", Type::kInteger, "Number of the host's ProfilerStep row"},
-               {"start_ns", "start", Type::kTime, "From the earliest start of all ranks"},
-               {"dur_ns", "duration", Type::kDuration, "Of the row: the host's time, not the device's"}});
-  for (const size_t p : run.parts) {
-    const Part& part = run.trace->parts[p];
+  Table table(
+      "profiler-steps", "Profiler steps",
+      {{"rank", "rank", Type::kInteger, "Global rank"},
+       {"step", "step", Type::kInteger, "Number of the host's ProfilerStep row"},
+       {"start_ns", "start", Type::kTime, "Of the host's row, from the earliest start of all ranks"},
+       {"dur_ns", "host length", Type::kDuration, "Of the host's row: the host may run ahead and block later"},
+       {"device_start_ns", "device start", Type::kTime, "First start of the device work that the step launched"},
+       {"device_end_ns", "device end", Type::kTime, "Last end of the device work that the step launched"},
+       {"device_ns", "device length", Type::kDuration,
+        "From the last device end of the step before to its own; of the first step from its own first start"}});
+  std::vector<std::vector<DeviceStep>> ranks(run.parts.size());
+  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = device_steps(*run.trace, run.trace->parts[run.parts[k]]); });
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    const Part& part = run.trace->parts[run.parts[r]];
+    const std::vector<DeviceStep>& device = ranks[r];
     const bool drops = run.drops_last_step && part.steps.size() >= 2;
-    for (const ProfilerStep& step : part.steps) {
+    for (size_t k = 0; k < part.steps.size(); ++k) {
+      const ProfilerStep& step = part.steps[k];
       if (drops && step.start_ns >= part.steps.back().start_ns) continue;
       const SliceFilter& filter = run.trace->slice_filter;
       if (step.number < filter.first_step || step.number > filter.last_step) continue;
-      table.add_row({int64_t{part.rank}, step.number, step.start_ns - run.zero_ns, step.end_ns - step.start_ns});
+      const auto at = [&](int64_t ns) { return device[k].any() ? ns - run.zero_ns : kNullInteger; };
+      table.add_row({int64_t{part.rank}, step.number, step.start_ns - run.zero_ns, step.end_ns - step.start_ns,
+                     at(device[k].start_ns), at(device[k].end_ns), device_length(part, device, k)});
     }
   }
   return table;

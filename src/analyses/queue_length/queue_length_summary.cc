@@ -56,7 +56,7 @@ std::vector<StreamSummary> summaries_of(const std::vector<StreamQueue>& queues) 
     s.device = q.device;
     s.stream = q.stream;
     s.changes = describe(std::vector<double>(q.waiting.value.begin(), q.waiting.value.end()));
-    s.time = time_statistics(q.waiting, false);
+    s.time = time_statistics(stretched(q.waiting, q.in_flight.start_ns(), q.in_flight.end_ns()), false);
     s.in_flight = time_statistics(q.in_flight, false);
     s.bins = bins_of(q.waiting, from, to, kChartBins);
     out.push_back(std::move(s));
@@ -70,7 +70,7 @@ Table exact_table(const TorchRun& run, const std::vector<std::vector<StreamSumma
       {{"rank", "rank", Type::kInteger, "Global rank"},
        {"device", "device", Type::kText, "The device, as the events' pid"},
        {"stream", "stream", Type::kInteger, "Stream of the device"},
-       {"span_ns", "span", Type::kDuration, "From the first launch to the last start of queued work"},
+       {"span_ns", "span", Type::kDuration, "From the stream's first launch to the last end of its work"},
        {"time_mean", "mean", Type::kReal, "Operations waiting, weighted by how long each length held"},
        {"time_p50", "median", Type::kReal, "Length not exceeded for half of the time"},
        {"time_p95", "p95", Type::kReal, "Length not exceeded for 95 % of the time"},

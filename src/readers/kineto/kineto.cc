@@ -149,10 +149,6 @@ File join_files(std::vector<const FileFacts*> facts, size_t workers) {
   for (size_t f = 1; f < tables.size(); ++f) {
     const FileFacts& next = *kept[f];
     const bool empty = tables[f].row_count == 0;
-    constexpr int64_t kDayNs = 86'400'000'000'000;
-    if (!empty && next.start_ns - end > kDayNs)
-      notes.add("kineto.far_apart", Severity::kWarning,
-                "files of one rank lie more than a day apart: perhaps several runs; both are kept", {next.path});
     if (!empty && next.start_ns < end)
       notes.add("kineto.overlapping_files", Severity::kWarning,
                 "two files of one rank overlap in time: perhaps ranks of several jobs; both are kept", {next.path});
@@ -199,9 +195,10 @@ void number_machines(Trace& trace) {
   if (names.size() == 1) trace.clock = ClockState::kShared;
 }
 
+constexpr int64_t kEpochNs = 1'000'000'000'000'000'000;  // 2001: relative times stay far below
+
 // Ranks without baseTimeNanoseconds beside ranks with it count from another zero.
 void check_clocks(Trace& trace) {
-  constexpr int64_t kEpochNs = 1'000'000'000'000'000'000;  // 2001: relative times stay far below
   bool absolute = false, relative = false;
   for (const Part& part : trace.parts) {
     if (part.slices.size() == 0) continue;
@@ -214,6 +211,27 @@ void check_clocks(Trace& trace) {
   trace.diagnostics.add("kineto.mixed_clocks", Severity::kWarning,
                         "some ranks count from the epoch and others do not (baseTimeNanoseconds is missing): times of "
                         "different ranks cannot be compared");
+}
+
+// Files that lie days apart are perhaps several runs: one span over all of them means nothing.
+void check_runs(const std::vector<FileFacts>& files, Diagnostics& diagnostics) {
+  constexpr int64_t kDayNs = 86'400'000'000'000;
+  std::vector<const FileFacts*> order;
+  for (const FileFacts& file : files)
+    if (file.end_ns >= file.start_ns && file.end_ns != 0) order.push_back(&file);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const FileFacts* a, const FileFacts* b) { return a->start_ns < b->start_ns; });
+  const FileFacts* last = order.empty() ? nullptr : order[0];
+  for (const FileFacts* next : order) {
+    const double gap = static_cast<double>(next->start_ns) - static_cast<double>(last->end_ns);
+    const bool one_zero = last->start_ns > kEpochNs || next->start_ns <= kEpochNs;
+    if (gap > static_cast<double>(kDayNs) && one_zero)
+      diagnostics.add("kineto.far_apart", Severity::kWarning,
+                      "begins " + human_duration(gap) + " after the end of " + last->path +
+                          ": perhaps several runs; all are kept, but spans over both mean nothing",
+                      {next->path});
+    if (next->end_ns > last->end_ns) last = next;
+  }
 }
 
 std::string short_count(int64_t n) {
@@ -319,6 +337,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     trace.parts.push_back(std::move(file.part));
   }
   check_world(facts, ranks, trace.diagnostics);
+  check_runs(facts, trace.diagnostics);
   number_machines(trace);
   check_clocks(trace);
   trace.description = describe(trace);

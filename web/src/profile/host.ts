@@ -83,11 +83,15 @@ export const steps: Topic = {
   build(profile) {
     const frame = frameOf(profile.app.report, 'profiler-steps', 'step', 'dur_ns');
     if (!frame) return null;
-    const rows = profile.rank === null ? frame.rows : frame.rows.filter(row => row.num('rank') === profile.rank);
+    // The host runs ahead of the devices and blocks: its rows are used only where no device worked.
+    const device = frameOf(profile.app.report, 'profiler-steps', 'step', 'device_ns')?.rows.some(row => row.text('device_end_ns') !== '') ?? false;
+    const length = (row: Row): number => row.num(device ? 'device_ns' : 'dur_ns');
+    const known = device ? frame.rows.filter(row => row.text('device_end_ns') !== '') : frame.rows;
+    const rows = profile.rank === null ? known : known.filter(row => row.num('rank') === profile.rank);
     const ordered = [...groupBy(rows, row => row.text('step'))].sort(([a], [b]) => Number(a) - Number(b));
-    const all = frame.rows.map(row => row.num('dur_ns')).sort((a, b) => a - b), median = all[all.length >> 1] ?? 0;
+    const all = known.map(length).sort((a, b) => a - b), median = all[all.length >> 1] ?? 0;
     const bars = ordered.map(([step, list]) => {
-      const longest = most(list, row => row.num('dur_ns')), worst = list.find(row => row.num('dur_ns') === longest)!;
+      const longest = most(list, length), worst = list.find(row => length(row) === longest)!;
       return {value: longest, label: step, hot: longest >= 1.3 * median,
               words: `${t('chart.step', step)}: ${duration(longest)}${list.length > 1 ? `, ${t('steps.longest', rankLabel(worst.num('rank')), list.length)}` : ''}`};
     });

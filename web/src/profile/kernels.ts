@@ -144,7 +144,7 @@ export const annotations: Topic = {
     if (work) {
       const kinds: [Kind, string][] = [['computing', 'computation_ns'], ['communication', 'communication_ns'], ['memory', 'memory_ns']];
       const groups = [...groupBy(ofRank(profile, work.rows), row => row.text('annotation'))]
-        .map(([name, list]) => ({name: name || t('annotations.none'), list, ns: sum(list, row => row.num('kernel_ns'))})).sort((a, b) => b.ns - a.ns);
+        .map(([name, list]) => ({name: name === '(no annotation)' ? t('annotations.none') : name, list, ns: sum(list, row => row.num('kernel_ns'))})).sort((a, b) => b.ns - a.ns);
       const total = sum(groups, group => group.ns);
       nodes.push(h('h3', {}, t('annotations.work')), kindLegend(['computing', 'communication', 'memory', 'other']),
         barTable(t('annotations.work'), t('annotations.name'), [t('operators.device'), '%', t('kernels.count')], groups.slice(0, TOP).map((group): BarRow => {
