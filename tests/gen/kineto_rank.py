@@ -46,7 +46,7 @@ class Rank:
         self.links, self.flow_id, self.last_link = [], 0, (0, 0)
         self.frame_id, self.memory_index, self.allocated, self.addresses = 0, 0, 0, []
         self.ops, self.memory, self.frames, self.activity, self.annotations = [], [], [], [], []
-        self.pending, self.reduces_end = [], 0
+        self.pending, self.reduces_end, self.recorded = [], 0, 0  # recorded: correlation of the last cudaEventRecord
         self.programs = {}
 
     # ---- text -------------------------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ class Rank:
             elif kind == 'endframe':
                 out.append((ENDFRAME,))
             elif kind == 'call':
-                out.append((CALL, *self.call_text(rest[0], tid), int(rest[1] * 1000), tid))
+                out.append((CALL, *self.call_text(rest[0], tid), int(rest[1] * 1000), tid, rest[0]))
             elif kind in ('kernel', 'triton'):
                 launch = 'cudaLaunchKernel' if kind == 'kernel' else 'cuLaunchKernel'
                 out.append(self.work('kernel', rest[0], launch, 'compute', int(rest[1] * 1000 * self.slow), self.kernel_args(r), tid))
@@ -220,8 +220,12 @@ class Rank:
                 args = self.device_args(correlation if micros else external, correlation, stream, 'kernel"' in head[:40], rest)
                 self.device_work(head, args, stream, begin, int(dur * (0.9 + 0.2 * random_())), correlation, spans)
             elif kind == CALL:
-                _, head, args, dur, tid = ins
-                self.call(head, args, tid, dur + int(dur * random_()), open_ops[-1][4], False)
+                _, head, args, dur, tid, name = ins
+                correlation, start = self.call(head, args, tid, dur + int(dur * random_()), open_ops[-1][4], False)
+                if name == 'cudaEventRecord':
+                    self.recorded = correlation
+                elif name == 'cudaStreamWaitEvent':
+                    self.stream_wait('comm', 'compute', start, correlation, open_ops[-1][4])
             elif kind == FRAME:
                 self.frame_id += 1
                 parent = open_frames[-1][1] if open_frames else self.outer_frame
@@ -259,15 +263,14 @@ class Rank:
             elif kind == WAIT_REDUCES:
                 correlation, start = self.call(*self.call_text('cudaStreamWaitEvent', ins[1]), ins[1], 900, open_ops[-1][4], False)
                 compute = self.streams['compute']
-                if self.o.sync:
-                    self.sync_row('Stream Wait Event', compute, max(start, free[compute]), 1000, correlation, open_ops[-1][4])
+                self.stream_wait('compute', 'comm', start, correlation, open_ops[-1][4])
                 free[compute] = max(free[compute], self.reduces_end)
             elif kind == DRAIN:
                 compute = self.streams['compute']
                 wait = max(1500, free[compute] + 2000 - self.t)
                 correlation, start = self.call(*self.call_text('cudaStreamSynchronize', ins[1]), ins[1], wait, open_ops[-1][4], False)
                 if self.o.sync:
-                    self.sync_row('Stream Sync', compute, start + 500, wait - 1000, correlation, open_ops[-1][4])
+                    self.sync_row('Stream Sync', compute, start + 500, wait - 1000, correlation, open_ops[-1][4], '')
 
     def linked(self, link, head):
         """Arguments of an operator that belongs to a forward-backward pair, and the arrow itself."""
@@ -294,11 +297,17 @@ class Rank:
             self.annotations.append(self.slice(self.head('gpu_user_annotation', name, self.device, stream), start, end - start,
                                                f'"External id": {external}'))
 
-    def sync_row(self, name, stream, start, dur, correlation, external):
+    def stream_wait(self, waiting, awaited, start, correlation, external):
+        """Stream `waiting` waits for the event last recorded, on stream `awaited`."""
+        if self.o.sync and self.recorded:
+            facts = (f'"wait_on_stream": {self.streams[awaited]}, "wait_on_cuda_event_record_corr_id": {self.recorded}, '
+                     '"wait_on_cuda_event_id": 1,\n      ')
+            self.sync_row('Stream Wait Event', self.streams[waiting], start + 200, 600, correlation, external, facts)
+
+    def sync_row(self, name, stream, start, dur, correlation, external, facts):
         self.activity.append(self.slice(
             self.head('cuda_sync', name, self.device, stream), start, dur,
-            f'"External id": {external},\n      "cuda_sync_kind": "{name}",\n      "wait_on_stream": {self.streams["comm"]}, '
-            f'"wait_on_cuda_event_record_corr_id": {correlation - 1}, "wait_on_cuda_event_id": 1,\n      "stream": {stream}, '
+            f'"External id": {external},\n      "cuda_sync_kind": "{name}",\n      {facts}"stream": {stream}, '
             f'"correlation": {correlation},\n      "device": {self.device}, "context": 1'))
 
     def allocate(self, tid, size):

@@ -90,16 +90,6 @@ TEST_CASE("critical path: a graph's kernels all hang on its launch, on stream 0 
   CHECK(launches == 3);
 }
 
-TEST_CASE("critical path: a window that is not there is an empty answer with a note") {
-  for (const bool hta : {false, true}) {
-    const auto ours = answer("critical-path-analysis", {op("a", "0", "1")}, hta, {{"annotation", "step"}});
-    REQUIRE(ours);
-    for (const Table& table : ours->tables) CHECK(table.row_count() == 0);
-    CHECK(ours->notes.count("critical_path.no_window") == 1);
-  }
-  CHECK_FALSE(answer("critical-path-analysis", {op("a", "0", "1")}, false, {{"instance-id", "2:1"}}));
-}
-
 TEST_CASE("call graph: kernels of stream 0, self times; HTA raises on what its rounding makes") {
   const std::vector<std::string> events = {op("aten::mm", "0.2", "20.2"), call("hipLaunchKernel", "2.1", "3.4", 5),
                                            op("aten::empty", "8.1", "0.2"), op("aten::empty_strided", "8.35", "1.3"),

@@ -17,9 +17,13 @@ std::string_view path_edge_name(PathEdgeKind kind, bool hta) {
                                               "critical_path_kernel_kernel_delay",
                                               "critical_path_sync_dependency",
                                               "critical_path_gap",
-                                              "critical_path_hand_over"};
-  static constexpr std::string_view kOurs[] = {"operator", "dependency", "launch",   "kernel-kernel",
-                                               "sync",     "gap",        "hand-over"};
+                                              "critical_path_hand_over",
+                                              "critical_path_hand_over_inferred",
+                                              "critical_path_stream_wait_inferred",
+                                              "critical_path_stream_gap"};
+  static constexpr std::string_view kOurs[] = {
+      "operator",           "dependency",           "launch",    "kernel-kernel", "sync", "gap", "hand-over",
+      "inferred hand-over", "inferred stream wait", "stream gap"};
   return hta ? kHta[static_cast<size_t>(kind)] : kOurs[static_cast<size_t>(kind)];
 }
 
@@ -66,6 +70,9 @@ std::string_view bound_by(const Answer& a, const PathEdge& edge) {
     case PathEdgeKind::kSync: return hta ? "" : "sync_return";
     case PathEdgeKind::kGap: return "host_gap";
     case PathEdgeKind::kHandOver: return "hand_over";
+    case PathEdgeKind::kHandOverInferred: return "hand_over_inferred";
+    case PathEdgeKind::kStreamWaitInferred: return "stream_wait_inferred";
+    case PathEdgeKind::kStreamGap: return "stream_wait";
     case PathEdgeKind::kOperator: break;
   }
   if (row != nullptr && (hta ? row->stream < 0 : !row->on_device))
@@ -132,7 +139,7 @@ Table breakdown_table(const Answer& a) {
   } else {
     columns = {{"start_ns", "start", Type::kTime, "When the stretch begins, from the run's earliest event"},
                {"dur_ns", "duration", Type::kDuration, "How long it is"},
-               {"type", "edge", Type::kText, "operator, launch, kernel-kernel, sync, gap, hand-over"},
+               {"type", "edge", Type::kText, "What joins its ends; inferred: no record of it"},
                {"bound_by", "bound by", Type::kText, "What the time went to"},
                {"index", "index", Type::kInteger, "Position of the event in traceEvents; empty for none"},
                {"name", "name", Type::kText, "Name of the event"},
@@ -285,6 +292,74 @@ Status read_instances(const AnalysisInput& input, PathOptions& options) {
   return {};
 }
 
+// What the reader must know to trust the path: how much it leaves unexplained, and what no record says.
+void add_path_notes(const Answer& a, Diagnostics& notes) {
+  const Where where = {a.rank.part->source};
+  int64_t total = 0, hand_overs = 0, stream_waits = 0;
+  for (const uint32_t e : a.graph.path_edges) {
+    const PathEdge& edge = a.graph.edges[e];
+    total += edge.weight_ns;
+    hand_overs += edge.kind == PathEdgeKind::kHandOverInferred;
+    stream_waits += edge.kind == PathEdgeKind::kStreamWaitInferred || edge.kind == PathEdgeKind::kStreamGap;
+  }
+  const int64_t wall = a.graph.to_ns - a.graph.from_ns;
+  if (wall > 0 && static_cast<double>(total) < 0.95 * static_cast<double>(wall)) {
+    const PathNode& first = a.graph.nodes[a.graph.path.front()];
+    const std::string start = ns_as_decimal((first.time_ns - a.graph.from_ns) / 1000, 3);
+    notes.add("critical_path.coverage", Severity::kWarning,
+              "the path explains " + std::to_string(100 * total / wall) + " % of the wall time: it starts " + start +
+                  " ms into the window with \"" + std::string(a.run.name(a.rank.rows[static_cast<size_t>(first.row)])) +
+                  "\", which nothing recorded leads to",
+              where);
+  }
+  if (hand_overs > 0)
+    notes.add("critical_path.inferred_hand_overs", Severity::kInfo,
+              "no arrow joins the threads: an idle thread is taken to wait for its process' thread last at work", where,
+              hand_overs);
+  if (stream_waits > 0)
+    notes.add(
+        "critical_path.inferred_stream_waits", Severity::kInfo,
+        std::string(a.graph.has_syncs ? "no waits between streams were recorded" : "no cuda_sync rows were recorded") +
+            ": launched work that starts just as another stream's ends is taken to have waited for it, and long "
+            "gaps without such work count as stream_wait",
+        where, stream_waits);
+}
+
+// The window asked for is not there: how many rows the annotation names, and what annotations there are.
+Error no_instance(const TorchRun& run, const TorchRank& rank, const PathOptions& options, size_t matches) {
+  std::string text = std::to_string(matches) + (matches == 1 ? " row" : " rows") + " of rank " +
+                     std::to_string(rank.rank) + (matches == 1 ? " has \"" : " have \"") + options.annotation +
+                     "\" in the name";
+  if (matches > 0)
+    return Error{ErrorCode::kBadInput,
+                 text + ": there is no instance " + std::to_string(options.first),
+                 {rank.part->source},
+                 "instances count from 0; the last is --instance-id " + std::to_string(matches - 1)};
+  std::vector<const TorchRow*> notes;
+  for (const TorchRow& row : rank.rows)
+    if (row.category == Category::kUserAnnotation ||  // old versions write all as operators
+        (row.category == Category::kCpuOp && run.name(row).substr(0, 13) == "ProfilerStep#"))
+      notes.push_back(&row);
+  std::stable_sort(notes.begin(), notes.end(), [](auto* x, auto* y) { return x->start_ns < y->start_ns; });
+  std::vector<std::string_view> kinds;  // without the number: ProfilerStep#
+  std::string list;
+  for (const TorchRow* row : notes) {
+    const std::string_view name = run.name(*row), kind = name.substr(0, name.find('#'));
+    if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) continue;
+    if (kinds.size() == 5) {
+      list += ", …";
+      break;
+    }
+    kinds.push_back(kind);
+    list += (list.empty() ? "\"" : ", \"") + std::string(name) + "\"";
+  }
+  return Error{ErrorCode::kBadInput,
+               std::move(text),
+               {rank.part->source},
+               list.empty() ? "the rank has no annotations; without --annotation the window is the whole trace"
+                            : "annotations there: " + list};
+}
+
 Result<AnalysisResult> run(const AnalysisInput& input) {
   PathOptions options;
   options.annotation = input.options.text("annotation", input.hta ? "ProfilerStep" : "");
@@ -314,12 +389,20 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   }
   const TorchRank rank = torch_rank(*torch, part);
   const PathGraph graph = (input.hta ? hta_path_graph : exact_path_graph)(*torch, rank, options);
+  if (!input.hta && !options.annotation.empty() && graph.matches <= options.first)
+    return no_instance(*torch, rank, options, graph.matches);
   const Answer answer = {*torch, rank, graph, names_with(*torch, options.data_load), input.hta};
   AnalysisResult result;
   const Where where = {rank.part->source};
-  if (!graph.found)
+  if (!graph.found || (!input.hta && graph.path.empty()))
     result.notes.add("critical_path.no_window", Severity::kWarning,
                      "nothing of the rank lies in the window asked for (annotation \"" + options.annotation + "\")",
+                     where);
+  if (!input.hta && !graph.path.empty()) add_path_notes(answer, result.notes);
+  if (!input.hta && graph.matches > 0 && options.last >= graph.matches)
+    result.notes.add("critical_path.fewer_instances", Severity::kInfo,
+                     "the window ends with instance " + std::to_string(graph.matches - 1) + ", the last of \"" +
+                         options.annotation + "\"",
                      where);
   if (!graph.sound)
     result.notes.add("critical_path.unsound", Severity::kWarning,

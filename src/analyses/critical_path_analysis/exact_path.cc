@@ -2,9 +2,10 @@
 //
 // Every node has the time at which it happened, and so has everything it had to wait for. What happened last
 // among those is what held it up; going back from the end of the window along these gives a chain without
-// holes, whose weights are the times between its nodes. Nothing is guessed at but two things: which device
-// work a blocking call waited for (the last to end within the call), and that threads joined by
-// forward-backward arrows hand work to each other.
+// holes, whose weights are the times between its nodes. What traces do not say is inferred, and said to be:
+// which device work a blocking call waited for (the last to end within the call), which thread an idle thread
+// waited for (arrows, else the one of its process that was last at work), and, without recorded stream waits,
+// which other stream's work held up work that had long been launched.
 #include <algorithm>
 #include <unordered_map>
 
@@ -15,6 +16,8 @@ namespace {
 
 using Kind = PathEdgeKind;
 constexpr uint32_t kNoNode = UINT32_MAX;
+constexpr int64_t kIdle = 20'000;    // ns; a thread's gap up to this is Python's own: no hand-over is inferred
+constexpr int64_t kPrompt = 10'000;  // ns; a stream starts launched work this soon after what it waited for
 
 class Builder {
  public:
@@ -24,6 +27,7 @@ class Builder {
   PathGraph build() {
     if (!choose_rows()) return std::move(graph_);
     graph_.found = true;
+    find_syncs();
     number_nodes();
     thread_edges();
     hand_overs();
@@ -54,6 +58,7 @@ class Builder {
       std::sort(instances.begin(), instances.end(), [&](int32_t a, int32_t b) {
         return row(a).start_ns != row(b).start_ns ? row(a).start_ns < row(b).start_ns : row(a).index < row(b).index;
       });
+      graph_.matches = instances.size();
       if (options_.first >= instances.size()) return false;
       instances.resize(std::min(instances.size(), options_.last + 1));
       instances.erase(instances.begin(), instances.begin() + static_cast<ptrdiff_t>(options_.first));
@@ -72,9 +77,25 @@ class Builder {
       const bool device = r.on_device && (r.partner >= 0 ? inside(row(r.partner)) : inside(r));
       if (!host && !device) continue;
       rows_.push_back(static_cast<int32_t>(i));
-      graph_.to_ns = std::max(graph_.to_ns, r.end_ns());
+      graph_.to_ns = std::max(graph_.to_ns, end_ns(r));
     }
     return true;
+  }
+
+  // A blocking call ends no earlier than the wait that was recorded of it.
+  int64_t end_ns(const TorchRow& r) const {
+    if (r.on_device || r.partner < 0 || row(r.partner).category != Category::kDeviceSync) return r.end_ns();
+    return std::max(r.end_ns(), waits_[r.name] ? row(r.partner).end_ns() : 0);
+  }
+
+  // Whether the profiler recorded which stream waits for which.
+  void find_syncs() {
+    for (const TorchRow& r : rank_.rows) {
+      if (r.category != Category::kDeviceSync) continue;
+      graph_.has_syncs = true;
+      const SyncFact* fact = fact_of(part_.syncs, r.slice);
+      knows_stream_waits_ |= r.stream >= 0 && !stream_sync_[r.name] && fact != nullptr && fact->wait_on_stream >= 0;
+    }
   }
 
   // At one time causes come before effects: device work ends, host operators end, what takes no time, host
@@ -92,7 +113,7 @@ class Builder {
     graph_.nodes.reserve(2 * rows_.size());
     for (const int32_t i : rows_) {
       graph_.nodes.push_back({row(i).start_ns, i, false});
-      graph_.nodes.push_back({row(i).end_ns(), i, true});
+      graph_.nodes.push_back({end_ns(row(i)), i, true});
     }
     // Rows come by thread, start and longer first, so that at one time outer ones open first and close last.
     std::sort(graph_.nodes.begin(), graph_.nodes.end(), [&](const PathNode& a, const PathNode& b) {
@@ -147,12 +168,28 @@ class Builder {
         thread.open.erase(std::next(at).base());
       }
       if (node.is_end && thread.open.empty()) top_ends_.push_back({r.lane, n});
+      // Threads that only poll (NCCL's watchdog) hand over nothing: an operator, or a call that blocks.
+      const auto works = [&](const TorchRow& it) { return it.category == Category::kCpuOp || waits_[it.name]; };
+      if (works(r) || (!thread.open.empty() && works(row(thread.open.front())))) at_work_.push_back({r.lane, n});
       thread.last = n;
     }
   }
 
-  // In a gap a thread waits for the thread it works with, if that ended an operator within it.
-  void hand_overs() {
+  // Nodes of each lane, by time.
+  std::vector<std::vector<uint32_t>> by_lane(const std::vector<std::pair<uint16_t, uint32_t>>& nodes) const {
+    std::vector<std::vector<uint32_t>> out(part_.lanes.size());
+    for (const auto& [lane, node] : nodes) out[lane].push_back(node);
+    return out;
+  }
+
+  // The last of `nodes` in the gap (before, after); kNoNode for none.
+  static uint32_t last_in_gap(const std::vector<uint32_t>& nodes, uint32_t before, uint32_t after) {
+    const auto next = std::lower_bound(nodes.begin(), nodes.end(), after);
+    return next != nodes.begin() && (before == kNoNode || *(next - 1) > before) ? *(next - 1) : kNoNode;
+  }
+
+  // Pairs of lanes joined by forward-backward arrows, both ways, in order.
+  std::vector<std::pair<uint16_t, uint16_t>> joined_lanes() const {
     std::vector<std::pair<uint16_t, uint16_t>> joined;
     std::vector<uint16_t> lane_of(part_.slices.size());
     for (size_t l = 0; l < part_.lanes.size(); ++l)
@@ -160,25 +197,41 @@ class Builder {
     for (const SliceLink& link : part_.slice_links) {
       if (link.kind != SliceLinkKind::kForwardBackward || lane_of[link.from] == lane_of[link.to]) continue;
       const std::pair pair{lane_of[link.from], lane_of[link.to]};
-      if (!joined.empty() && joined.back() == pair) continue;
+      if (joined.size() > 1 && joined[joined.size() - 2] == pair) continue;
       joined.push_back(pair);
       joined.emplace_back(pair.second, pair.first);
     }
     std::sort(joined.begin(), joined.end());
     joined.erase(std::unique(joined.begin(), joined.end()), joined.end());
-    if (joined.empty()) return;
-    std::vector<std::vector<uint32_t>> ends(part_.lanes.size());  // nodes by time
-    for (const auto& [lane, node] : top_ends_) ends[lane].push_back(node);
+    return joined;
+  }
+
+  // In a gap a thread waits for the thread it works with, if that ended an operator within it. Where no arrow
+  // says which that is, it is the thread of its process that was last at work in the gap.
+  void hand_overs() {
+    const std::vector<std::pair<uint16_t, uint16_t>> joined = joined_lanes();
+    const std::vector<std::vector<uint32_t>> ends = by_lane(top_ends_), work = by_lane(at_work_);
     for (const auto& [before, after] : gaps_) {
       const uint16_t lane = row(graph_.nodes[after].row).lane;
+      bool known = false;
       for (auto it = std::lower_bound(joined.begin(), joined.end(), std::pair{lane, uint16_t{0}});
            it != joined.end() && it->first == lane; ++it) {
-        const std::vector<uint32_t>& there = ends[it->second];
-        const auto next = std::lower_bound(there.begin(), there.end(), after);
-        if (next != there.begin() && (before == kNoNode || *(next - 1) > before))
-          add(*(next - 1), after, Kind::kHandOver, PathEdge::kNobody);
+        const uint32_t from = last_in_gap(ends[it->second], before, after);
+        add_if(from, after, Kind::kHandOver);
+        known |= from != kNoNode;
       }
+      if (known || (before != kNoNode && time(after) - time(before) <= kIdle)) continue;
+      uint32_t latest = kNoNode;
+      for (size_t l = 0; l < work.size(); ++l) {
+        if (l == lane || work[l].empty() || part_.lanes[l].pid != part_.lanes[lane].pid) continue;
+        const uint32_t from = last_in_gap(work[l], before, after);
+        if (from != kNoNode && (latest == kNoNode || from > latest)) latest = from;
+      }
+      add_if(latest, after, Kind::kHandOverInferred);
     }
+  }
+  void add_if(uint32_t from, uint32_t to, Kind kind) {
+    if (from != kNoNode) add(from, to, kind, PathEdge::kNobody);
   }
 
   // A kernel waits for the kernel before it on its stream and for its launch. The kernels of a graph have one
@@ -197,13 +250,29 @@ class Builder {
         if (r.partner >= 0) last_of_launch[static_cast<size_t>(r.partner)] = n;
         continue;
       }
-      if (last[r.lane] != kNoNode) add(last[r.lane], n, Kind::kKernelKernel, graph_.nodes[last[r.lane]].row);
+      const bool first = r.partner >= 0 && last_of_launch[static_cast<size_t>(r.partner)] == kNoNode;
+      const uint32_t awaited = first ? other_stream(n, last[r.lane]) : kNoNode;
+      if (last[r.lane] != kNoNode)
+        add(last[r.lane], n, awaited == n ? Kind::kStreamGap : Kind::kKernelKernel, graph_.nodes[last[r.lane]].row);
+      if (awaited != n) add_if(awaited, n, Kind::kStreamWaitInferred);
       if (r.partner < 0) continue;
       const auto launch = static_cast<size_t>(r.partner);
       if (const uint32_t other = last_of_launch[launch]; other != kNoNode && other != last[r.lane])
         add(other, n, Kind::kKernelKernel, graph_.nodes[other].row);
       add(start_[launch], n, Kind::kLaunchDelay, PathEdge::kNobody);
     }
+  }
+
+  // What device work that could have started long before its start waited for, where no stream waits are
+  // recorded: the last end of another stream's work just before. `n` itself: unknown; kNoNode: it did not wait.
+  uint32_t other_stream(uint32_t n, uint32_t before) const {
+    const TorchRow& r = row(graph_.nodes[n].row);
+    if (knows_stream_waits_) return kNoNode;
+    const int64_t latest_start = time(n) - kPrompt;
+    if (row(r.partner).end_ns() >= latest_start || (before != kNoNode && time(before) >= latest_start)) return kNoNode;
+    for (auto it = device_ends_.rbegin(); it != device_ends_.rend() && time(*it) >= latest_start; ++it)
+      if (row(graph_.nodes[*it].row).lane != r.lane) return *it;
+    return n;
   }
 
   // Device rows of a lane in order of launch: (launch start, row).
@@ -241,10 +310,6 @@ class Builder {
 
   // A blocking call ends when the device work it waits for has: the last to end within the call.
   void blocking_calls() {
-    const std::vector<uint8_t> waits =
-        names_equal(run_, {"cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize", "cuCtxSynchronize",
-                           "cuStreamSynchronize", "cuEventSynchronize", "hipDeviceSynchronize", "hipStreamSynchronize",
-                           "hipEventSynchronize", "cudaFree", "hipFree"});
     std::unordered_map<int64_t, std::vector<uint32_t>> by_stream;
     for (const uint32_t n : device_ends_) by_stream[row(graph_.nodes[n].row).stream].push_back(n);
     for (const int32_t i : rows_) {
@@ -255,11 +320,12 @@ class Builder {
       if (own >= 0 && row(own).on_device && end_[static_cast<size_t>(own)] != kNoNode &&
           row(own).end_ns() <= call.end_ns()) {  // a copy that the call saw through to its end
         add(end_[static_cast<size_t>(own)], end, Kind::kSync, PathEdge::kNobody);
-      } else if (waits[call.name]) {
+      } else if (waits_[call.name]) {
         const std::vector<uint32_t>* ends = &device_ends_;
         if (own >= 0 && row(own).category == Category::kDeviceSync) {
           const SyncFact* fact = fact_of(part_.syncs, row(own).slice);
-          const int64_t stream = fact != nullptr && fact->wait_on_stream >= 0 ? fact->wait_on_stream : row(own).stream;
+          const bool of_event = fact != nullptr && fact->wait_on_stream >= 0 && !stream_sync_[row(own).name];
+          const int64_t stream = of_event ? fact->wait_on_stream : row(own).stream;
           if (const auto it = by_stream.find(stream); it != by_stream.end()) ends = &it->second;
         }
         const auto after = std::lower_bound(ends->begin(), ends->end(), end);
@@ -288,6 +354,12 @@ class Builder {
   const TorchRank& rank_;
   const PathOptions& options_;
   const Part& part_;
+  const std::vector<uint8_t> waits_ =  // by name
+      names_equal(run_, {"cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize", "cuCtxSynchronize",
+                         "cuStreamSynchronize", "cuEventSynchronize", "hipDeviceSynchronize", "hipStreamSynchronize",
+                         "hipEventSynchronize", "cudaFree", "hipFree"});
+  const std::vector<uint8_t> stream_sync_ = names_equal(run_, {"Stream Sync"});
+  bool knows_stream_waits_ = false;
   PathGraph graph_;
   std::vector<int32_t> rows_;                            // in the window
   std::vector<uint32_t> start_, end_;                    // nodes by row
@@ -295,6 +367,7 @@ class Builder {
   std::vector<uint32_t> device_ends_;                    // nodes, by time
   std::vector<std::pair<uint32_t, uint32_t>> gaps_;      // between top-level operators of a thread
   std::vector<std::pair<uint16_t, uint32_t>> top_ends_;  // (lane, node) where a thread has nothing open
+  std::vector<std::pair<uint16_t, uint32_t>> at_work_;   // (lane, node) where a thread does, waits or has done work
 };
 
 }  // namespace

@@ -11,13 +11,16 @@
 namespace stageline {
 
 enum class PathEdgeKind : uint8_t {
-  kOperator,      // a row runs
-  kDependency,    // one after the other
-  kLaunchDelay,   // a launch call's start to its kernel's start
-  kKernelKernel,  // the end of a stream's kernel to the start of the next
-  kSync,          // device work waited for: by a call, or by another stream
-  kGap,           // default mode: a thread between its top-level operators
-  kHandOver,      // default mode: a thread waits for another thread's operator
+  kOperator,            // a row runs
+  kDependency,          // one after the other
+  kLaunchDelay,         // a launch call's start to its kernel's start
+  kKernelKernel,        // the end of a stream's kernel to the start of the next
+  kSync,                // device work waited for: by a call, or by another stream
+  kGap,                 // default mode: a thread between its top-level operators
+  kHandOver,            // default mode: a thread waits for another thread's operator
+  kHandOverInferred,    // the same, without an arrow that joins the threads
+  kStreamWaitInferred,  // default mode: launched work starts when another stream's ends; no wait is recorded
+  kStreamGap,           // default mode: launched work waits long, and nothing says for what
 };
 std::string_view path_edge_name(PathEdgeKind kind, bool hta);
 
@@ -44,6 +47,8 @@ struct PathGraph {
   bool found = false;                // some row is in the window
   bool sound = true;                 // hta: no circle, no wait of a stream for itself
   int64_t from_ns = 0, to_ns = 0;    // default mode: the wall time looked at
+  size_t matches = 0;                // default mode: rows that the annotation names
+  bool has_syncs = false;            // default mode: cuda_sync rows are there
   int64_t acausal = 0;               // default mode: dependencies that end before they begin, left out
 };
 

@@ -1,0 +1,163 @@
+// What the default critical path infers where a trace says nothing, on tiny traces; windows that are not there.
+#include "analyses/analysis.h"
+#include "reader_fixture.h"
+
+using namespace stageline;
+
+namespace {
+
+// An event of Kineto; times in microseconds.
+std::string event(const char* cat, const char* name, int pid, int tid, const char* ts, const char* dur,
+                  const std::string& args = "") {
+  return std::string("{\"ph\":\"X\",\"cat\":\"") + cat + "\",\"name\":\"" + name + "\",\"pid\":" + std::to_string(pid) +
+         ",\"tid\":" + std::to_string(tid) + ",\"ts\":" + ts + ",\"dur\":" + dur + ",\"args\":{" + args + "}}";
+}
+std::string call(const char* name, const char* ts, const char* dur, int correlation, int tid = 10) {
+  return event("cuda_runtime", name, 9, tid, ts, dur, "\"correlation\":" + std::to_string(correlation));
+}
+std::string kernel(const char* name, const char* ts, const char* dur, int correlation, int stream = 7,
+                   const char* cat = "kernel") {
+  return event(cat, name, 0, stream, ts, dur,
+               "\"device\":0,\"stream\":" + std::to_string(stream) + ",\"correlation\":" + std::to_string(correlation));
+}
+std::string op(const char* name, const char* ts, const char* dur, int tid = 10) {
+  return event("cpu_op", name, 9, tid, ts, dur);
+}
+
+std::string trace_of(const std::vector<std::string>& events) {
+  std::string text = "{\"schemaVersion\":1,\"distributedInfo\":{\"rank\": 0},\"traceEvents\":[\n";
+  for (size_t i = 0; i < events.size(); ++i) text += (i ? ",\n" : "") + events[i];
+  return text + "]}";
+}
+
+Result<AnalysisResult> answer(const char* analysis, const std::vector<std::string>& events, bool hta = false,
+                              const std::vector<std::pair<std::string, std::string>>& options = {}) {
+  Folder folder;
+  const Trace trace = read_with("kineto", {folder.add("t.json", trace_of(events))});
+  AnalysisInput input;
+  input.trace = &trace;
+  input.hta = hta;
+  for (const auto& [name, value] : options) input.options.set(name, value);
+  return find_analysis(analysis)->run(input);
+}
+
+// The integer of `column` in the row whose `key` column shows `wanted`.
+int64_t value(const Table& table, const char* key, const std::string& wanted, const char* column) {
+  const auto k = static_cast<size_t>(table.column_index(key)), c = static_cast<size_t>(table.column_index(column));
+  for (size_t r = 0; r < table.row_count(); ++r)
+    if (table.raw_text(r, k) == wanted) return table.integer(r, c);
+  return -1;
+}
+
+}  // namespace
+
+TEST_CASE("critical path: an idle thread without arrows waited for the thread of its process last at work") {
+  // The autograd thread has an operator at 0, is idle while the main thread is at work, and goes on at 1010.
+  const auto ours =
+      answer("critical-path-analysis",
+             {op("backward", "0", "10", 11), op("forward", "100", "900"), op("backward", "1010", "50", 11),
+              event("cuda_runtime", "cudaEventQuery", 9, 12, "1005", "1", "\"correlation\":77"),
+              event("cpu_op", "elsewhere", 8, 13, "990", "15")});
+  REQUIRE(ours);
+  CHECK(value(ours->tables[0], "bound_by", "host_operators", "dur_ns") == 960'000);
+  CHECK(value(ours->tables[0], "bound_by", "hand_over_inferred", "dur_ns") == 100'000);  // 10 to 100, 1000 to 1010
+  CHECK(value(ours->tables[0], "bound_by", "host_gap", "dur_ns") == -1);
+  CHECK(value(ours->tables[0], "bound_by", "path", "dur_ns") == 1'060'000);
+  CHECK(ours->notes.count("critical_path.inferred_hand_overs") == 2);
+  CHECK(ours->notes.count("critical_path.coverage") == 0);
+}
+
+TEST_CASE("critical path: a thread inside an operator hands over too; a gap of Python's length stays the thread's") {
+  const auto inside = answer("critical-path-analysis",
+                             {op("outer", "0", "200"), op("inner", "20", "60"), op("backward", "100", "200", 11)});
+  REQUIRE(inside);
+  CHECK(value(inside->tables[0], "bound_by", "hand_over_inferred", "dur_ns") == 20'000);
+  CHECK(value(inside->tables[0], "bound_by", "path", "dur_ns") == 300'000);
+  const auto python =
+      answer("critical-path-analysis", {op("a", "0", "100"), op("b", "110", "100"), op("pin", "90", "15", 11)});
+  REQUIRE(python);
+  CHECK(value(python->tables[0], "bound_by", "host_gap", "dur_ns") == 10'000);
+}
+
+TEST_CASE("critical path: a note says so when nothing leads to the path's start") {
+  const auto ours = answer("critical-path-analysis", {event("cpu_op", "a", 8, 1, "0", "10"), op("b", "90", "10")});
+  REQUIRE(ours);
+  CHECK(value(ours->tables[0], "bound_by", "path", "dur_ns") == 10'000);
+  REQUIRE(ours->notes.count("critical_path.coverage") == 1);
+  CHECK(ours->notes.items()[0].message.find("10 % of the wall time: it starts 0.09 ms into the window with \"b\"") !=
+        std::string::npos);
+}
+
+namespace {
+
+// Compute on stream 7, a collective on 20 to 395, and an optimizer on 7 at `start`; all launched by 15.
+std::vector<std::string> reduced(const char* start) {
+  return {call("cudaLaunchKernel", "0", "3", 1),  kernel("gemm", "10", "90", 1),
+          call("cudaLaunchKernel", "5", "3", 2),  kernel("ncclDevKernel_AllReduce", "101", "294", 2, 20),
+          call("cudaLaunchKernel", "12", "3", 3), kernel("adam", start, "100", 3)};
+}
+
+}  // namespace
+
+TEST_CASE("critical path: without cuda_sync rows, work that starts as another stream's ends waited for it") {
+  const auto ours = answer("critical-path-analysis", reduced("397"));
+  REQUIRE(ours);
+  CHECK(value(ours->tables[0], "bound_by", "communication", "dur_ns") == 294'000);
+  CHECK(value(ours->tables[0], "bound_by", "computation", "dur_ns") == 190'000);
+  CHECK(value(ours->tables[0], "bound_by", "stream_wait_inferred", "dur_ns") == 3'000);  // 100 to 101, 395 to 397
+  CHECK(value(ours->tables[0], "bound_by", "launch_delay", "dur_ns") == 10'000);
+  CHECK(value(ours->tables[0], "bound_by", "path", "dur_ns") == 497'000);
+  CHECK(ours->notes.count("critical_path.inferred_stream_waits") == 2);
+
+  const auto unknown = answer("critical-path-analysis", reduced("450"));  // nothing ends just before
+  REQUIRE(unknown);
+  CHECK(value(unknown->tables[0], "bound_by", "stream_wait", "dur_ns") == 350'000);
+  CHECK(value(unknown->tables[0], "bound_by", "kernel_kernel_gap", "dur_ns") == -1);
+  CHECK(unknown->notes.count("critical_path.inferred_stream_waits") == 1);
+
+  std::vector<std::string> recorded = reduced("397");  // that adam waits for something else is known: no guess
+  recorded.push_back(call("cudaStreamWaitEvent", "14", "1", 9));
+  recorded.push_back(event("cuda_sync", "Stream Wait Event", 0, 7, "14", "1",
+                           R"("stream":7,"wait_on_stream":20,"wait_on_cuda_event_record_corr_id":8,"correlation":9)"));
+  const auto known = answer("critical-path-analysis", recorded);
+  REQUIRE(known);
+  CHECK(value(known->tables[0], "bound_by", "kernel_kernel_gap", "dur_ns") == 297'000);
+  CHECK(known->notes.count("critical_path.inferred_stream_waits") == 0);
+}
+
+TEST_CASE("critical path: a Stream Sync waits for its own stream, as long as the row says") {
+  // The call is written as 5 us long, its wait as 95; the field wait_on_stream says nothing there.
+  const auto ours = answer(
+      "critical-path-analysis",
+      {call("cudaLaunchKernel", "0", "3", 1), kernel("gemm", "10", "90", 1), call("cudaLaunchKernel", "4", "3", 2),
+       kernel("copy", "12", "40", 2, 20), call("cudaStreamSynchronize", "9", "5", 3),
+       event("cuda_sync", "Stream Sync", 0, 7, "10", "95", R"("stream":7,"wait_on_stream":20,"correlation":3)")});
+  REQUIRE(ours);
+  CHECK(value(ours->tables[0], "bound_by", "computation", "dur_ns") == 90'000);
+  CHECK(value(ours->tables[0], "bound_by", "sync_return", "dur_ns") == 5'000);
+  CHECK(value(ours->tables[0], "bound_by", "wall", "dur_ns") == 105'000);
+}
+
+TEST_CASE("critical path: a window that is not there is an error that says what is; HTA's answer is empty") {
+  const std::vector<std::string> events = {op("a", "0", "9"), event("user_annotation", "phase#3", 9, 10, "0", "4"),
+                                           event("user_annotation", "phase#4", 9, 10, "5", "4"),
+                                           event("user_annotation", "train", 9, 10, "1", "2")};
+  const auto unknown = answer("critical-path-analysis", events, false, {{"annotation", "step"}});
+  REQUIRE_FALSE(unknown);
+  CHECK(unknown.error().code == ErrorCode::kBadInput);
+  CHECK(unknown.error().text().find("0 rows of rank 0 have \"step\" in the name") != std::string::npos);
+  CHECK(unknown.error().hint == "annotations there: \"phase#3\", \"train\"");
+  const auto beyond = answer("critical-path-analysis", events, false, {{"annotation", "phase"}, {"instance-id", "2"}});
+  REQUIRE_FALSE(beyond);
+  CHECK(beyond.error().code == ErrorCode::kBadInput);
+  CHECK(beyond.error().text().find("2 rows of rank 0 have \"phase\" in the name: there is no instance 2") !=
+        std::string::npos);
+  const auto cut = answer("critical-path-analysis", events, false, {{"annotation", "phase"}, {"instance-id", "1:5"}});
+  REQUIRE(cut);
+  CHECK(cut->notes.count("critical_path.fewer_instances") == 1);
+  const auto hta = answer("critical-path-analysis", events, true, {{"annotation", "step"}});
+  REQUIRE(hta);
+  for (const Table& table : hta->tables) CHECK(table.row_count() == 0);
+  CHECK(hta->notes.count("critical_path.no_window") == 1);
+  CHECK_FALSE(answer("critical-path-analysis", events, false, {{"instance-id", "2:1"}}));
+}
