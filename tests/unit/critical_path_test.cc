@@ -1,55 +1,9 @@
 // What the default critical path infers where a trace says nothing, on tiny traces; windows that are not there.
-#include "analyses/analysis.h"
-#include "reader_fixture.h"
+#include "tiny_traces.h"
 
 using namespace stageline;
 
-namespace {
-
-// An event of Kineto; times in microseconds.
-std::string event(const char* cat, const char* name, int pid, int tid, const char* ts, const char* dur,
-                  const std::string& args = "") {
-  return std::string("{\"ph\":\"X\",\"cat\":\"") + cat + "\",\"name\":\"" + name + "\",\"pid\":" + std::to_string(pid) +
-         ",\"tid\":" + std::to_string(tid) + ",\"ts\":" + ts + ",\"dur\":" + dur + ",\"args\":{" + args + "}}";
-}
-std::string call(const char* name, const char* ts, const char* dur, int correlation, int tid = 10) {
-  return event("cuda_runtime", name, 9, tid, ts, dur, "\"correlation\":" + std::to_string(correlation));
-}
-std::string kernel(const char* name, const char* ts, const char* dur, int correlation, int stream = 7,
-                   const char* cat = "kernel") {
-  return event(cat, name, 0, stream, ts, dur,
-               "\"device\":0,\"stream\":" + std::to_string(stream) + ",\"correlation\":" + std::to_string(correlation));
-}
-std::string op(const char* name, const char* ts, const char* dur, int tid = 10) {
-  return event("cpu_op", name, 9, tid, ts, dur);
-}
-
-std::string trace_of(const std::vector<std::string>& events) {
-  std::string text = "{\"schemaVersion\":1,\"distributedInfo\":{\"rank\": 0},\"traceEvents\":[\n";
-  for (size_t i = 0; i < events.size(); ++i) text += (i ? ",\n" : "") + events[i];
-  return text + "]}";
-}
-
-Result<AnalysisResult> answer(const char* analysis, const std::vector<std::string>& events, bool hta = false,
-                              const std::vector<std::pair<std::string, std::string>>& options = {}) {
-  Folder folder;
-  const Trace trace = read_with("kineto", {folder.add("t.json", trace_of(events))});
-  AnalysisInput input;
-  input.trace = &trace;
-  input.hta = hta;
-  for (const auto& [name, value] : options) input.options.set(name, value);
-  return find_analysis(analysis)->run(input);
-}
-
-// The integer of `column` in the row whose `key` column shows `wanted`.
-int64_t value(const Table& table, const char* key, const std::string& wanted, const char* column) {
-  const auto k = static_cast<size_t>(table.column_index(key)), c = static_cast<size_t>(table.column_index(column));
-  for (size_t r = 0; r < table.row_count(); ++r)
-    if (table.raw_text(r, k) == wanted) return table.integer(r, c);
-  return -1;
-}
-
-}  // namespace
+using namespace tiny;
 
 TEST_CASE("critical path: an idle thread without arrows waited for the thread of its process last at work") {
   // The autograd thread has an operator at 0, is idle while the main thread is at work, and goes on at 1010.
