@@ -54,6 +54,11 @@ TEST_CASE("kineto robustness 1: cut files, gzip in every dress, byte order mark"
   CHECK(cut.slice_count() > 5'000);
   CHECK(cut.slice_count() < 20'000);
   CHECK(cut.diagnostics.flaw_count() > 0);
+  std::string altered = gzip(whole);
+  altered[altered.size() - 8] ^= 1;  // the checksum
+  const Trace kept = read_with("kineto", {folder.add("altered.json.gz", altered)});
+  CHECK(names_of(kept) == "a,b,c");
+  CHECK(kept.diagnostics.count("kineto.read_stopped") == 1);
 }
 
 TEST_CASE("kineto robustness 2 and 3: quotes, backslashes, control characters, other encodings in names") {
@@ -240,4 +245,49 @@ TEST_CASE("kineto phases: of two B/E pairs with equal times the one begun first 
       read_with("kineto", {folder.add("t.json", "[" + e("B", "outer", 10) + "," + e("B", "inner", 10) + "," +
                                                     e("E", "inner", 20) + "," + e("E", "outer", 20) + "]")});
   CHECK(t.parts[0].slices.parent[slice_named(t, "inner")] == slice_named(t, "outer"));
+}
+
+TEST_CASE("kineto robustness: durations that no sum holds are taken as 0") {
+  Folder folder;
+  std::string events = op("whole", 1, 2);
+  for (int i = 0; i < 3; ++i) events += ",\n" + x("cpu_op", "endless", "-3.9e15", "7.8e15", "", "7", std::to_string(i));
+  const Trace trace_read = read_with("kineto", {folder.add("t.json", trace(events))});
+  CHECK(trace_read.slice_count() == 4);
+  CHECK(trace_read.diagnostics.count("kineto.bad_duration") == 3);
+  CHECK(trace_read.parts[0].slices.dur_ns[slice_named(trace_read, "whole")] == 2'000);
+  CHECK(trace_read.parts[0].slices.dur_ns[slice_named(trace_read, "endless")] == 0);
+}
+
+TEST_CASE("kineto robustness: device work drawn around its own owner closes no circle") {
+  Folder folder;
+  const std::string around = x("kernel", "k", "10", "40", "\"stream\": 7, \"correlation\": 9, \"External id\": 5");
+  const std::string flow = R"({"ph": "s", "id": 1, "cat": "fwdbwd", "name": "fwdbwd", "pid": 7, "tid": 7, "ts": 60})";
+  const std::string inner = op("owner", 20, 10, 5) + ",\n" + launch(22, 2, 9);
+  const Trace t = read_with(
+      "kineto", {folder.add("t.json", trace(op("top", 0, 100, 1) + ",\n" + around + ",\n" + inner + ",\n" + flow))});
+  const Slices& s = t.parts[0].slices;
+  CHECK(s.parent[slice_named(t, "k")] == slice_named(t, "top"));
+  CHECK(s.parent[slice_named(t, "owner")] == slice_named(t, "k"));
+}
+
+TEST_CASE("kineto robustness: the operator around a launch is found through any depth") {
+  Folder folder;
+  std::string events = op("owner", 0, 5'000);
+  for (int i = 1; i < 1'000; ++i)
+    events += ",\n" + x("user_annotation", "a", std::to_string(i), std::to_string(5'000 - 2 * i));
+  for (int i = 1; i < 10; ++i)
+    events += ",\n" + launch(2'000 + 10 * i, 5, i) + ",\n" + kernel("k" + std::to_string(i), 3'000 + i, 1, i);
+  const Trace t = read_with("kineto", {folder.add("t.json", trace(events))});
+  for (int i = 1; i < 10; ++i)
+    CHECK(t.parts[0].slices.parent[slice_named(t, "k" + std::to_string(i))] == slice_named(t, "owner"));
+}
+
+TEST_CASE("kineto robustness: events that each lack a brace") {
+  Folder folder;
+  std::string events = op("a", 1, 2);
+  const std::string whole = op("b", 5, 1);
+  for (int i = 0; i < 3; ++i) events += ",\n" + whole.substr(0, whole.rfind('}'));
+  const Trace t = read_with("kineto", {folder.add("t.json", trace(events + ",\n" + op("c", 9, 2)))});
+  CHECK(names_of(t) == "a,b,b,b,c");
+  CHECK(t.diagnostics.count("kineto.repaired_event") == 3);
 }
