@@ -60,9 +60,7 @@ class TextInterner {
       Slot& slot = slots_[i];
       if (slot.id_plus_1 == 0) return add(i, hash, text);
       if (slot.hash != static_cast<uint32_t>(hash >> 32)) continue;
-      const std::string_view known = texts_[slot.id_plus_1 - 1];
-      if (known.size() == text.size() && std::memcmp(known.data(), text.data(), text.size()) == 0)
-        return slot.id_plus_1 - 1;
+      if (texts_[slot.id_plus_1 - 1] == text) return slot.id_plus_1 - 1;
     }
   }
   std::string_view text(uint32_t id) const { return texts_[id]; }
