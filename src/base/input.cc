@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -89,7 +90,8 @@ struct Input::Impl {
   z_stream gzip{};
   bool gzip_open = false;
   ZSTD_DStream* zstd = nullptr;
-  bool frame_done = true;  // between gzip members or zstd frames: the end of the file is in order here
+  bool frame_done = true;       // between gzip members or zstd frames: the end of the file is in order here
+  std::optional<Error> damage;  // found after bytes that had to be handed over first
 
   ~Impl() {
     if (gzip_open) inflateEnd(&gzip);
@@ -156,7 +158,8 @@ struct Input::Impl {
         frame_done = true;
         inflateReset(&gzip);
       } else if (rc != Z_OK && rc != Z_BUF_ERROR) {
-        return damaged(std::string("gzip data is damaged (") + (gzip.msg ? gzip.msg : "no detail") + ")");
+        damage = damaged(std::string("gzip data is damaged (") + (gzip.msg ? gzip.msg : "no detail") + ")");
+        if (gzip.avail_out == asked) return *damage;
       }
     }
     return static_cast<size_t>(asked - gzip.avail_out);
@@ -173,7 +176,11 @@ struct Input::Impl {
       ZSTD_inBuffer source{&raw[raw_begin], raw_end - raw_begin, 0};
       const size_t rc = ZSTD_decompressStream(zstd, &target, &source);
       raw_begin += source.pos;
-      if (ZSTD_isError(rc)) return damaged(std::string("zstd data is damaged (") + ZSTD_getErrorName(rc) + ")");
+      if (ZSTD_isError(rc)) {
+        damage = damaged(std::string("zstd data is damaged (") + ZSTD_getErrorName(rc) + ")");
+        if (target.pos == 0) return *damage;
+        break;
+      }
       frame_done = rc == 0;
     }
     return target.pos;
@@ -220,6 +227,7 @@ Result<Input> Input::open(const std::string& path, Progress* progress) {
 }
 
 Result<size_t> Input::read(char* out, size_t capacity) {
+  if (impl_->damage) return *impl_->damage;
   if (impl_->coding == Coding::kGzip) return impl_->read_gzip(out, capacity);
   if (impl_->coding == Coding::kZstd) return impl_->read_zstd(out, capacity);
   if (impl_->raw_begin < impl_->raw_end) {

@@ -54,6 +54,11 @@ TEST_CASE("kineto robustness 1: cut files, gzip in every dress, byte order mark"
   CHECK(cut.slice_count() > 5'000);
   CHECK(cut.slice_count() < 20'000);
   CHECK(cut.diagnostics.flaw_count() > 0);
+  std::string altered = gzip(whole);
+  altered[altered.size() - 8] ^= 1;  // the checksum
+  const Trace kept = read_with("kineto", {folder.add("altered.json.gz", altered)});
+  CHECK(names_of(kept) == "a,b,c");
+  CHECK(kept.diagnostics.count("kineto.read_stopped") == 1);
 }
 
 TEST_CASE("kineto robustness 2 and 3: quotes, backslashes, control characters, other encodings in names") {
