@@ -14,6 +14,12 @@ namespace stageline {
 // nullopt when the text is not a number or does not fit.
 std::optional<int64_t> parse_decimal_ns(std::string_view text, int unit_ns_log10);
 
+// a + b, or the nearest limit of the type where that does not fit: sums of what a damaged file says.
+constexpr int64_t sum_or_limit(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? (b < 0 ? INT64_MIN : INT64_MAX) : sum;
+}
+
 // Whole text as an integer; nullopt otherwise.
 std::optional<int64_t> parse_int(std::string_view text);
 // Whole text as a finite double; nullopt otherwise.

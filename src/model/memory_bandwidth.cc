@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/number.h"
 #include "base/parallel.h"
 #include "model/numpy_order.h"
 
@@ -57,7 +58,7 @@ std::vector<CopyBandwidth> copy_bandwidths(const TorchRun& run, const TorchRank&
     Own& own = labels[known->second];
     ++own.total.copies;
     const CopyFact* fact = fact_of(rank.part->copies, row.slice);
-    if (fact && fact->bytes > 0) own.total.bytes += fact->bytes;
+    if (fact && fact->bytes > 0) own.total.bytes = sum_or_limit(own.total.bytes, fact->bytes);
     const int64_t rate = fact ? rate_of(*fact, row.dur_ns) : -1;
     if (rate < 0) {
       ++own.total.without_rate;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/number.h"
 #include "model/statistics.h"
 
 namespace stageline {
@@ -19,7 +20,7 @@ double us(int64_t ns) { return static_cast<double>(ns) / 1000.0; }
 
 void DurationStats::add(int64_t ns) {
   ++count;
-  sum_ns += ns;
+  sum_ns = sum_or_limit(sum_ns, ns);
   min_ns = std::min(min_ns, ns);
   max_ns = std::max(max_ns, ns);
   const double delta = static_cast<double>(ns) - mean_ns;
@@ -34,7 +35,7 @@ void DurationStats::merge(const DurationStats& other) {
   mean_ns += delta * b / (a + b);
   squares += other.squares + delta * delta * a * b / (a + b);
   count += other.count;
-  sum_ns += other.sum_ns;
+  sum_ns = sum_or_limit(sum_ns, other.sum_ns);
   min_ns = std::min(min_ns, other.min_ns);
   max_ns = std::max(max_ns, other.max_ns);
 }

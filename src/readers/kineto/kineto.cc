@@ -93,6 +93,7 @@ File read_one(const std::string& path, size_t workers, Progress* progress) {
     file.error = std::move(rows).error();
     return file;
   }
+  fit_durations(*rows);
   file.notes = std::move(rows->rest.diagnostics);
   file.slices = rows->row_count;
   file.facts.identity = identify(rows->metadata, path);
@@ -165,6 +166,7 @@ File join_files(std::vector<const FileFacts*> facts, size_t workers) {
     ref.first_offset = append_rows(all, std::move(tables[f]), shift);
     joint.part.files.push_back(std::move(ref));
   }
+  fit_durations(all);
   notes.merge(all.rest.diagnostics);
   joint.slices = all.row_count;
   joint.names = build_part(std::move(all), base_ns, joint.part);

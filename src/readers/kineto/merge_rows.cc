@@ -8,6 +8,9 @@ namespace stageline::kineto {
 namespace {
 
 constexpr int64_t kLargestTimeNs = 4'000'000'000'000'000'000;  // the model's: sums and differences of two fit
+// Of all slices of a rank: analyses add durations up, over the ranks too. An hour of 200 threads, each 100 calls
+// deep, is a fifteenth of it.
+constexpr int64_t kMostSliceTimeNs = 1'000'000'000'000'000'000;
 
 template <class Body>
 void for_rows(FileRows& rows, Body&& body) {
@@ -74,7 +77,7 @@ bool times_fit(const FileRows& rows, int64_t base_ns) {
     int64_t sum = 0;
     return !__builtin_add_overflow(at, base_ns, &sum) && sum <= kLargestTimeNs && sum >= -kLargestTimeNs;
   };
-  bool good = true;
+  bool good = base_ns >= -kLargestTimeNs && base_ns <= kLargestTimeNs;  // so do differences of two bases
   for_rows(rows, [&](const Row& row) { good &= fits(row.start_ns) && fits(row.start_ns + row.dur_ns); });
   for (const MemoryRecord& record : rows.rest.memory) good &= fits(record.time_ns);
   for (const Mark& mark : rows.rest.marks) good &= fits(mark.time_ns);
@@ -82,6 +85,23 @@ bool times_fit(const FileRows& rows, int64_t base_ns) {
   for (const CounterSeries& series : rows.counters)
     for (const int64_t at : series.time_ns) good &= fits(at);
   return good;
+}
+
+void fit_durations(FileRows& rows) {
+  int64_t sum = 0;
+  bool fits = true;
+  for_rows(std::as_const(rows), [&](const Row& row) {
+    fits = fits && !__builtin_add_overflow(sum, row.dur_ns, &sum) && sum <= kMostSliceTimeNs;
+  });
+  if (fits) return;
+  const int64_t longest = kMostSliceTimeNs / static_cast<int64_t>(rows.row_count);
+  for_rows(rows, [&](Row& row) {
+    if (row.dur_ns <= longest) return;
+    rows.rest.diagnostics.add("kineto.bad_duration", Severity::kLoss,
+                              "slices that add up to more than 31 years; a duration that makes them so was taken as 0",
+                              {rows.path, 0, row.offset});
+    row.dur_ns = 0;
+  });
 }
 
 bool same_rows(const FileRows& a, const FileRows& b) {

@@ -10,6 +10,9 @@ namespace stageline::kineto {
 // Whether every time plus `base_ns` stays within what the model holds.
 bool times_fit(const FileRows& rows, int64_t base_ns);
 
+// Takes the longest durations as 0 where all of them add up to more than the model's sums hold.
+void fit_durations(FileRows& rows);
+
 // Whether two files hold the same events: one is a copy of the other (trace.json beside trace.json.gz).
 bool same_rows(const FileRows& a, const FileRows& b);
 
