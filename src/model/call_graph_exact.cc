@@ -93,7 +93,9 @@ class Builder {
       if (graph_.edge[i] != CallEdge::kLaunch) continue;
       const TorchRow& work = rank_.rows[i];
       const int32_t owner = s_.parent[work.slice] == kNoSliceIndex ? -1 : kept_at(s_.parent[work.slice]);
-      const int32_t launch = work.partner >= 0 && graph_.has(work.partner) ? work.partner : -1;
+      // Work drawn on a host's thread may enclose its own launch: there the owner alone counts.
+      const bool on_stream = rank_.part->lanes[work.lane].kind == LaneKind::kDeviceStream;
+      const int32_t launch = on_stream && work.partner >= 0 && graph_.has(work.partner) ? work.partner : -1;
       int32_t at = launch;
       while (at >= 0 && at != owner && graph_.edge[static_cast<size_t>(at)] == CallEdge::kCall) at = parent(at);
       if (launch >= 0 && (owner < 0 || at == owner)) {

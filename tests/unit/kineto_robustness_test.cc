@@ -257,3 +257,15 @@ TEST_CASE("kineto robustness: durations that no sum holds are taken as 0") {
   CHECK(trace_read.parts[0].slices.dur_ns[slice_named(trace_read, "whole")] == 2'000);
   CHECK(trace_read.parts[0].slices.dur_ns[slice_named(trace_read, "endless")] == 0);
 }
+
+TEST_CASE("kineto robustness: device work drawn around its own owner closes no circle") {
+  Folder folder;
+  const std::string around = x("kernel", "k", "10", "40", "\"stream\": 7, \"correlation\": 9, \"External id\": 5");
+  const std::string flow = R"({"ph": "s", "id": 1, "cat": "fwdbwd", "name": "fwdbwd", "pid": 7, "tid": 7, "ts": 60})";
+  const std::string inner = op("owner", 20, 10, 5) + ",\n" + launch(22, 2, 9);
+  const Trace t = read_with(
+      "kineto", {folder.add("t.json", trace(op("top", 0, 100, 1) + ",\n" + around + ",\n" + inner + ",\n" + flow))});
+  const Slices& s = t.parts[0].slices;
+  CHECK(s.parent[slice_named(t, "k")] == slice_named(t, "top"));
+  CHECK(s.parent[slice_named(t, "owner")] == slice_named(t, "k"));
+}

@@ -228,14 +228,24 @@ class Finisher {
       for (size_t i = 0; i < s_.size(); ++i)
         if (external_id_[i] != kNoCorrelation && category(i) == Category::kCpuOp)
           ops.set(external_id_[i], static_cast<uint32_t>(i));
-    for (size_t i = 0; i < s_.size(); ++i) {
-      if (!is_device_work(category(i))) continue;
-      if (real && external_id_[i] != kNoCorrelation && external_id_[i] != 0) s_.parent[i] = ops.get(external_id_[i]);
-      if (s_.parent[i] != kNoSliceIndex || s_.partner[i] == kNoSliceIndex) continue;
-      uint32_t at = s_.parent[s_.partner[i]];
-      while (at != kNoSliceIndex && category(at) != Category::kCpuOp) at = s_.parent[at];
-      s_.parent[i] = at;
-    }
+    for (const Lane& lane : part_.lanes)
+      for (size_t i = lane.begin; i < lane.end; ++i) {
+        if (!is_device_work(category(i))) continue;
+        uint32_t owner = s_.parent[i];
+        if (real && external_id_[i] != kNoCorrelation && external_id_[i] != 0) owner = ops.get(external_id_[i]);
+        if (owner == kNoSliceIndex && s_.partner[i] != kNoSliceIndex) {
+          owner = s_.parent[s_.partner[i]];
+          while (owner != kNoSliceIndex && category(owner) != Category::kCpuOp) owner = s_.parent[owner];
+        }
+        if (lane.kind == LaneKind::kDeviceStream || !is_below(owner, static_cast<uint32_t>(i))) s_.parent[i] = owner;
+      }
+  }
+
+  // Device work drawn on a host's thread may enclose what its numbers name as its owner: a circle of parents.
+  bool is_below(uint32_t slice, uint32_t top) const {
+    for (; slice != kNoSliceIndex; slice = s_.parent[slice])
+      if (slice == top) return true;
+    return false;
   }
 
   // Steps are the host's ProfilerStep rows; device work belongs to the step that launched it.
