@@ -269,3 +269,15 @@ TEST_CASE("kineto robustness: device work drawn around its own owner closes no c
   CHECK(s.parent[slice_named(t, "k")] == slice_named(t, "top"));
   CHECK(s.parent[slice_named(t, "owner")] == slice_named(t, "k"));
 }
+
+TEST_CASE("kineto robustness: the operator around a launch is found through any depth") {
+  Folder folder;
+  std::string events = op("owner", 0, 5'000);
+  for (int i = 1; i < 1'000; ++i)
+    events += ",\n" + x("user_annotation", "a", std::to_string(i), std::to_string(5'000 - 2 * i));
+  for (int i = 1; i < 10; ++i)
+    events += ",\n" + launch(2'000 + 10 * i, 5, i) + ",\n" + kernel("k" + std::to_string(i), 3'000 + i, 1, i);
+  const Trace t = read_with("kineto", {folder.add("t.json", trace(events))});
+  for (int i = 1; i < 10; ++i)
+    CHECK(t.parts[0].slices.parent[slice_named(t, "k" + std::to_string(i))] == slice_named(t, "owner"));
+}

@@ -235,7 +235,8 @@ Table exact_table(const TorchRun& run, const std::vector<std::vector<Kernel>>& r
                {"kernel_type", "kind", Type::kText, "docs/analyses/kernel-classes.md"},
                {"name", "name", Type::kText, ""},
                {"annotation", "annotation", Type::kText, "Innermost range; empty: none"},
-               {"annotation_path", "path", Type::kText, "All ranges around it, from the outermost"}});
+               {"annotation_path", "path", Type::kText,
+                "The ranges around it, from the outermost; of more than 64 the innermost"}});
   for (size_t k = 0; k < ranks.size(); ++k) {
     const Part& part = run.trace->parts[run.parts[k]];
     const Slices& s = part.slices;
@@ -246,9 +247,15 @@ Table exact_table(const TorchRun& run, const std::vector<std::vector<Kernel>>& r
     const auto path = [&](uint32_t innermost) -> const std::string& {
       const auto [it, added] = paths.try_emplace(innermost);
       if (!added) return it->second;
+      constexpr int kMostNames = 64;  // ranges nested by the thousand would fill memory with their paths
+      int names = 0;
       for (uint32_t at = innermost; at != kNoSliceIndex; at = s.parent[at]) {
         const Category c = run.trace->categories[s.category_id[at]].kind;
         if (at != innermost && c != Category::kUserAnnotation) continue;
+        if (++names > kMostNames) {
+          it->second.insert(0, "… / ");
+          break;
+        }
         it->second = it->second.empty() ? text(at) : text(at) + " / " + it->second;
       }
       return it->second;

@@ -233,10 +233,7 @@ class Finisher {
         if (!is_device_work(category(i))) continue;
         uint32_t owner = s_.parent[i];
         if (real && external_id_[i] != kNoCorrelation && external_id_[i] != 0) owner = ops.get(external_id_[i]);
-        if (owner == kNoSliceIndex && s_.partner[i] != kNoSliceIndex) {
-          owner = s_.parent[s_.partner[i]];
-          while (owner != kNoSliceIndex && category(owner) != Category::kCpuOp) owner = s_.parent[owner];
-        }
+        if (owner == kNoSliceIndex && s_.partner[i] != kNoSliceIndex) owner = operator_above(s_.partner[i]);
         if (lane.kind == LaneKind::kDeviceStream || !is_below(owner, static_cast<uint32_t>(i))) s_.parent[i] = owner;
       }
   }
@@ -246,6 +243,27 @@ class Finisher {
     for (; slice != kNoSliceIndex; slice = s_.parent[slice])
       if (slice == top) return true;
     return false;
+  }
+
+  // The innermost operator around a host slice. Where that is far, a table of all makes the next ones quick: calls
+  // nested by the thousand must not be climbed anew for every launch.
+  uint32_t operator_above(uint32_t slice) {
+    constexpr int kFar = 256;
+    uint32_t at = slice;
+    for (int step = 0; step < kFar; ++step) {
+      at = s_.parent[at];
+      if (at == kNoSliceIndex || category(at) == Category::kCpuOp) return at;
+    }
+    if (operator_above_.empty()) {
+      operator_above_.assign(s_.size(), kNoSliceIndex);
+      for (const Lane& lane : part_.lanes) {
+        if (lane.kind == LaneKind::kDeviceStream) continue;
+        for (size_t i = lane.begin; i < lane.end; ++i)  // what encloses a slice stands before it
+          if (const uint32_t up = s_.parent[i]; up != kNoSliceIndex)
+            operator_above_[i] = category(up) == Category::kCpuOp ? up : operator_above_[up];
+      }
+    }
+    return operator_above_[at];
   }
 
   // Steps are the host's ProfilerStep rows; device work belongs to the step that launched it.
@@ -294,6 +312,7 @@ class Finisher {
   Part& part_;
   Slices& s_;
   const std::vector<uint32_t>& external_id_;
+  std::vector<uint32_t> operator_above_;  // empty until operator_above() needs it
 };
 
 // Frames whose parent is another thread's, or missing from the thread's own nesting.
