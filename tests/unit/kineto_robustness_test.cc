@@ -281,3 +281,13 @@ TEST_CASE("kineto robustness: the operator around a launch is found through any 
   for (int i = 1; i < 10; ++i)
     CHECK(t.parts[0].slices.parent[slice_named(t, "k" + std::to_string(i))] == slice_named(t, "owner"));
 }
+
+TEST_CASE("kineto robustness: events that each lack a brace") {
+  Folder folder;
+  std::string events = op("a", 1, 2);
+  const std::string whole = op("b", 5, 1);
+  for (int i = 0; i < 3; ++i) events += ",\n" + whole.substr(0, whole.rfind('}'));
+  const Trace t = read_with("kineto", {folder.add("t.json", trace(events + ",\n" + op("c", 9, 2)))});
+  CHECK(names_of(t) == "a,b,b,b,c");
+  CHECK(t.diagnostics.count("kineto.repaired_event") == 3);
+}

@@ -10,9 +10,11 @@ namespace {
 bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
 // After the brace that closes the object at p. A line end inside a text means that a quote is missing or one
-// too many: `broken`, and the extent is then where the next event visibly begins.
+// too many, an object without a key within objects that a brace is missing: `broken`, and the extent is then where
+// the next event visibly begins.
 const char* after_event(const char* p, const char* end, bool& broken) {
-  int depth = 0;
+  int depth = 0, arrays = 0;
+  char before = '\0';  // the last byte that is no blank
   bool in_text = false;
   broken = false;
   const char* const limit = end - p > static_cast<std::ptrdiff_t>(kMaxEventBytes) ? p + kMaxEventBytes : end;
@@ -30,10 +32,17 @@ const char* after_event(const char* p, const char* end, bool& broken) {
     } else if (c == '"') {
       in_text = true;
     } else if (c == '{' || c == '[') {
+      if (c == '{' && arrays == 0 && before == ',') {
+        broken = true;
+        return nullptr;
+      }
       ++depth;
-    } else if ((c == '}' || c == ']') && --depth == 0) {
-      return q + 1;
+      arrays += c == '[' ? 1 : 0;
+    } else if (c == '}' || c == ']') {
+      if (--depth == 0) return q + 1;
+      arrays -= c == ']' && arrays > 0 ? 1 : 0;
     }
+    if (!is_blank(c)) before = c;
   }
   broken = limit < end;  // longer than any event
   return nullptr;
