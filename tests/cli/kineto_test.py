@@ -109,6 +109,14 @@ class Event(Case):
 
 
 class Damage(Case):
+    def test_more_streams_than_are_told_apart(self):
+        events = [event('k', i, 1, 'kernel', 0, 7, stream=i, correlation=i) for i in range(66_000)]
+        path = self.write('t.json', json.dumps({'traceEvents': events}))
+        one, many = (run('analyze', 'events', path, '--table', 'events', '--format', 'csv', '--threads', n, check=0) for n in (1, 8))
+        self.assertEqual(one.out, many.out)
+        for done in (one, many):
+            self.assertIn('65534 distinct streams; the rest count as no stream (466 times)', done.err)
+
     def test_nested_by_the_thousand(self):
         """Every launch inside all of 20 000 ranges: nothing climbs through them anew for each, no path fills memory."""
         n = 20_000
