@@ -108,6 +108,15 @@ class Event(Case):
         self.assertIn('--rank', run('event', self.dir / 't.json', self.dir / 'u.json', '--index', 0, check=2).err)
 
 
+class Options(Case):
+    def test_choices_that_leave_nothing_are_said(self):
+        path = self.write('t.json', trace())
+        for options, word in [(('idle-time-breakdown', '--streams', '99'), '--streams'),
+                              (('potential-stragglers', '--profiler-steps', '99'), '--profiler-steps')]:
+            self.assertIn(word, run('analyze', options[0], path, *options[1:], check=0).err)
+        self.assertNotIn('--streams', run('analyze', 'idle-time-breakdown', path, '--streams', '7,99', check=0).err)
+
+
 class Damage(Case):
     def test_more_streams_than_are_told_apart(self):
         events = [event('k', i, 1, 'kernel', 0, 7, stream=i, correlation=i) for i in range(66_000)]
