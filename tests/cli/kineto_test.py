@@ -108,6 +108,39 @@ class Event(Case):
         self.assertIn('--rank', run('event', self.dir / 't.json', self.dir / 'u.json', '--index', 0, check=2).err)
 
 
+class Options(Case):
+    def test_choices_that_leave_nothing_are_said(self):
+        path = self.write('t.json', trace())
+        for options, word in [(('idle-time-breakdown', '--streams', '99'), '--streams'),
+                              (('potential-stragglers', '--profiler-steps', '99'), '--profiler-steps')]:
+            self.assertIn(word, run('analyze', options[0], path, *options[1:], check=0).err)
+        self.assertNotIn('--streams', run('analyze', 'idle-time-breakdown', path, '--streams', '7,99', check=0).err)
+
+
+class Damage(Case):
+    def test_more_streams_than_are_told_apart(self):
+        events = [event('k', i, 1, 'kernel', 0, 7, stream=i, correlation=i) for i in range(66_000)]
+        path = self.write('t.json', json.dumps({'traceEvents': events}))
+        one, many = (run('analyze', 'events', path, '--table', 'events', '--format', 'csv', '--threads', n, check=0) for n in (1, 8))
+        self.assertEqual(one.out, many.out)
+        for done in (one, many):
+            self.assertIn('65534 distinct streams; the rest count as no stream (466 times)', done.err)
+
+    def test_nested_by_the_thousand(self):
+        """Every launch inside all of 20 000 ranges: nothing climbs through them anew for each, no path fills memory."""
+        n = 20_000
+        events = [event('aten::mm', 0, 8 * n)] + [event('range', i + 1, 8 * n - 2 * (i + 1), 'user_annotation') for i in range(n)]
+        for i in range(n):
+            events += [event('cudaLaunchKernel', 2 * n + i / 2, .25, 'cuda_runtime', correlation=i + 1),
+                       event('gemm', 3 * n + i, .5, 'kernel', 0, 7, stream=7, correlation=i + 1)]
+        path = self.write('deep.json', json.dumps({'traceEvents': events}))
+        started = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        found = run('analyze', 'gpu-kernels-with-user-annotations,aten-op-kernels-and-delay', path, '--format', 'csv', check=0)
+        self.assertEqual(found.out.count('… / range'), n)
+        if not sanitized():
+            self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - started, 20)
+
+
 def sanitized():
     binary = pathlib.Path(BIN).read_bytes()
     return b'__asan_init' in binary or b'__tsan_init' in binary

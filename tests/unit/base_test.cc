@@ -38,6 +38,12 @@ TEST_CASE("decimal text becomes nanoseconds exactly") {
   }
 }
 
+TEST_CASE("sums stop at the limits of their type") {
+  CHECK(sum_or_limit(3, -5) == -2);
+  CHECK(sum_or_limit(INT64_MAX - 1, 5) == INT64_MAX);
+  CHECK(sum_or_limit(INT64_MIN + 1, -5) == INT64_MIN);
+}
+
 TEST_CASE("doubles print as Python's repr prints them") {
   CHECK(repr_double(1697793307213761.0) == "1697793307213761.0");
   CHECK(repr_double(1697793307213760.75) == "1697793307213760.8");

@@ -330,6 +330,11 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
                    "HTA fails on a rank without device work (rank " + std::to_string(rank.rank) +
                        "); without --compat hta it is left out"};
   AnalysisResult result;
+  const auto is_empty = [](const RankIdle& rank) { return rank.streams.empty(); };
+  if (!options->streams.empty() && std::all_of(ranks.begin(), ranks.end(), is_empty))
+    result.notes.add("idle.no_stream", Severity::kWarning,
+                     "no rank has work on a stream named by --streams; without it idle-time-breakdown lists "
+                     "the streams");
   if (!input.hta) result.tables.push_back(device_table(ranks));
   result.tables.push_back(input.hta ? hta_idle_table(ranks) : stream_table(ranks));
   if (options->statistics) result.tables.push_back(input.hta ? hta_statistics(ranks) : statistics_table(ranks));

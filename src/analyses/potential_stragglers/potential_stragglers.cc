@@ -76,7 +76,7 @@ RankCollectives collectives_of(const TorchRank& rank, size_t part, const std::ve
   RankCollectives out;
   for (const TorchRow& row : rank.rows) {
     if (!row.on_device || row.kernel != KernelClass::kCommunication) continue;
-    if (!steps.empty() && std::find(steps.begin(), steps.end(), row.iteration) == steps.end()) continue;
+    if (!steps.empty() && !std::binary_search(steps.begin(), steps.end(), row.iteration)) continue;
     Collective c;
     c.part = part;
     c.start_ns = row.start_ns;
@@ -257,6 +257,10 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   const Sums sums = sums_of(*torch, ranks);
   int64_t left_out = 0;
   for (const RankCollectives& rank : ranks) left_out += rank.left_out;
+  const auto is_empty = [](const RankCollectives& rank) { return rank.list.empty() && rank.left_out == 0; };
+  if (!steps->empty() && std::all_of(ranks.begin(), ranks.end(), is_empty))
+    result.notes.add("straggler.no_steps", Severity::kWarning,
+                     "no communication in the steps named by --profiler-steps; analyze profiler-steps lists them");
   if (left_out > 0)
     result.notes.add("straggler.not_synchronising", Severity::kInfo,
                      "sends, receives and collectives with a root say nothing about who came last; not counted", {},

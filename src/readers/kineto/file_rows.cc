@@ -30,10 +30,18 @@ void FileRows::append(ChunkRows chunk, const Dictionaries& from, size_t parser) 
       maps.streams.push_back(0);
       continue;
     }
-    const auto [it, added] =
-        dictionaries.stream_ids.try_emplace(from.streams[id], static_cast<uint16_t>(dictionaries.streams.size()));
-    if (added && dictionaries.streams.size() < UINT16_MAX) dictionaries.streams.push_back(from.streams[id]);
-    maps.streams.push_back(dictionaries.streams.size() < UINT16_MAX ? it->second : 0);
+    const auto known = dictionaries.stream_ids.find(from.streams[id]);
+    if (known != dictionaries.stream_ids.end()) {
+      maps.streams.push_back(known->second);
+    } else if (dictionaries.streams.size() < UINT16_MAX) {
+      maps.streams.push_back(static_cast<uint16_t>(dictionaries.streams.size()));
+      dictionaries.stream_ids.emplace(from.streams[id], maps.streams.back());
+      dictionaries.streams.push_back(from.streams[id]);
+    } else {
+      maps.streams.push_back(0);
+      rest.diagnostics.add("kineto.many_streams", Severity::kLoss,
+                           "more than 65534 distinct streams; the rest count as no stream", {path});
+    }
   }
   const auto first_row = static_cast<uint32_t>(row_count);
   const auto first_index = static_cast<uint32_t>(rest.event_count);
