@@ -262,7 +262,7 @@ void add_launch_bound(const ProfileFacts& f, std::vector<Finding>& out) {
 }
 
 void add_slow_steps(const ProfileFacts& f, std::vector<Finding>& out) {
-  if (f.step_count < kMinStepsForOutliers || f.slow_steps == 0) return;
+  if (f.step_count < kMinStepsForOutliers || f.slow_steps == 0 || !(f.median_step_ns > 0)) return;
   Finding x;
   x.id = "step.outlier";
   x.value = times(f.max_step_ns / f.median_step_ns);

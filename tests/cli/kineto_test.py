@@ -126,6 +126,14 @@ class Damage(Case):
         for done in (one, many):
             self.assertIn('65534 distinct streams; the rest count as no stream (466 times)', done.err)
 
+    def test_steps_without_length_are_no_outliers(self):
+        events = [e | {'dur': 0} for e in json.loads(trace(steps=range(8)))['traceEvents']]
+        for last in (0, 500):
+            events.append(event('ProfilerStep#99', 9000, last, 'user_annotation'))
+            found = run('report', self.write('t.json', json.dumps({'traceEvents': events})), '-o', self.dir / 'r.html', check=0)
+            for word in ('nan×', 'inf×'):
+                self.assertNotIn(word, found.out)
+
     def test_nested_by_the_thousand(self):
         """Every launch inside all of 20 000 ranges: nothing climbs through them anew for each, no path fills memory."""
         n = 20_000
