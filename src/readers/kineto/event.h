@@ -15,7 +15,7 @@ struct Event {
   bool has_cat = false, has_ts = false, has_dur = false;
   bool fractional_ts = false;  // written with a point or an exponent, or missing
   bool has_collective = false, has_memory = false, has_copy = false, has_sync = false, has_operator = false;
-  bool has_python = false, has_counter = false;
+  bool has_python = false;
   std::string_view cat, name, pid, tid, id;
   int64_t ts_ns = 0, dur_ns = 0;
 

@@ -104,7 +104,7 @@ class RowBuilder {
   std::string path_;
   Dictionaries dictionaries_;
   ChunkRows chunk_;
-  std::string key_, last_key_;
+  std::string last_key_;
   uint32_t last_thread_ = UINT32_MAX;
   std::string_view last_category_;
   uint16_t last_category_id_ = 0;
