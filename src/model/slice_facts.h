@@ -111,6 +111,39 @@ struct PythonFact {  // of python_function rows whose parent is not the enclosin
   uint32_t parent = kNoSliceIndex;
 };
 
+struct InputFact {  // of operators recorded with record_shapes; texts as the file has them
+  uint32_t slice = 0;
+  StringId dims = 0;      // "[[5, 128], [], []]"
+  StringId types = 0;     // "[\"float\", \"int\", \"\"]"
+  StringId concrete = 0;  // "[\"\", \"[1, 1]\", …]": only of operators whose FLOPs depend on them
+};
+
+struct KernelFact {  // how a kernel was launched; −1 where the trace does not say
+  uint32_t slice = 0;
+  float blocks_per_sm = -1;
+  float warps_per_sm = -1;
+  float occupancy_percent = -1;  // "est. achieved occupancy %"
+  int32_t registers = -1;        // per thread
+  int32_t shared_bytes = -1;     // static and dynamic
+  StringId grid = 0, block = 0;  // "[512, 1, 1]"
+};
+
+struct StackFact {  // of operators of verbose captures, TorchScript and traces up to torch 1.10
+  uint32_t slice = 0;
+  StringId stack = 0;    // "Call stack": entries with ; between, innermost first
+  StringId modules = 0;  // "Module Hierarchy": of TorchScript
+};
+
+struct ModuleFact {  // of nn.Module calls
+  uint32_t slice = 0;
+  int64_t module_id = -1;  // "Python module id": equal for calls of one object
+};
+
+struct OwnerFact {  // of launch calls whose "External id" names another operator than the innermost one around them
+  uint32_t slice = 0;
+  uint32_t owner = kNoSliceIndex;
+};
+
 struct MemoryRecord {  // [memory] instants
   int64_t time_ns = 0;
   uint64_t address = 0;

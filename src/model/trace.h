@@ -122,6 +122,11 @@ struct Part {
   std::vector<CollectiveFact> collectives;
   std::vector<OperatorFact> operators;
   std::vector<PythonFact> python_parents;
+  std::vector<InputFact> inputs;
+  std::vector<KernelFact> kernels;
+  std::vector<StackFact> stacks;
+  std::vector<ModuleFact> modules;
+  std::vector<OwnerFact> launch_owners;
   std::vector<MemoryRecord> memory;
   std::vector<SliceLink> slice_links;
   std::vector<CounterSeries> counters;
