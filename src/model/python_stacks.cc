@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "model/open_slices.h"
 
 namespace stageline {
 namespace {
@@ -143,6 +144,51 @@ std::vector<uint32_t> forward_operators(const Trace&, const Part& part, const st
   return found;
 }
 
+// ---- callers ----------------------------------------------------------------------------------------------------
+
+std::vector<uint32_t> python_callers(const Trace& trace, const Part& part) {
+  const Slices& s = part.slices;
+  std::vector<uint32_t> caller = s.parent;
+  for (size_t i = 0; i < s.size(); ++i) {
+    if (!is_device_work(category_at(trace, part, i))) continue;
+    const uint32_t launch = s.partner[i];
+    if (launch != kNoSliceIndex && !is_device_work(category_at(trace, part, launch))) caller[i] = launch;
+  }
+  for (const PythonFact& fact : part.python_parents)
+    if (category_at(trace, part, fact.slice) == Category::kPythonFunction) caller[fact.slice] = fact.parent;
+  std::vector<SliceQuestion> questions;
+  const ForwardThreads threads(part);
+  for (const OperatorFact& fact : part.operators) {
+    if (fact.forward_thread <= 0 || caller[fact.slice] != kNoSliceIndex) continue;
+    const size_t lane = threads.lane_of(fact.forward_thread);
+    if (lane != SIZE_MAX && lane != lane_at(part, fact.slice))
+      questions.push_back({lane, s.start_ns[fact.slice], fact.slice});
+  }
+  find_open_slices(part, std::move(questions), [&](size_t slice, uint32_t open) { caller[slice] = open; });
+  return caller;
+}
+
+// Climbs from every slice to what is placed already, or to where a circle closes, and comes back down.
+std::vector<uint32_t> callers_first(std::vector<uint32_t>& caller) {
+  enum : uint8_t { kNew, kOnPath, kPlaced };
+  std::vector<uint8_t> state(caller.size(), kNew);
+  std::vector<uint32_t> order, path;
+  order.reserve(caller.size());
+  for (uint32_t slice = 0; slice < caller.size(); ++slice) {
+    for (uint32_t at = slice; at != kNoSliceIndex && state[at] == kNew; at = caller[at]) {
+      state[at] = kOnPath;
+      path.push_back(at);
+    }
+    if (!path.empty())
+      if (uint32_t& up = caller[path.back()]; up != kNoSliceIndex && state[up] == kOnPath) up = kNoSliceIndex;
+    for (; !path.empty(); path.pop_back()) {
+      state[path.back()] = kPlaced;
+      order.push_back(path.back());
+    }
+  }
+  return order;
+}
+
 // ---- building ---------------------------------------------------------------------------------------------------
 
 class PythonStackBuilder {
@@ -157,8 +203,7 @@ class PythonStackBuilder {
     if (!any_frame()) return std::move(out_);
     frame_of_name_.assign(trace_.names.size(), kUnknownFrame);
     find_edges();
-    state_.assign(s_.size(), State::kNew);
-    for (size_t i = 0; i < s_.size(); ++i) resolve(static_cast<uint32_t>(i));
+    for (const uint32_t i : callers_first(from_)) resolve(i);
     return std::move(out_);
   }
 
@@ -182,7 +227,6 @@ class PythonStackBuilder {
   }
 
  private:
-  enum class State : uint8_t { kNew, kBeingResolved, kDone };
   static constexpr StringId kUnknownFrame = UINT32_MAX, kDroppedFrame = UINT32_MAX - 1;
 
   bool is_frame(size_t i) const { return category_at(trace_, part_, i) == Category::kPythonFunction; }
@@ -192,18 +236,10 @@ class PythonStackBuilder {
     return false;
   }
 
-  // From where each slice has its frames: a slice, whose inside() or (flag) stack_of() it is.
+  // Whose frames each slice has: inside() of `from_`, or (same_stack_) its stack_of().
   void find_edges() {
-    from_ = s_.parent;
+    from_ = python_callers(trace_, part_);
     same_stack_.assign(s_.size(), false);
-    for (size_t i = 0; i < s_.size(); ++i) {
-      if (!is_device_work(category_at(trace_, part_, i))) continue;
-      const uint32_t launch = s_.partner[i];
-      if (launch != kNoSliceIndex && !is_device_work(category_at(trace_, part_, launch))) from_[i] = launch;
-    }
-    for (const PythonFact& fact : part_.python_parents)
-      if (is_frame(fact.slice)) from_[fact.slice] = fact.parent;
-    open_on_forward_thread();
     if (options_.backward != BackwardFrames::kForward) return;
     const std::vector<uint32_t> backward = backward_operators(trace_, part_);
     const std::vector<uint32_t> forward = forward_operators(trace_, part_, backward);
@@ -214,55 +250,10 @@ class PythonStackBuilder {
     }
   }
 
-  // Operators at the top of a thread that name another thread as the forward one: what is open there.
-  void open_on_forward_thread() {
-    struct Question {
-      size_t lane;
-      int64_t time_ns;
-      uint32_t slice;
-    };
-    std::vector<Question> questions;
-    const ForwardThreads threads(part_);
-    for (const OperatorFact& fact : part_.operators) {
-      if (fact.forward_thread <= 0 || from_[fact.slice] != kNoSliceIndex) continue;
-      const size_t lane = threads.lane_of(fact.forward_thread);
-      if (lane != SIZE_MAX && lane != lane_at(part_, fact.slice))
-        questions.push_back({lane, s_.start_ns[fact.slice], fact.slice});
-    }
-    std::sort(questions.begin(), questions.end(), [](const Question& a, const Question& b) {
-      return a.lane != b.lane ? a.lane < b.lane : a.time_ns != b.time_ns ? a.time_ns < b.time_ns : a.slice < b.slice;
-    });
-    std::vector<uint32_t> open;
-    size_t next = 0, lane = SIZE_MAX;
-    for (const Question& q : questions) {
-      if (q.lane != lane) {
-        lane = q.lane;
-        next = part_.lanes[lane].begin;
-        open.clear();
-      }
-      for (; next < part_.lanes[lane].end && s_.start_ns[next] <= q.time_ns; ++next) {
-        while (!open.empty() && open.back() != s_.parent[next]) open.pop_back();
-        open.push_back(static_cast<uint32_t>(next));
-      }
-      while (!open.empty() && s_.end_ns(open.back()) <= q.time_ns) open.pop_back();
-      if (!open.empty()) from_[q.slice] = open.back();
-    }
-  }
-
-  // Climbs to what is known, or to where a circle closes, and comes back down.
-  void resolve(uint32_t slice) {
-    path_.clear();
-    for (uint32_t at = slice; at != kNoSliceIndex && state_[at] == State::kNew; at = from_[at]) {
-      state_[at] = State::kBeingResolved;
-      path_.push_back(at);
-    }
-    for (size_t k = path_.size(); k-- > 0;) {
-      const uint32_t at = path_[k], from = from_[at];
-      if (from != kNoSliceIndex && state_[from] == State::kDone)
-        out_.around_[at] = same_stack_[at] ? out_.around_[from] : out_.inside_[from];
-      out_.inside_[at] = is_frame(at) ? with_frame(out_.around_[at], frame_of(s_.name_id[at])) : out_.around_[at];
-      state_[at] = State::kDone;
-    }
+  void resolve(uint32_t at) {
+    const uint32_t from = from_[at];
+    if (from != kNoSliceIndex) out_.around_[at] = same_stack_[at] ? out_.around_[from] : out_.inside_[from];
+    out_.inside_[at] = is_frame(at) ? with_frame(out_.around_[at], frame_of(s_.name_id[at])) : out_.around_[at];
   }
 
   StringId frame_of(StringId name) {
@@ -298,8 +289,6 @@ class PythonStackBuilder {
   PythonStacks out_;
   std::vector<uint32_t> from_;
   std::vector<bool> same_stack_;
-  std::vector<State> state_;
-  std::vector<uint32_t> path_;
   std::vector<StringId> frame_of_name_;
   std::unordered_map<uint64_t, uint32_t> node_of_;
 };

@@ -81,6 +81,13 @@ bool drops_stack_entry(std::string_view frame);
 // The name without " at 0x…": what is the same function in every process.
 std::string without_address(std::string_view frame);
 
+// ---- callers ----------------------------------------------------------------------------------------------------
+
+// By slice: what called it, by rules 1 to 4 above; kNoSliceIndex. May hold circles in damaged traces.
+std::vector<uint32_t> python_callers(const Trace& trace, const Part& part);
+// Cuts circles of `caller` and gives all slices in an order in which callers stand before what they call. O(slices).
+std::vector<uint32_t> callers_first(std::vector<uint32_t>& caller);
+
 // ---- autograd ---------------------------------------------------------------------------------------------------
 
 // By slice: the innermost backward operator at or around it on its thread; kNoSliceIndex.
