@@ -155,6 +155,15 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
                  "the trace holds no memory records",
                  {},
                  "torch.profiler writes them with profile_memory=True"};
+  if (input.tb)
+    for (const size_t p : torch->parts)
+      for (const MemoryRecord& record : input.trace->parts[p].memory)
+        if (record.device_type != 0 && record.device_type != 1 && record.address != 0)
+          return Error{ErrorCode::kBadInput,
+                       "TypeError: '<' not supported between instances of 'NoneType' and 'str'",
+                       {},
+                       "the plugin knows the memory of CPU and CUDA only (device types 0 and 1), and fails on type " +
+                           std::to_string(record.device_type) + "; without --compat tb it is shown"};
   AnalysisResult result;
   result.tables.push_back(peaks_table(ranks, input.tb));
   result.tables.push_back(operators_table(*torch, ranks, input.tb));
