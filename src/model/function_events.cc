@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_map>
 
 #include "model/torch_view.h"
 
@@ -109,7 +110,7 @@ class Builder {
     e.start_ns = s_.start_ns[slice];
     e.end_ns = s_.end_ns(slice);
     e.slice = slice;
-    e.name = names_.group(s_.name_id[slice]);
+    e.name = names_.group(s_.name_id[slice], category(slice));
     e.thread = thread;
     e.category = category(slice);
     e.is_async = (e.category == Category::kUserAnnotation || e.category == Category::kCpuOp) &&
@@ -269,7 +270,7 @@ class Builder {
           e.end_ns -= unit_ns;
         }
         e.slice = static_cast<uint32_t>(i);
-        e.name = names_.group(s_.name_id[i]);
+        e.name = names_.group(s_.name_id[i], c);
         e.thread = l;
         e.category = c;
         e.on_device = true;
@@ -395,23 +396,43 @@ class Builder {
 
 }  // namespace
 
-FunctionNames::FunctionNames(const Trace& trace) : names_(&trace.names), flags_(trace.names.size(), 0) {
+StringId FunctionNames::own(std::string_view text) { return static_cast<StringId>(names_->size()) + own_.intern(text); }
+
+FunctionNames::FunctionNames(const Trace& trace)
+    : names_(&trace.names), flags_(trace.names.size(), 0), operator_group_(trace.names.size()) {
+  step_ = own("ProfilerStep*");
+  std::unordered_map<std::string_view, StringId> bases;  // of operators with overloads
   for (StringId id = 0; id < flags_.size(); ++id) {
     const std::string_view name = trace.names.text(id);
     for (const std::string_view dropped : kDroppedNames)
       if (name == dropped) flags_[id] |= kDropped;
     for (const std::string_view prefix : kAsyncPrefixes)
       if (name.starts_with(prefix)) flags_[id] |= kAsync;
-    if (!name.starts_with(kStepPrefix)) continue;
-    flags_[id] |= kStep;
-    if (first_step_ == 0) first_step_ = id;
+    if (name.starts_with(kStepPrefix)) flags_[id] |= kStep;
+    const std::string_view overloaded = overload(id);
+    operator_group_[id] = (flags_[id] & kStep) != 0 ? step_ : id;
+    if (overloaded.empty()) continue;
+    const std::string_view base = name.substr(0, name.size() - overloaded.size() - 1);
+    operator_group_[id] = bases.emplace(base, own(base)).first->second;
   }
+  if (bases.empty()) return;
+  for (StringId id = 0; id < flags_.size(); ++id)  // the default overload has no suffix
+    if (const auto it = bases.find(trace.names.text(id)); it != bases.end()) operator_group_[id] = it->second;
 }
 
-std::string_view FunctionNames::text(StringId name) const {
-  if (name == kMemory) return "[memory]";
-  if (name == kOutOfMemory) return "[OutOfMemory]";
-  return (flags_[name] & kStep) != 0 ? "ProfilerStep*" : names_->text(name);
+// No operator's own name has a point (torch/csrc/jit/frontend/function_schema_parser.cpp).
+std::string_view FunctionNames::overload(StringId name) const {
+  const std::string_view text = names_->text(name);
+  const size_t colons = text.find("::");
+  const size_t point = colons == std::string_view::npos ? colons : text.find('.', colons);
+  if (point == std::string_view::npos || text.find_first_of(" (<") != std::string_view::npos) return {};
+  return text.substr(point + 1);
+}
+
+std::string_view FunctionNames::text(StringId group) const {
+  if (group == kMemory) return "[memory]";
+  if (group == kOutOfMemory) return "[OutOfMemory]";
+  return group < names_->size() ? names_->text(group) : own_.text(group - static_cast<StringId>(names_->size()));
 }
 
 std::vector<uint32_t> FunctionEvents::in_torch_order(const Part& part) const {
