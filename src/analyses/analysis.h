@@ -58,6 +58,7 @@ struct AnalysisInput {
   const Trace* test = nullptr;     // kTwoRuns: the run that is new
   std::vector<std::string> paths;  // kFiles
   bool hta = false;                // --compat hta: HTA's numbers, columns and refusals
+  bool tb = false;                 // --compat tb: those of TensorBoard's profiler plugin
   bool include_last_step = false;  // --include-last-profiler-step
   bool for_report = false;         // tables with a row per event are left out
   AnalysisOptions options;
@@ -80,12 +81,12 @@ struct Analysis {
   const char* name;  // "pipeline-summary"
   const char* summary;
   std::vector<AnalysisTable> tables;  // in the order run() returns them
-  // Errors: kBadInput when the input holds nothing to analyse. With `hta` set also where HTA itself fails,
-  // with HTA's reason.
+  // Errors: kBadInput when the input holds nothing to analyse. Where a rival's answer is asked also where
+  // the rival itself fails, with its reason.
   Result<AnalysisResult> (*run)(const AnalysisInput& input);
   AnalysisNeeds needs = AnalysisNeeds::kCells;
   std::vector<AnalysisOption> options = {};  // NOLINT(readability-redundant-member-init): GCC wants it
-  bool has_hta_mode = false;                 // takes --compat hta
+  const char* compat = "";                   // rivals whose answers --compat gives, a comma list: "hta", "tb"
   bool makes_overlay = false;                // takes --overlay FILE
   // Shown in the report with default options; off for series and dumps that would fill it.
   bool in_report = true;

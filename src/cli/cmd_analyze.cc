@@ -69,14 +69,11 @@ Arguments with_ranks(Arguments arguments, const std::vector<const Analysis*>& ch
 // Every option given must belong to one of the chosen analyses.
 Result<AnalysisInput> input_for(const Arguments& arguments, const std::vector<const Analysis*>& chosen) {
   AnalysisInput input;
-  input.hta = arguments.has("compat");
-  if (input.hta)
-    for (const Analysis* analysis : chosen)
-      if (!analysis->has_hta_mode || dashed(arguments.get("compat")) != "hta")
-        return Error{ErrorCode::kUsage,
-                     std::string(analysis->name) + " has no --compat " + arguments.get("compat"),
-                     {},
-                     analysis->has_hta_mode ? "it has: hta" : "it has no rival's answer to give"};
+  const std::string compat = dashed(arguments.get("compat"));
+  for (const Analysis* analysis : chosen)
+    if (Status s = check_compat(arguments, analysis->compat, analysis->name); !s) return std::move(s).error();
+  input.hta = compat == "hta";
+  input.tb = compat == "tb";
   if (arguments.has("overlay") && (chosen.size() != 1 || !chosen[0]->makes_overlay))
     return Error{ErrorCode::kUsage, std::string(chosen[0]->name) + " makes no overlay", {}, ""};
   for (const std::string& name : arguments.given()) {
@@ -130,7 +127,7 @@ Status open_inputs(const Arguments& arguments, const Terminal& terminal, const s
                    {},
                    std::string("stageline analyze ") + chosen[0]->name + " --control A --test B"};
     for (const char* side : {"control", "test"}) {
-      Result<Trace> run = open_run(arguments, terminal, {input.options.text(side)}, "hta");
+      Result<Trace> run = open_run(arguments, terminal, {input.options.text(side)}, chosen[0]->compat);
       if (!run) return std::move(run).error();
       (side[0] == 'c' ? runs.control : runs.test) = std::move(*run);
     }
@@ -141,7 +138,7 @@ Status open_inputs(const Arguments& arguments, const Terminal& terminal, const s
   if (input.paths.empty())
     return Error{ErrorCode::kUsage, "something is missing: stageline analyze ANALYSIS PATH…", {}, ""};
   if (needs == AnalysisNeeds::kFiles) return {};
-  Result<Trace> run = open_run(arguments, terminal, input.paths, "hta");
+  Result<Trace> run = open_run(arguments, terminal, input.paths, chosen[0]->compat);
   if (!run) return std::move(run).error();
   runs.trace = std::move(*run);
   input.trace = &runs.trace;
