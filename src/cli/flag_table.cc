@@ -74,6 +74,8 @@ std::vector<Flag> analysis_flags() {
   std::vector<Flag> flags = {
       {"compat", "NAME",
        "A rival's own numbers and columns, where an analysis has them: hta (HTA), tb (TensorBoard's plugin)", "hta,tb"},
+      {"format", "KIND", "text (default), csv or json; torch where an analysis prints the profiler's own table",
+       "text,csv,json,torch"},
       {"overlay", "FILE", "Write the source trace with this answer marked on it", ""},
       {"include-last-profiler-step", "BOOL", kLastStepHelp, ""},
   };

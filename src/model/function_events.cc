@@ -53,6 +53,7 @@ class Builder {
     sum_up();
     list_device_rows();
     if (!part_.memory.empty()) charge_memory();
+    list_failures();
     return std::move(out_);
   }
 
@@ -202,6 +203,7 @@ class Builder {
       if (e < 0 || event(e).is_async) continue;
       if (options_.as_torch && c != Category::kDeviceSync && event(e).slice != owner) continue;
       event(e).self_device_ns += s_.dur_ns[i];
+      owned_.push_back({static_cast<uint32_t>(i), e});
     }
   }
 
@@ -212,7 +214,9 @@ class Builder {
     std::vector<int32_t> children(events.size(), 0);
     for (const FunctionEvent& e : events)
       if (e.parent >= 0) ++children[static_cast<size_t>(e.parent)];
-    std::vector<int32_t> place(events.size());  // where an event went; of a joined one its wrapper's place
+    std::vector<int32_t> place(events.size());   // where an event went; of a joined one its wrapper's place
+    std::vector<int32_t> source(events.size());  // by place: whose own work counts there, as_torch
+    std::vector<bool> lost(events.size(), false);
     size_t left = 0;
     for (size_t i = 0; i < events.size(); ++i) {
       FunctionEvent e = events[i];
@@ -224,10 +228,13 @@ class Builder {
           up.self_device_ns = options_.as_torch ? e.self_device_ns : up.self_device_ns + e.self_device_ns;
           up_children = children[i];
           place[i] = e.parent;
+          if (options_.as_torch) lost[static_cast<size_t>(source[static_cast<size_t>(e.parent)])] = true;
+          source[static_cast<size_t>(e.parent)] = static_cast<int32_t>(i);
           continue;
         }
       }
       place[i] = static_cast<int32_t>(left);
+      source[left] = static_cast<int32_t>(i);
       children[left] = children[i];
       events[left++] = e;
     }
@@ -236,6 +243,8 @@ class Builder {
     host_count_ = left;
     for (int32_t& e : out_.event_of_slice)
       if (e >= 0) e = place[static_cast<size_t>(e)];
+    std::erase_if(owned_, [&](const Owned& o) { return lost[static_cast<size_t>(o.owner)]; });
+    for (Owned& o : owned_) o.owner = place[static_cast<size_t>(o.owner)];
   }
 
   void sum_up() {
@@ -254,6 +263,7 @@ class Builder {
   }
 
   void list_device_rows() {
+    size_t next = 0;  // of owned_, which is in the order of slices too
     // Kineto draws an annotation on a device one unit of its clock earlier and two longer than it was, so that it
     // encloses its kernels (output_json.cpp).
     const int64_t unit_ns = part_.fractional_time ? 1 : 1000;
@@ -275,6 +285,8 @@ class Builder {
         e.category = c;
         e.on_device = true;
         e.device_ns = e.self_device_ns = e.end_ns - e.start_ns;
+        while (next < owned_.size() && owned_[next].slice < i) ++next;
+        if (next < owned_.size() && owned_[next].slice == i) e.owner = owned_[next].owner;
       }
   }
 
@@ -286,16 +298,16 @@ class Builder {
     return device_type == 1 || device_type == 6 || device_type == 12 || device_type == 20;
   }
 
-  bool keeps_record(const MemoryRecord& record) const {
+  bool keeps_record(int64_t time_ns) const {
     const SliceFilter& filter = trace_.slice_filter;
     if (!filter.any()) return true;
-    const int64_t at = record.time_ns - run_zero_ns_;
+    const int64_t at = time_ns - run_zero_ns_;
     if (at < filter.from_ns || at > filter.to_ns) return false;
     if (filter.first_step == INT64_MIN && filter.last_step == INT64_MAX) return true;
     const auto& steps = part_.steps;
-    const auto after = std::upper_bound(steps.begin(), steps.end(), record.time_ns,
+    const auto after = std::upper_bound(steps.begin(), steps.end(), time_ns,
                                         [](int64_t t, const ProfilerStep& step) { return t < step.start_ns; });
-    if (after == steps.begin() || record.time_ns >= (after - 1)->end_ns) return false;
+    if (after == steps.begin() || time_ns >= (after - 1)->end_ns) return false;
     return (after - 1)->number >= filter.first_step && (after - 1)->number <= filter.last_step;
   }
 
@@ -303,7 +315,7 @@ class Builder {
   void charge_memory() {
     std::vector<MemoryRecord> records;
     for (const MemoryRecord& record : part_.memory)
-      if (!record.failed && keeps_record(record)) records.push_back(record);
+      if (keeps_record(record.time_ns)) records.push_back(record);
     const auto thread_of_record = [&](const MemoryRecord& r) { return options_.as_torch ? 0 : r.lane; };
     std::stable_sort(records.begin(), records.end(), [&](const MemoryRecord& a, const MemoryRecord& b) {
       const uint32_t x = thread_of_record(a), y = thread_of_record(b);
@@ -360,11 +372,15 @@ class Builder {
     }
   }
 
-  void add_record(const MemoryRecord& record, StringId name) {
+  void add_instant(int64_t time_ns, uint32_t lane, StringId name) {
     FunctionEvent& e = out_.events.emplace_back();
-    e.start_ns = e.end_ns = record.time_ns;
+    e.start_ns = e.end_ns = time_ns;
     e.name = name;
-    e.thread = record.lane;
+    e.thread = lane;
+  }
+
+  void add_record(const MemoryRecord& record) {
+    add_instant(record.time_ns, record.lane, FunctionNames::kMemory);
     FunctionMemory& m = out_.memory.emplace_back();
     if (of_host(record.device_type)) m.host = m.self_host = record.bytes;
     if (of_device(record.device_type)) m.device = m.self_device = record.bytes;
@@ -374,10 +390,16 @@ class Builder {
     int32_t around = 0;
     for (size_t r = 0; r < records.size(); ++r) {
       around += open[r];
-      if (around == 0) add_record(records[r], FunctionNames::kMemory);
+      if (around == 0) add_record(records[r]);
     }
-    for (const MemoryRecord& record : part_.memory)
-      if (record.failed && keeps_record(record)) add_record(record, FunctionNames::kOutOfMemory);
+  }
+
+  // Allocations that failed; how much was asked for is in the event alone.
+  void list_failures() {
+    for (const Mark& mark : part_.marks)
+      if (trace_.names.text(mark.name) == "[OutOfMemory]" && keeps_record(mark.time_ns))
+        add_instant(mark.time_ns, mark.lane, FunctionNames::kOutOfMemory);
+    if (!out_.memory.empty()) out_.memory.resize(out_.events.size());
   }
 
   const Trace& trace_;
@@ -389,6 +411,11 @@ class Builder {
   std::vector<bool> kept_;         // by slice; empty: all
   std::vector<bool> in_operator_;  // by slice; as_torch
   std::vector<int32_t> stack_;
+  struct Owned {
+    uint32_t slice;
+    int32_t owner;
+  };
+  std::vector<Owned> owned_;  // device work and the calls that own it
   int64_t run_zero_ns_ = 0;
   size_t host_count_ = 0;
   FunctionEvents out_;

@@ -66,6 +66,7 @@ struct FunctionEvent {
   int64_t self_device_ns = 0;      // of a host call: work it owns itself
   uint32_t slice = kNoSliceIndex;  // of the part; none for memory records
   int32_t parent = kNone;          // index of the enclosing event; always smaller than the event's own
+  int32_t owner = kNone;           // of device work: the host call whose self_device_ns it is part of
   StringId name = 0;               // as FunctionNames::group has it
   uint32_t thread = 0;             // lane of the part, or kLooseThread
   Category category = Category::kOther;
