@@ -5,10 +5,9 @@
 //   annotation  F+B  PP:({stage}F{mb};{stage}B{mb})OVERLAP_F_B
 //   frame       F    *torch/distributed/pipelining/stage.py({}): forward_one_chunk
 //
-// A pattern is literal text with {stage}, {chunk}, {mb}, {step} (a whole number), {} (any number), * (any text) and
-// (a|b) written {a|b}. There is no backtracking beyond the last *, so matching costs at most
-// pattern × name, and names are looked at once each, however many slices have them.
-// The language and the shipped rules: docs/model/cell-rules.md.
+// A pattern is literal text with {stage}, {chunk}, {mb}, {step} (whole numbers), {} (any number), {a|b} (one of these
+// texts) and * (any text). Only the last * is ever moved, so matching costs at most pattern × name, and a name is
+// looked at once, however many slices have it. The language and the shipped rules: docs/howto/cell-rules.md.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +25,13 @@ enum class RuleWhere : uint8_t { kAnnotation, kFrame, kOperator };
 
 // Besides cells, a rule can say what a slice proves.
 enum class RuleRole : uint8_t {
-  kCell,      // its slice is a piece of work of `kinds`
-  kStep,      // its slice is one step
-  kPipeline,  // its slice is one step, and shows that there is a pipeline
+  kCell,         // its slice is a piece of work of `kinds`
+  kStep,         // its slice is one step
+  kPipeline,     // its slice is one step, and shows that there is a pipeline
+  kInterleaved,  // the same, of a rank with several chunks that the other names do not tell apart
 };
+
+inline constexpr size_t kMaxRuleHalves = 4;
 
 struct RuleHalf {  // numbers are kUnknown (−1) where the name does not say them
   CellKind kind = CellKind::kOther;
@@ -38,10 +40,9 @@ struct RuleHalf {  // numbers are kUnknown (−1) where the name does not say th
 
 struct RuleMatch {
   uint32_t rule = 0;
-  RuleRole role = RuleRole::kCell;
   int32_t step = -1;
-  uint8_t half_count = 1;
-  RuleHalf halves[2];  // two for an overlapped forward and backward
+  bool out_of_range = false;        // a number beyond the limits of model/ops.h
+  RuleHalf halves[kMaxRuleHalves];  // as many as the rule's half_count
 };
 
 struct RulePatternPiece;
@@ -49,8 +50,9 @@ struct CellRule {
   uint32_t set = 0;
   RuleWhere where = RuleWhere::kAnnotation;
   RuleRole role = RuleRole::kCell;
-  uint8_t half_count = 1;
-  CellKind kinds[2] = {CellKind::kOther, CellKind::kOther};
+  bool piece = false;      // one piece of work has several slices of this rule: they are not numbered
+  uint8_t half_count = 1;  // kinds: two for an overlapped forward and backward, more for fused messages
+  CellKind kinds[kMaxRuleHalves] = {};
   std::string pattern;  // as written
   std::vector<RulePatternPiece> pieces;
 };
@@ -58,9 +60,10 @@ struct CellRule {
 struct RuleSet {
   std::string name;
   bool from_user = false;
-  bool needs_stages = false;  // its names are in use outside of pipelines too
-  bool pieces = false;        // one piece of work has several slices: they are not numbered
-  bool always = false;        // goes with every other set (optimizer steps)
+  bool needs_stages = false;    // its names are in use outside of pipelines too
+  bool split_b = false;         // where there is W, B is its input half I
+  bool always = false;          // goes with every other set (optimizer steps)
+  uint32_t begin = 0, end = 0;  // its rules
 };
 
 class CellRules {

@@ -15,7 +15,8 @@ namespace stageline {
 struct RankLayoutOptions {
   int32_t pp = 0, tp = 0, dp = 0;
   std::string order;  // dimensions from the fastest to the slowest, as Megatron writes it: "tp-cp-ep-dp-pp"
-  bool any() const { return pp > 0 || tp > 0 || dp > 0 || !order.empty(); }
+  // Whether they place every rank by its number; --pp alone only says how many stages there are.
+  bool explicit_order() const { return pp > 0 && (tp > 0 || dp > 0 || !order.empty()); }
 };
 // Errors: kUsage for an order with unknown, repeated or missing dimensions.
 Status check_rank_order(std::string_view order);
@@ -35,7 +36,7 @@ RankLayout layout_from_groups(const Trace& trace);
 // By who sends to whom: ranks joined by messages, in the order of their numbers, where only neighbours (and the two
 // ends, of interleaved pipelines) talk to each other.
 RankLayout layout_from_messages(const Trace& trace);
-// The first of the three that knows; stages 0 when none does.
+// The first of the three that knows, as far as it agrees with options.pp; stages 0 when none does.
 RankLayout known_layout(const Trace& trace, const RankLayoutOptions& options);
 
 }  // namespace stageline

@@ -38,7 +38,7 @@ struct CellMark {
   int32_t chunk = kUnknown;  // of the rank, where the source names that instead
   int32_t micro_batch = kUnknown;
   int32_t step = kUnknown;  // only where the source names one; else ProfilerStep or repetition decides
-  int32_t peer = kUnknown;  // messages: the other side's global rank, where known
+  bool piece = false;       // one of several slices of a piece of work: never counted as a micro-batch
 };
 
 // Marks of every part, in any order. `trace` is as its reader left it: no cells.
