@@ -3,7 +3,7 @@
 
   record_pipelines.py OUT [--only CASE,CASE]      run with a Python that has torch
 
-  OUT/CASE/rank<r>.json.gz   the trace of each rank, two steps (ProfilerStep#1 and #2)
+  OUT/CASE/rank<r>.json.gz   the trace of each rank: ProfilerStep#1 and, mostly, #2
   OUT/CASE/truth.json.gz     {schedule, torch, stages, micro_batches, stages_of_rank, order: the schedule object's own pipeline
                              order per rank ("2F0", "1B3"), executed: per rank and step [action, start_ns, end_ns] as the calls of the
                              stage object began and ended, on the clock of the traces}
@@ -21,13 +21,16 @@ import sys
 import tempfile
 import time
 
-RANKS, MICRO_BATCHES, STEPS, SIZE = 4, 8, 2, 48
-# case: schedule class, stages a rank, how stages lie on ranks, how the profiler is asked
+RANKS, MICRO_BATCHES, SIZE = 4, 8, 48
+# case: schedule class, stages a rank, how stages lie on ranks, how the profiler is asked (steps: 2), replicas: 1
 CASES = {
     'gpipe': ('ScheduleGPipe', 1, 'loop', {}),
     '1f1b': ('Schedule1F1B', 1, 'loop', {}),
     '1f1b-shapes': ('Schedule1F1B', 1, 'loop', {'record_shapes': True}),
-    '1f1b-stacks': ('Schedule1F1B', 1, 'loop', {'with_stack': True}),
+    '1f1b-stacks': ('Schedule1F1B', 1, 'loop', {'with_stack': True, 'steps': 1}),
+    '1f1b-two-replicas': ('Schedule1F1B', 1, 'loop', {'replicas': 2}),
+    'interleaved-shapes': ('ScheduleInterleaved1F1B', 2, 'loop', {'record_shapes': True, 'steps': 1}),
+    'zbv-shapes': ('ScheduleZBVZeroBubble', 2, 'v', {'record_shapes': True, 'steps': 1}),
     'interleaved': ('ScheduleInterleaved1F1B', 2, 'loop', {}),
     'looped-bfs': ('ScheduleLoopedBFS', 2, 'loop', {}),
     'interleaved-zb': ('ScheduleInterleavedZeroBubble', 2, 'loop', {}),
@@ -36,8 +39,10 @@ CASES = {
 }
 
 
-def stages_of(rank, chunks, style):
-    return [rank + i * RANKS for i in range(chunks)] if style == 'loop' else [rank, 2 * RANKS - 1 - rank]
+def stages_of(rank, chunks, style, pp):
+    """The stages of a rank of the job; ranks of one replica follow each other."""
+    at = rank % pp
+    return [at + i * pp for i in range(chunks)] if style == 'loop' else [at, 2 * pp - 1 - at]
 
 
 def timed(stage, name, kind, log):
@@ -60,14 +65,16 @@ def worker(case, rank, scratch):
     from torch.distributed.device_mesh import init_device_mesh
     from torch.profiler import ProfilerActivity, profile, schedule
     kind, chunks, style, options = CASES[case]
+    options = dict(options)
+    steps, pp = options.pop('steps', 2), RANKS // options.pop('replicas', 1)
     torch.set_num_threads(1)
     torch.manual_seed(rank)
     dist.init_process_group('gloo', store=dist.FileStore(str(scratch / 'store'), RANKS), rank=rank, world_size=RANKS)
-    group = init_device_mesh('cpu', (RANKS,), mesh_dim_names=('pp',)).get_group('pp')
+    group = init_device_mesh('cpu', (RANKS // pp, pp), mesh_dim_names=('dp', 'pp')).get_group('pp')
     log, stages = [], []
-    for index in stages_of(rank, chunks, style):
-        layers = torch.nn.Sequential(*(m for _ in range(2) for m in (torch.nn.Linear(SIZE, SIZE), torch.nn.ReLU())))
-        stage = pipelining.PipelineStage(layers, index, RANKS * chunks, torch.device('cpu'), group=group)
+    for index in stages_of(rank, chunks, style, pp):
+        layers = torch.nn.Sequential(torch.nn.Linear(SIZE, SIZE), torch.nn.ReLU())
+        stage = pipelining.PipelineStage(layers, index, pp * chunks, torch.device('cpu'), group=group)
         timed(stage, 'forward_one_chunk', 'F', log)
         timed(stage, 'backward_one_chunk', 'IB', log)
         timed(stage, 'backward_weight_one_chunk', 'W', log)
@@ -88,8 +95,8 @@ def worker(case, rank, scratch):
 
     step()  # the first finds the shapes, on the way of the pipeline itself
     executed = []
-    with profile(activities=[ProfilerActivity.CPU], schedule=schedule(wait=0, warmup=1, active=STEPS, repeat=1), **options) as prof:
-        for i in range(1 + STEPS):
+    with profile(activities=[ProfilerActivity.CPU], schedule=schedule(wait=0, warmup=1, active=steps, repeat=1), **options) as prof:
+        for i in range(1 + steps):
             done = step()
             if i > 0:
                 executed.append(done)
@@ -97,9 +104,9 @@ def worker(case, rank, scratch):
     os.chdir(scratch)
     prof.export_chrome_trace(f'rank{rank}.json')
     order = plan._get_pipeline_order() if chunks == 1 else plan.pipeline_order
-    truth = {'schedule': kind, 'torch': torch.__version__, 'stages': RANKS * chunks, 'micro_batches': MICRO_BATCHES,
-             'stages_of_rank': [stages_of(r, chunks, style) for r in range(RANKS)],
-             'order': [[str(a) for a in order[r] if a is not None and 'REDUCE' not in str(a)] for r in range(RANKS)],
+    truth = {'schedule': kind, 'torch': torch.__version__, 'stages': pp * chunks, 'micro_batches': MICRO_BATCHES,
+             'stages_of_rank': [stages_of(r, chunks, style, pp) for r in range(RANKS)],
+             'order': [[str(a) for a in order[r % pp] if a is not None and 'REDUCE' not in str(a)] for r in range(RANKS)],
              'executed': executed}
     (scratch / f'truth{rank}.json').write_text(json.dumps(truth))
     dist.destroy_process_group()
