@@ -31,11 +31,11 @@ CASES = {
     '1f1b-two-replicas': ('Schedule1F1B', 1, 'loop', {'replicas': 2}),
     'interleaved-shapes': ('ScheduleInterleaved1F1B', 2, 'loop', {'record_shapes': True, 'steps': 1}),
     'zbv-shapes': ('ScheduleZBVZeroBubble', 2, 'v', {'record_shapes': True, 'steps': 1}),
-    'interleaved': ('ScheduleInterleaved1F1B', 2, 'loop', {}),
-    'looped-bfs': ('ScheduleLoopedBFS', 2, 'loop', {}),
-    'interleaved-zb': ('ScheduleInterleavedZeroBubble', 2, 'loop', {}),
-    'zbv': ('ScheduleZBVZeroBubble', 2, 'v', {}),
-    'dualpipe-v': ('ScheduleDualPipeV', 2, 'v', {}),
+    'interleaved': ('ScheduleInterleaved1F1B', 2, 'loop', {'steps': 1}),
+    'looped-bfs': ('ScheduleLoopedBFS', 2, 'loop', {'steps': 1}),
+    'interleaved-zb': ('ScheduleInterleavedZeroBubble', 2, 'loop', {'steps': 1}),
+    'zbv': ('ScheduleZBVZeroBubble', 2, 'v', {'steps': 1}),
+    'dualpipe-v': ('ScheduleDualPipeV', 2, 'v', {'steps': 1}),
 }
 
 
