@@ -33,6 +33,7 @@ int64_t cost_of(const SimulateOptions& o, CellKind kind) {
     case CellKind::kForward: return o.forward_ns;
     case CellKind::kInputGrad: return o.input_ns;
     case CellKind::kWeightGrad: return o.weight_ns;
+    case CellKind::kForwardBackward: return o.overlapped_ns;
     default: return o.backward_ns;
   }
 }
@@ -45,7 +46,7 @@ Status check(const SimulateOptions& o) {
   if (o.machines < 1 || o.machines > ranks)
     return bad("--machines must be 1 to the number of ranks (" + std::to_string(ranks) + ")");
   constexpr int64_t kMaxCostNs = 3'600'000'000'000;
-  for (const int64_t cost : {o.forward_ns, o.backward_ns, o.input_ns, o.weight_ns})
+  for (const int64_t cost : {o.forward_ns, o.backward_ns, o.input_ns, o.weight_ns, o.overlapped_ns})
     if (cost <= 0 || cost > kMaxCostNs) return bad("a cost must be above 0 and at most an hour");
   for (const int64_t cost : {o.optimizer_ns, o.latency_ns, o.clock_skew_ns, o.step_gap_ns})
     if (cost < 0 || cost > kMaxCostNs) return bad("a time must be 0 to an hour");
@@ -56,7 +57,7 @@ Status check(const SimulateOptions& o) {
   double factor = 2;  // room for jitter
   for (const Fault& fault : o.faults) factor *= std::max(1.0, fault.factor);
   const double longest_ns =
-      static_cast<double>(std::max({o.forward_ns, o.backward_ns, o.input_ns, o.weight_ns})) * factor;
+      static_cast<double>(std::max({o.forward_ns, o.backward_ns, o.input_ns, o.weight_ns, o.overlapped_ns})) * factor;
   const double most_ns = static_cast<double>(o.steps) *
                          (static_cast<double>(cells) * (longest_ns + static_cast<double>(o.latency_ns)) +
                           static_cast<double>(o.optimizer_ns) * factor + static_cast<double>(o.step_gap_ns));
@@ -137,9 +138,8 @@ Result<SimulatedRun> simulate_run(const SimulateOptions& o) {
       ReplayCosts costs;
       costs.latency_ns = o.latency_ns;
       costs.cell_ns = [&](int32_t stage, const ScheduleCell& cell) {
-        int64_t total = 0;
-        for (const Action& action : cell.actions) total += cost_ns(action.kind, slowness(stage, dp * p + stage));
-        return total;
+        return cost_ns(cell.overlapped() ? CellKind::kForwardBackward : cell.actions()[0].kind,
+                       slowness(stage, dp * p + stage));
       };
       auto times = replay(o.schedule, costs);
       if (!times) return std::move(times).error();
@@ -155,7 +155,7 @@ Result<SimulatedRun> simulate_run(const SimulateOptions& o) {
       const auto& times = replicas[static_cast<size_t>(part.dp)][static_cast<size_t>(part.stage)];
       const RankOrder& order = o.schedule.ranks[static_cast<size_t>(part.stage)];
       for (size_t i = 0; i < times.size(); ++i)
-        for (const Action& action : order[i].actions)
+        for (const Action& action : order[i].actions())
           run.trace.cells.add({step, rank, action.kind, action.chunk, action.micro_batch,
                                step_start + times[i].start_ns + offset, step_start + times[i].end_ns + offset,
                                kNoSlice});

@@ -27,7 +27,8 @@ struct SimulateOptions {
   // weight_ns are its halves where a schedule splits it.
   int64_t forward_ns = 10'000'000, backward_ns = 20'000'000;
   int64_t input_ns = 10'000'000, weight_ns = 10'000'000;
-  int64_t optimizer_ns = 0;  // 0: no optimizer cell
+  int64_t overlapped_ns = 30'000'000;  // an F&B cell; it is written as an F and a B of one interval
+  int64_t optimizer_ns = 0;            // 0: no optimizer cell
   int64_t latency_ns = 0;
   double jitter = 0;          // standard deviation of a cell's duration as a share of its cost
   int64_t clock_skew_ns = 0;  // each machine's clock is off by up to ± this
