@@ -169,7 +169,7 @@ std::vector<std::string> operand_words(std::string_view command) {
   std::vector<std::string> words;
   if (command == "analyze")
     for (const Item& item : topic_items("analyses")) words.push_back(item.name);
-  if (command == "simulate")
+  if (command == "simulate" || command == "schedule")
     for (const Item& item : topic_items("schedules")) words.push_back(item.name);
   if (command == "completion") words = {"bash", "zsh", "fish"};
   if (command == "help") {

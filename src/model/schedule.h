@@ -83,11 +83,11 @@ struct UnitCosts {
 
 // The descriptor of one schedule (see schedules/schedules.def).
 struct ScheduleDef {
-  const char* name;     // "1f1b"
-  const char* summary;  // one line for help
-  const char* source;   // where the definition comes from
+  const char* name;                     // "1f1b"
+  const char* summary;                  // one line for help
+  const char* source;                   // where the definition comes from
   int32_t default_chunks, most_chunks;  // equal: always that many; else 1 … most_chunks
-  bool grouped;  // takes ScheduleSizes::group
+  bool grouped;                         // takes ScheduleSizes::group
   Result<Schedule> (*make)(const ScheduleSizes& sizes);
   // Forwards in the list of a rank before its first B or I (the F of an overlapped cell comes before its B).
   int32_t (*warm_up)(const ScheduleSizes& sizes, int32_t rank);

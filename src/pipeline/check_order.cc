@@ -45,8 +45,8 @@ Status check_order(const Schedule& schedule) {
     for (size_t i = 0; i < schedule.ranks[r].size(); ++i)
       for (const Action& a : schedule.ranks[r][i].actions()) {
         if (a.micro_batch < 0 || a.micro_batch >= m || a.chunk < 0 || a.chunk >= v || a.kind > CellKind::kWeightGrad)
-          return bad(r, "has at position " + std::to_string(i) + " what is no cell of this schedule: " +
-                            name(a.kind, a.micro_batch, a.chunk));
+          return bad(r, "has at position " + std::to_string(i) +
+                            " what is no cell of this schedule: " + name(a.kind, a.micro_batch, a.chunk));
         State& now = state[static_cast<size_t>(a.micro_batch) * static_cast<size_t>(v) + static_cast<size_t>(a.chunk)];
         if (now != needed(a.kind))
           return bad(r, "has " + name(a.kind, a.micro_batch, a.chunk) + " at position " + std::to_string(i) +

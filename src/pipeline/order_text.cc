@@ -54,8 +54,8 @@ Result<Schedule> assemble(std::vector<Row> rows, const std::string& path) {
     RankOrder& order = schedule.ranks[static_cast<size_t>(rows[i].rank)];
     Action first = rows[i].action, second = rows[end - 1].action;
     if (second.kind == CellKind::kForward) std::swap(first, second);
-    const bool pair = first.kind == CellKind::kForward &&
-                      (second.kind == CellKind::kBackward || second.kind == CellKind::kInputGrad);
+    const bool pair =
+        first.kind == CellKind::kForward && (second.kind == CellKind::kBackward || second.kind == CellKind::kInputGrad);
     if (end - i > 2 || (end - i == 2 && !pair))
       return Error{ErrorCode::kBadInput,
                    "rank " + std::to_string(rows[i].rank) + " has " + std::to_string(end - i) + " actions at index " +
@@ -139,11 +139,11 @@ Result<ChunkLayout> chunks_of_stages(std::vector<Row>& rows, const std::string& 
   }
   std::string stages;
   for (const int32_t stage : held[0]) stages += (stages.empty() ? "" : ", ") + std::to_string(stage);
-  return Error{ErrorCode::kBadInput,
-               "the virtual stages lie neither in a loop nor in a V over the ranks (rank 0 holds " +
-                   stages.substr(0, 60) + ")",
-               {path},
-               "rank r of p holds r, p+r, 2p+r … or r, 2p−1−r, 2p+r …"};
+  return Error{
+      ErrorCode::kBadInput,
+      "the virtual stages lie neither in a loop nor in a V over the ranks (rank 0 holds " + stages.substr(0, 60) + ")",
+      {path},
+      "rank r of p holds r, p+r, 2p+r … or r, 2p−1−r, 2p+r …"};
 }
 
 Result<std::vector<Row>> read_torch(std::string_view text, const std::string& path, int64_t& left_out) {

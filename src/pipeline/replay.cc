@@ -104,7 +104,8 @@ Result<std::vector<std::vector<ReplayedCell>>> replay(const Schedule& schedule, 
                      "the schedule deadlocks: rank " + std::to_string(r) + " waits for ever at position " +
                          std::to_string(result[r].size()) + ", " + cell_text(schedule.ranks[r][result[r].size()]),
                      {},
-                     "choose other sizes; for vpp, micro-batches a multiple of the group and the group no smaller than the stages"};
+                     "choose other sizes; for vpp, micro-batches a multiple of the group and the group no smaller than "
+                     "the stages"};
   }
   return result;
 }

@@ -2,8 +2,8 @@
 //
 // Dependencies (docs/schedules/README.md):
 //   F(mb, s) after F(mb, s−1);  I or B (mb, s) after I or B (mb, s+1), at the last virtual stage
-//   after its F;  W(mb, s) after its I.  s is the virtual stage. A rank runs its list in order; an overlapped cell starts
-//   when both its actions may.
+//   after its F;  W(mb, s) after its I.  s is the virtual stage. A rank runs its list in order; an overlapped cell
+//   starts when both its actions may.
 #pragma once
 
 #include <cstdint>

@@ -9,10 +9,10 @@
 namespace stageline {
 
 struct RankNumbers {
-  int64_t busy_ns = 0;          // sum of the cells
-  int64_t span_bubble_ns = 0;   // span of the whole pipeline − busy
-  int64_t inner_bubble_ns = 0;  // own first start to own last end − busy
-  int32_t activations = 0;      // most chunks held at once: from F to B or W
+  int64_t busy_ns = 0;            // sum of the cells
+  int64_t span_bubble_ns = 0;     // span of the whole pipeline − busy
+  int64_t inner_bubble_ns = 0;    // own first start to own last end − busy
+  int32_t activations = 0;        // most chunks held at once: from F to B or W
   int32_t activations_input = 0;  // the same, given back with I already
 };
 

@@ -11,7 +11,8 @@ int32_t place_of(const ScheduleSizes& sizes, int32_t rank) { return std::min(ran
 Result<Schedule> make(const ScheduleSizes& sizes) {
   const int32_t p = sizes.stages, half = sizes.micro_batches / 2;
   if (p % 2 != 0) return sizes_error("dualpipe", "an even number of stages", p);
-  if (sizes.micro_batches % 2 != 0) return sizes_error("dualpipe", "an even number of micro-batches", sizes.micro_batches);
+  if (sizes.micro_batches % 2 != 0)
+    return sizes_error("dualpipe", "an even number of micro-batches", sizes.micro_batches);
   if (sizes.micro_batches < 2 * p)
     return sizes_error("dualpipe", "at least two micro-batches per stage (" + std::to_string(2 * p) + ")",
                        sizes.micro_batches);

@@ -24,8 +24,8 @@ class DualPipeRank {
       : ranks_(ranks), micro_batches_(micro_batches), rank_(rank) {}
 
   RankOrder dualpipe();
-  // MindSpeed: steps 1–5 (the same), then all backwards that are left, B1 and B0 in turn, whole; with `detach` those after
-  // the first r + 1 are split: each I is followed by the oldest W once r are owed.
+  // MindSpeed: steps 1–5 (the same), then all backwards that are left, B1 and B0 in turn, whole; with `detach` those
+  // after the first r + 1 are split: each I is followed by the oldest W once r are owed.
   RankOrder mindspeed(bool detach);
 
  private:

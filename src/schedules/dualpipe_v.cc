@@ -24,9 +24,7 @@ Result<Schedule> make_mindspeed(const ScheduleSizes& sizes) {
 }
 
 int32_t warm_up(const ScheduleSizes& sizes, int32_t rank) { return dualpipe_warm_up(sizes.stages, rank); }
-double bubble_ns(const ScheduleSizes& sizes, const UnitCosts& costs) {
-  return dualpipe_bubble_ns(sizes.stages, costs);
-}
+double bubble_ns(const ScheduleSizes& sizes, const UnitCosts& costs) { return dualpipe_bubble_ns(sizes.stages, costs); }
 double mindspeed_bubble_ns(const ScheduleSizes& sizes, const UnitCosts& c) {
   if (sizes.dw_detach) return bubble_ns(sizes, c);
   return static_cast<double>(sizes.stages - 1) * static_cast<double>(c.overlapped_ns + c.backward_ns - c.weight_ns);

@@ -56,10 +56,8 @@ Result<Schedule> make_schedule(std::string_view name, const ScheduleSizes& sizes
                  "leave --group out, or use vpp"};
   if (sizes.group < 0 || sizes.group > 65536) return limit("--group", sizes.group, 65536);
   if (sizes.dw_detach && std::string_view(def->name) != "dualpipe-v-mindspeed")
-    return Error{ErrorCode::kUsage,
-                 std::string(def->name) + " has no --dw-detach",
-                 {},
-                 "it belongs to dualpipe-v-mindspeed"};
+    return Error{
+        ErrorCode::kUsage, std::string(def->name) + " has no --dw-detach", {}, "it belongs to dualpipe-v-mindspeed"};
   for (const int64_t cost : {sizes.plan.forward, sizes.plan.input, sizes.plan.weight})
     if (cost < 1 || cost > kMostPlanCost) return plan_error();
   if (sizes.plan.latency < 0 || sizes.plan.latency > kMostPlanCost) return plan_error();

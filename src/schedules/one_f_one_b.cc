@@ -5,9 +5,7 @@
 namespace stageline {
 namespace {
 
-int32_t warm_up(const ScheduleSizes& sizes, int32_t rank) {
-  return std::min(sizes.micro_batches, sizes.stages - rank);
-}
+int32_t warm_up(const ScheduleSizes& sizes, int32_t rank) { return std::min(sizes.micro_batches, sizes.stages - rank); }
 int64_t activations(const ScheduleSizes& sizes, int32_t rank) { return warm_up(sizes, rank); }
 
 Result<Schedule> make(const ScheduleSizes& sizes) {

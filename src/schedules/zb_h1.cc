@@ -6,9 +6,7 @@
 namespace stageline {
 namespace {
 
-int32_t warm_h1(const ScheduleSizes& sizes, int32_t rank) {
-  return std::min(sizes.micro_batches, sizes.stages - rank);
-}
+int32_t warm_h1(const ScheduleSizes& sizes, int32_t rank) { return std::min(sizes.micro_batches, sizes.stages - rank); }
 int32_t warm_h2(const ScheduleSizes& sizes, int32_t rank) {
   return std::min(sizes.micro_batches, 2 * (sizes.stages - rank) - 1);
 }

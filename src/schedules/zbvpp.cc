@@ -4,12 +4,13 @@
 //   1. one F0 on every rank; then, from the turn upwards, F1, filling the wait before it with F0s
 //   2. forwards into the wait before the first backwards, alternating the chunks
 //   3. until rank 0 has all its backwards, round after round: every rank puts one I (the lowest chunk that can run),
-//      then one F (the highest). Before either, pending W go into the wait if it is long enough for one; one more W goes
-//      in where the wait would make this rank's bubble the worst
+//      then one F (the highest). Before either, pending W go into the wait if it is long enough for one; one more W
+//      goes in where the wait would make this rank's bubble the worst
 //   4. the pending W
 //
-// Whether W may fill the wait before an F, and before an I of the upper chunk, are two switches: all four plans are made,
-// each again with the bubbles that it ended with as allowance while that helps, and the one with the least worst bubble wins.
+// Whether W may fill the wait before an F, and before an I of the upper chunk, are two switches: all four plans are
+// made, each again with the bubbles that it ended with as allowance while that helps, and the one with the least worst
+// bubble wins.
 #include <deque>
 #include <optional>
 
@@ -30,13 +31,21 @@ class Planner {
   }
 
   struct Plan {
-    std::vector<RankOrder> ranks;
+    bool fill_before_f = false, fill_before_i = false;
+    std::vector<int64_t> allowance;  // that it was made with
     std::vector<int64_t> bubbles;
     int64_t worst = 0;
   };
 
-  // Empty when no job can run any more though some are left.
-  std::optional<Plan> plan(bool fill_before_f, bool fill_before_i, const std::vector<int64_t>& allowance) {
+  // Empty when no job can run any more though some are left. With `orders` the jobs are written there; plans are
+  // compared without, because millions of cells would be written to be thrown away.
+  std::optional<Plan> plan(bool fill_before_f, bool fill_before_i, const std::vector<int64_t>& allowance,
+                           std::vector<RankOrder>* orders = nullptr) {
+    orders_ = orders;
+    if (orders) {
+      orders->assign(static_cast<size_t>(p_), {});
+      for (RankOrder& order : *orders) order.reserve(static_cast<size_t>(m_) * 3 * kChunks);
+    }
     reset(allowance);
     for (int32_t r = 0; r < p_; ++r) put(CellKind::kForward, 0, r);
     fill_before_first(CellKind::kForward, 1);
@@ -62,11 +71,8 @@ class Planner {
     }
     for (int32_t r = 0; r < p_; ++r)
       while (!rank(r).pending.empty()) put_weight(r);
-    Plan done;
-    for (Rank& one : ranks_) {
-      done.ranks.push_back(std::move(one.order));
-      done.bubbles.push_back(one.bubble);
-    }
+    Plan done{fill_before_f, fill_before_i, allowance, {}, 0};
+    for (const Rank& one : ranks_) done.bubbles.push_back(one.bubble);
     done.worst = worst_bubble_;
     return done;
   }
@@ -75,8 +81,8 @@ class Planner {
   struct Rank {
     int64_t now = 0, bubble = 0;
     int32_t forwards[kChunks] = {}, inputs[kChunks] = {};
+    int32_t last_chunk = 0;      // of its last job
     std::deque<Action> pending;  // W
-    RankOrder order;
   };
 
   Rank& rank(int32_t r) { return ranks_[static_cast<size_t>(r)]; }
@@ -91,8 +97,9 @@ class Planner {
     return kind == CellKind::kForward ? cost_.forward : kind == CellKind::kInputGrad ? cost_.input : cost_.weight;
   }
   int64_t& end_of(CellKind kind, int32_t c, int32_t r, int32_t mb) {
-    const size_t at = (static_cast<size_t>(c) * static_cast<size_t>(p_) + static_cast<size_t>(r)) *
-                          static_cast<size_t>(m_) + static_cast<size_t>(mb);
+    const size_t at =
+        (static_cast<size_t>(c) * static_cast<size_t>(p_) + static_cast<size_t>(r)) * static_cast<size_t>(m_) +
+        static_cast<size_t>(mb);
     return kind == CellKind::kForward ? forward_end_[at] : input_end_[at];
   }
 
@@ -100,7 +107,6 @@ class Planner {
     std::fill(forward_end_.begin(), forward_end_.end(), -1);
     std::fill(input_end_.begin(), input_end_.end(), -1);
     ranks_.assign(static_cast<size_t>(p_), {});
-    for (Rank& one : ranks_) one.order.reserve(static_cast<size_t>(m_) * 3 * kChunks);
     worst_bubble_ = 0;
     allowance_ = allowance;
     most_allowed_ = *std::max_element(allowance_.begin(), allowance_.end());
@@ -139,13 +145,14 @@ class Planner {
     own.now = start + cost(kind);
     const int32_t mb = forward ? own.forwards[c]++ : own.inputs[c]++;
     end_of(kind, c, r, mb) = own.now;
-    push(own.order, kind, mb, c);
+    own.last_chunk = c;
+    if (orders_) push((*orders_)[static_cast<size_t>(r)], kind, mb, c);
     if (!forward) own.pending.push_back({CellKind::kWeightGrad, mb, c});
   }
 
   void put_weight(int32_t r) {
     Rank& own = rank(r);
-    own.order.emplace_back(own.pending.front());
+    if (orders_) (*orders_)[static_cast<size_t>(r)].emplace_back(own.pending.front());
     own.pending.pop_front();
     own.now += cost_.weight;
   }
@@ -182,7 +189,7 @@ class Planner {
   void fill_until(int32_t r, int32_t chunks, int64_t limit, bool downwards) {
     const int32_t from = downwards ? 0 : p_ - 1, step = downwards ? 1 : -1;
     const int32_t least = downwards ? 0 : all_forwards(0, chunks);
-    int32_t c = (rank(r).order.back().actions()[0].chunk + 1) % chunks;
+    int32_t c = (rank(r).last_chunk + 1) % chunks;
     int32_t idle = 0;  // chunks in a row that found no place: a whole round of them ends it
     while (idle < chunks) {
       if (all_forwards(r, chunks) >= least && !(room_left(r, chunks) && in_time(chunks - 1, r, limit))) return;
@@ -202,6 +209,7 @@ class Planner {
   PlanCosts cost_;
   std::vector<int64_t> forward_end_, input_end_;  // [chunk][rank][micro-batch], −1 while not planned
   std::vector<Rank> ranks_;
+  std::vector<RankOrder>* orders_ = nullptr;
   std::vector<int64_t> allowance_;
   int64_t worst_bubble_ = 0, most_allowed_ = -1;
 };
@@ -211,7 +219,8 @@ Result<Schedule> make(const ScheduleSizes& sizes) {
   std::optional<Planner::Plan> best;
   for (const bool fill_before_i : {true, false})
     for (const bool fill_before_f : {true, false}) {
-      auto plan = planner.plan(fill_before_f, fill_before_i, std::vector<int64_t>(static_cast<size_t>(sizes.stages), -1));
+      auto plan =
+          planner.plan(fill_before_f, fill_before_i, std::vector<int64_t>(static_cast<size_t>(sizes.stages), -1));
       for (int round = 0; plan && round < kMostRounds; ++round) {
         auto again = planner.plan(fill_before_f, fill_before_i, plan->bubbles);
         if (!again || again->worst >= plan->worst) break;
@@ -222,7 +231,7 @@ Result<Schedule> make(const ScheduleSizes& sizes) {
   if (!best)
     return Error{ErrorCode::kUsage, "zbvpp finds no plan for these sizes and costs", {}, "choose other sizes, or zb-v"};
   Schedule schedule{"zbvpp", sizes, ChunkLayout::kV};
-  schedule.ranks = std::move(best->ranks);
+  planner.plan(best->fill_before_f, best->fill_before_i, best->allowance, &schedule.ranks);
   return schedule;
 }
 

@@ -327,7 +327,8 @@ TEST_CASE("schedules: closed forms where they are exact") {
 }
 
 TEST_CASE("schedules: large sizes") {
-  // 512 stages and 4096 micro-batches: linear, so a fraction of a second each even unoptimised; memory is 28 bytes a cell.
+  // 512 stages and 4096 micro-batches: linear, so a fraction of a second each even unoptimised; memory is 28 bytes a
+  // cell.
   for (const char* name : {"1f1b", "zb-h1"}) {
     const Schedule schedule = made(name, 512, 4096);
     CHECK(run(schedule, costs_of(1, 1, 1)).max_span_bubble_ns == (std::string(name) == "1f1b" ? 511 * 3 : 511));
