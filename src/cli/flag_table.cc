@@ -36,9 +36,11 @@ const std::vector<Flag>& flag_table() {
       {"multi-machine", "", "The folder holds one folder machine* per machine", ""},
       {"fail-on", "LIST",
        "Exit with 1 when one of these findings is made: stage.slow, bubble, rank.slow, step.outlier, "
-       "outside, replica.uneven, clock.causality; of profiler traces device.idle, comm.exposed, memory.exposed, "
+       "outside, replica.uneven, clock.causality, schedule.order, schedule.late_start; of profiler traces device.idle, "
+       "comm.exposed, memory.exposed, "
        "copies.pageable, rank.late, rank.slow, launch.bound, step.outlier, queue.full, device.unused; any",
-       "stage.slow,bubble,rank.slow,step.outlier,outside,replica.uneven,clock.causality,device.idle,comm.exposed,"
+       "stage.slow,bubble,rank.slow,step.outlier,outside,replica.uneven,clock.causality,schedule.order,schedule.late_"
+       "start,device.idle,comm.exposed,"
        "memory.exposed,copies.pageable,rank.late,launch.bound,queue.full,device.unused,any"},
       {"micro-batches", "M", "Micro-batches a step", ""},
       {"chunks", "V", "Model chunks a rank, where a schedule has a choice; default 1, interleaved and looped ones 2",
