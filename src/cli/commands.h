@@ -11,6 +11,7 @@ int run_export(const Arguments& arguments);
 int run_info(const Arguments& arguments);
 int run_event(const Arguments& arguments);
 int run_paddle_timeline(const Arguments& arguments);
+int run_schedule(const Arguments& arguments);
 int run_simulate(const Arguments& arguments);
 int run_help(const Arguments& arguments);
 int run_completion(const Arguments& arguments);
