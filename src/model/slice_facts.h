@@ -154,6 +154,30 @@ struct MemoryRecord {  // [memory] instants
   uint32_t file_index = 0;
 };
 
+// Calls visit(StringId&) for every text of a fact: readers rename them.
+template <class Visit>
+void for_texts(CollectiveFact& f, Visit&& visit) {
+  for (StringId* id :
+       {&f.name, &f.dtype, &f.group, &f.group_description, &f.group_ranks, &f.in_split, &f.out_split, &f.comms_id})
+    visit(*id);
+}
+template <class Visit>
+void for_texts(InputFact& f, Visit&& visit) {
+  for (StringId* id : {&f.dims, &f.types, &f.concrete}) visit(*id);
+}
+template <class Visit>
+void for_texts(KernelFact& f, Visit&& visit) {
+  for (StringId* id : {&f.grid, &f.block}) visit(*id);
+}
+template <class Visit>
+void for_texts(StackFact& f, Visit&& visit) {
+  for (StringId* id : {&f.stack, &f.modules}) visit(*id);
+}
+template <class Fact>
+void map_texts(std::vector<Fact>& facts, const std::vector<StringId>& new_id) {
+  for (Fact& fact : facts) for_texts(fact, [&](StringId& id) { id = new_id[id]; });
+}
+
 template <class Fact>
 const Fact* fact_of(const std::vector<Fact>& facts, uint32_t slice) {
   const auto it = std::lower_bound(facts.begin(), facts.end(), slice,
