@@ -1,6 +1,7 @@
 // How busy each device of a rank was, and how full: the plugin's four GPU figures. Definitions: docs/analyses/tb-overview.md.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -20,6 +21,10 @@ struct TbDevice {  // shares of 1; NaN where the trace does not say
   double sm_efficiency = NAN;  // Σ over time of min(1, blocks per SM of what runs), same window
   double occupancy = NAN;      // est. achieved, by kernel time
   double tensor_cores = NAN;   // kernel time on tensor cores, by name
+
+  std::string compute_text() const {  // "7.0", "" unknown
+    return compute_major < 0 ? "" : std::to_string(compute_major) + "." + std::to_string(std::max<int64_t>(0, compute_minor));
+  }
 };
 // Devices that ran a kernel, by number. The window is from the first step's start to the last one's end. O(n log n).
 std::vector<TbDevice> tb_devices(const TbRun& run, const TbRank& rank);
