@@ -37,12 +37,43 @@ constexpr std::array<std::string_view, 18> kPluginParts = {"h884",
 
 // What newer libraries write into names of kernels that use the units.
 constexpr std::array<std::string_view, 37> kParts = {
-    "wgmma", "gmma_", "tcgen05", "utcmma", "imma", "bmma", "qmma", "dmma",  // instructions
-    "xmma_", "nvjet", "tensorop", "16832", "16864", "161616", "16x8x16", "cutlass_75_", "cutlass_80_tensor",
-    "sm80_xmma", "sm90_xmma", "sm100_xmma", "cutlass3x_sm90", "cutlass3x_sm100",
-    "flash_fwd", "flash_bwd", "flash::", "FlashAttnFwd", "FlashAttnBwd", "fmha_v2", "sdpa_sm", "native_sdpa",
-    "deep_gemm", "fp8_gemm",                                      // attention and 8-bit products
-    "mfma", "wmma", "_xdl", "ck_tile::FmhaFwd", "ck_tile::FmhaBwd"  // AMD
+    "wgmma",
+    "gmma_",
+    "tcgen05",
+    "utcmma",
+    "imma",
+    "bmma",
+    "qmma",
+    "dmma",  // instructions
+    "xmma_",
+    "nvjet",
+    "tensorop",
+    "16832",
+    "16864",
+    "161616",
+    "16x8x16",
+    "cutlass_75_",
+    "cutlass_80_tensor",
+    "sm80_xmma",
+    "sm90_xmma",
+    "sm100_xmma",
+    "cutlass3x_sm90",
+    "cutlass3x_sm100",
+    "flash_fwd",
+    "flash_bwd",
+    "flash::",
+    "FlashAttnFwd",
+    "FlashAttnBwd",
+    "fmha_v2",
+    "sdpa_sm",
+    "native_sdpa",
+    "deep_gemm",
+    "fp8_gemm",  // attention and 8-bit products
+    "mfma",
+    "wmma",
+    "_xdl",
+    "ck_tile::FmhaFwd",
+    "ck_tile::FmhaBwd"  // AMD
 };
 // CUTLASS 3 spells the architecture out as a type.
 constexpr std::array<std::string_view, 4> kArchitectures = {"cutlass::arch::Sm90", "cutlass::arch::Sm100",
@@ -94,7 +125,8 @@ constexpr std::array<std::string_view, 5> kPluginOperatorsToo = {
     "AddbmmBackward", "aten::cudnn_convolution_backward"};
 
 // On the plugin's list, and yet nothing that these units compute: element by element, or with a vector.
-constexpr std::array<std::string_view, 6> kNoProducts = {"aten::prelu", "aten::addr",    "aten::addmv",  "aten::mv", "AddmvBackward", "MvBackward"};
+constexpr std::array<std::string_view, 6> kNoProducts = {"aten::prelu", "aten::addr",    "aten::addmv",
+                                                         "aten::mv",    "AddmvBackward", "MvBackward"};
 constexpr std::array<std::string_view, 22> kMoreOperators = {"aten::convolution_backward",
                                                              "ConvolutionBackward0",
                                                              "aten::miopen_convolution",
@@ -127,7 +159,8 @@ bool uses_tensor_cores(std::string_view kernel) {
   // Tensile names the matrix instruction it uses: …_MT128x128x32_MI16x16x16_… or, before, …_MI16x16x…; without one the
   // kernel multiplies on the vector units.
   const size_t tensile = kernel.find("Cijk_");
-  if (tensile == std::string_view::npos) return kernel.starts_with("ck_") || kernel.find("Xdl") != std::string_view::npos;
+  if (tensile == std::string_view::npos)
+    return kernel.starts_with("ck_") || kernel.find("Xdl") != std::string_view::npos;
   const size_t instruction = kernel.find("_MI", tensile);
   return instruction != std::string_view::npos && instruction + 3 < kernel.size() && kernel[instruction + 3] >= '1' &&
          kernel[instruction + 3] <= '9';

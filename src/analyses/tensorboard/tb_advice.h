@@ -7,6 +7,7 @@
 
 #include "analyses/tensorboard/tb_devices.h"
 #include "analyses/tensorboard/tb_run.h"
+#include "model/function_events.h"
 
 namespace stageline {
 
@@ -31,7 +32,7 @@ struct TbOverview {  // of one rank
 };
 
 // Fills in what recommendations stand on.
-void tb_note_facts(const TbRun& run, const TorchRank& rank, TbOverview& out);
+void tb_note_facts(const TbRun& run, const FunctionNames& function_names, const TorchRank& rank, TbOverview& out);
 
 struct TbAdvice {
   std::string_view id;  // "input-loading"
@@ -39,6 +40,6 @@ struct TbAdvice {
   std::string text;
 };
 // At most one of each id, in the plugin's order.
-std::vector<TbAdvice> tb_advice(const TbRun& run, const TbOverview& rank);
+std::vector<TbAdvice> tb_advice(const TbOverview& rank);
 
 }  // namespace stageline

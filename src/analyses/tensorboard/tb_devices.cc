@@ -66,18 +66,22 @@ void measure(const std::vector<Kernel>& kernels, int64_t from, int64_t to, TbDev
   device.tensor_cores = share_of(tensor_time, time);
 }
 
-void describe_device(const Part& part, TbDevice& device) {
-  const std::vector<JsonMember> all = json_members(meta_json(part, "deviceProperties"), 4096);
-  std::string_view own;
-  for (const JsonMember& one : all)
-    if (own.empty() && json_integer(json_member(one.value, "id")) == device.number) own = one.value;
-  if (own.empty() && device.number >= 0 && static_cast<size_t>(device.number) < all.size())
-    own = all[static_cast<size_t>(device.number)].value;
-  if (own.empty()) return;
-  device.name = json_text(json_member(own, "name"));
-  device.memory_bytes = parse_double(json_text(json_member(own, "totalGlobalMem"))).value_or(NAN);
-  device.compute_major = json_integer(json_member(own, "computeMajor")).value_or(-1);
-  device.compute_minor = json_integer(json_member(own, "computeMinor")).value_or(-1);
+// The texts of deviceProperties by the number they name, else by their place.
+std::map<int64_t, std::string_view> device_texts(const Part& part) {
+  std::map<int64_t, std::string_view> texts;
+  int64_t place = 0;
+  for (const JsonMember& one : json_members(meta_json(part, "deviceProperties"), 4096)) {
+    texts.try_emplace(json_integer(json_member(one.value, "id")).value_or(place), one.value);
+    ++place;
+  }
+  return texts;
+}
+
+void describe_device(std::string_view text, TbDevice& device) {
+  device.name = json_text(json_member(text, "name"));
+  device.memory_bytes = parse_double(json_text(json_member(text, "totalGlobalMem"))).value_or(NAN);
+  device.compute_major = json_integer(json_member(text, "computeMajor")).value_or(-1);
+  device.compute_minor = json_integer(json_member(text, "computeMinor")).value_or(-1);
 }
 
 }  // namespace
@@ -90,17 +94,18 @@ std::vector<TbDevice> tb_devices(const TbRun& run, const TbRank& rank) {
     Kernel k = {.start_ns = row.start_ns, .end_ns = row.end_ns()};
     k.tensor_cores = run.is(row.name, TbRun::kTensorCore);
     if (const KernelFact* fact = fact_of(part.kernels, row.slice)) {
-      k.blocks_per_sm = static_cast<double>(fact->blocks_per_sm);
-      k.occupancy_percent = static_cast<double>(fact->occupancy_percent);
+      k.blocks_per_sm = decimal_of(fact->blocks_per_sm);
+      k.occupancy_percent = decimal_of(fact->occupancy_percent);
     }
     kernels[parse_int(part.lanes[row.lane].pid).value_or(-1)].push_back(k);
   }
+  const std::map<int64_t, std::string_view> texts = device_texts(part);
   std::vector<TbDevice> devices;
   for (const auto& [number, list] : kernels) {
     TbDevice device;
     device.number = number;
     device.kernel_count = static_cast<int64_t>(list.size());
-    describe_device(part, device);
+    if (const auto text = texts.find(number); text != texts.end()) describe_device(text->second, device);
     if (!rank.steps.empty()) measure(list, rank.steps.front().start_ns, rank.steps.back().end_ns, device);
     devices.push_back(std::move(device));
   }

@@ -30,12 +30,19 @@ struct KeyHash {
   }
 };
 
-struct Weighted {  // a mean by duration
+struct Weighted {  // a mean by duration, over the calls that say it
   double sum = 0, weight = 0;
-  void add(double value, double duration) {
-    if (!(value >= 0) || !std::isfinite(value)) return;
-    sum += value * duration;
-    weight += duration;
+  bool said = false;
+  std::vector<double> products;  // --compat tb: one per call, for numpy's way of adding up
+
+  void add(double value, int64_t dur_ns, bool keep) {
+    const bool known = value >= 0 && std::isfinite(value);
+    const double dur_us = to_us(dur_ns), product = known ? value * dur_us : 0;
+    if (keep) products.push_back(product);
+    if (!known) return;
+    said = true;
+    sum += product;
+    weight += dur_us;
   }
 };
 
@@ -43,7 +50,6 @@ struct Sum {
   Key key;
   int64_t calls = 0, total_ns = 0, max_ns = INT64_MIN, min_ns = INT64_MAX;
   Weighted blocks, occupancy;
-  bool says_blocks = false, says_occupancy = false;
 };
 
 struct RankKernels {
@@ -52,13 +58,24 @@ struct RankKernels {
   int64_t total_ns = 0;
 };
 
+// By start: the order in which the plugin adds up.
+std::vector<const TorchRow*> kernel_rows(const TbRun& run, const TorchRank& rank) {
+  std::vector<const TorchRow*> rows;
+  for (const TorchRow& row : rank.rows)
+    if (run.is_kernel(rank, row)) rows.push_back(&row);
+  std::sort(rows.begin(), rows.end(), [](const TorchRow* a, const TorchRow* b) {
+    return a->start_ns != b->start_ns ? a->start_ns < b->start_ns : a->index < b->index;
+  });
+  return rows;
+}
+
 RankKernels kernels_of(const TbRun& run, const TorchRank& rank, bool by_launch) {
   RankKernels out;
   out.rank = rank.rank;
   const Part& part = *rank.part;
   std::unordered_map<Key, size_t, KeyHash> place;
-  for (const TorchRow& row : rank.rows) {
-    if (!run.is_kernel(rank, row)) continue;
+  for (const TorchRow* at : kernel_rows(run, rank)) {
+    const TorchRow& row = *at;
     const KernelFact* fact = fact_of(part.kernels, row.slice);
     Key key;
     key.name = row.name;
@@ -84,12 +101,8 @@ RankKernels kernels_of(const TbRun& run, const TorchRank& rank, bool by_launch) 
     out.total_ns += row.dur_ns;
     sum.max_ns = std::max(sum.max_ns, row.dur_ns);
     sum.min_ns = std::min(sum.min_ns, row.dur_ns);
-    if (!fact) continue;
-    const auto dur = static_cast<double>(row.dur_ns);
-    sum.says_blocks |= fact->blocks_per_sm >= 0;
-    sum.says_occupancy |= fact->occupancy_percent >= 0;
-    sum.blocks.add(static_cast<double>(fact->blocks_per_sm), dur);
-    sum.occupancy.add(static_cast<double>(fact->occupancy_percent), dur);
+    sum.blocks.add(fact ? decimal_of(fact->blocks_per_sm) : -1, row.dur_ns, run.plugin);
+    sum.occupancy.add(fact ? decimal_of(fact->occupancy_percent) : -1, row.dur_ns, run.plugin);
   }
   const StringPool& names = run.torch.trace->names;
   const auto texts = [&](const Sum& s) {
@@ -106,7 +119,8 @@ RankKernels kernels_of(const TbRun& run, const TorchRank& rank, bool by_launch) 
 double mean_of(const Weighted& mean) { return mean.weight > 0 ? mean.sum / mean.weight : NAN; }
 // The plugin's: what a call does not say counts as 0.
 double plugin_mean_of(const Weighted& mean, int64_t total_ns) {
-  return total_ns > 0 ? round_to(mean.sum / static_cast<double>(total_ns), 2) : 0;
+  const double sum = pairwise_sum(mean.products.data(), mean.products.size());
+  return total_ns > 0 ? round_exactly(sum / to_us(total_ns), 2) : 0;
 }
 
 std::vector<ColumnSpec> launch_columns(bool plugin) {
@@ -135,13 +149,13 @@ Table plugin_table(const TbRun& run, const std::vector<RankKernels>& ranks, bool
   } else {
     columns.push_back({"Tensor Cores Used", "tensor cores", Type::kText, ""});
   }
-  for (ColumnSpec column : {ColumnSpec{"Calls", "calls", Type::kInteger, ""},
-                            ColumnSpec{"Total Duration (us)", "total", Type::kReal, ""},
-                            ColumnSpec{"Mean Duration (us)", "mean", Type::kReal, ""},
-                            ColumnSpec{"Max Duration (us)", "max", Type::kReal, ""},
-                            ColumnSpec{"Min Duration (us)", "min", Type::kReal, ""},
-                            ColumnSpec{"Mean Blocks Per SM", "blocks per SM", Type::kReal, ""},
-                            ColumnSpec{"Mean Est. Achieved Occupancy (%)", "occupancy %", Type::kReal, ""}})
+  for (ColumnSpec column :
+       {ColumnSpec{"Calls", "calls", Type::kInteger, ""}, ColumnSpec{"Total Duration (us)", "total", Type::kReal, ""},
+        ColumnSpec{"Mean Duration (us)", "mean", Type::kReal, ""},
+        ColumnSpec{"Max Duration (us)", "max", Type::kReal, ""},
+        ColumnSpec{"Min Duration (us)", "min", Type::kReal, ""},
+        ColumnSpec{"Mean Blocks Per SM", "blocks per SM", Type::kReal, ""},
+        ColumnSpec{"Mean Est. Achieved Occupancy (%)", "occupancy %", Type::kReal, ""}})
     columns.push_back(std::move(column));
   Table table(by_launch ? "kernels-by-operator" : "kernels", "Kernel view (TensorBoard plugin)", std::move(columns));
   const StringPool& names = run.torch.trace->names;
@@ -152,8 +166,8 @@ Table plugin_table(const TbRun& run, const std::vector<RankKernels>& ranks, bool
   for (const RankKernels& rank : ranks) {
     bool says_blocks = false, says_occupancy = false;  // columns of their own to it
     for (const Sum& s : rank.sums) {
-      says_blocks |= s.says_blocks;
-      says_occupancy |= s.says_occupancy;
+      says_blocks |= s.blocks.said;
+      says_occupancy |= s.occupancy.said;
     }
     for (const Sum& s : rank.sums) {
       std::vector<Table::Value> row = {int64_t{rank.rank}, std::string(names.text(s.key.name))};
@@ -245,12 +259,14 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
 extern const Analysis tb_kernel_analysis;
 const Analysis tb_kernel_analysis = {
     .name = "tb-kernel",
-    .summary = "kernels with tensor-core use, blocks per SM and occupancy, as TensorBoard's profiler plugin listed them",
+    .summary =
+        "kernels with tensor-core use, blocks per SM and occupancy, as TensorBoard's profiler plugin listed them",
     .tables = {{"kernels", "one row per rank and kernel name, longest total first"},
                {"kernels-by-operator", "with --group-by kernel-and-operator: also by operator and launch sizes"}},
     .run = run,
     .needs = AnalysisNeeds::kTorch,
-    .options = {{"group-by", "TEXT", "kernel (the default), or kernel-and-operator: operator, grid, block, registers too",
+    .options = {{"group-by", "TEXT",
+                 "kernel (the default), or kernel-and-operator: operator, grid, block, registers too",
                  "kernel,kernel-and-operator"}},
     .compat = "tb",
     .in_report = false};

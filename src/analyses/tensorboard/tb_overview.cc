@@ -41,7 +41,7 @@ Table plugin_averages(const std::vector<TbOverview>& ranks) {
       if (!shown[role]) continue;
       const double ns = r.average_ns(r.sums[role]);
       table.add_row({int64_t{r.rank}, std::string(tb_role_name(static_cast<TbRole>(role))), round_to(ns / 1000, 0),
-                     total > 0 ? round_to(100 * ns / total, 2) : NAN});
+                     total > 0 ? round_exactly(100 * ns / total, 2) : NAN});
     }
   }
   return table;
@@ -79,10 +79,10 @@ Table plugin_devices(const std::vector<TbOverview>& ranks) {
                {"Est. SM Efficiency (%)", "SM efficiency", Type::kReal, ""},
                {"Est. Achieved Occupancy (%)", "occupancy", Type::kReal, ""},
                {"Kernel Time using Tensor Cores (%)", "tensor cores", Type::kReal, ""}});
-  const auto percent_of = [](double share) { return round_to(100 * share, 2); };
+  const auto percent_of = [](double share) { return round_exactly(100 * share, 2); };
   for (const TbOverview& r : ranks)
     for (const TbDevice& d : r.devices)
-      table.add_row({int64_t{r.rank}, d.number, d.name, round_to(d.memory_bytes / 1024 / 1024 / 1024, 2),
+      table.add_row({int64_t{r.rank}, d.number, d.name, round_exactly(d.memory_bytes / 1024 / 1024 / 1024, 2),
                      d.compute_text(), percent_of(d.utilization), percent_of(d.sm_efficiency), percent_of(d.occupancy),
                      percent_of(std::isnan(d.tensor_cores) ? 0 : d.tensor_cores)});
   return table;
@@ -109,18 +109,19 @@ Table exact_averages(const std::vector<TbOverview>& ranks) {
 }
 
 Table exact_steps(const std::vector<TbOverview>& ranks) {
-  Table table("steps", "Steps by category",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"step", "step", Type::kInteger, "ProfilerStep number; unknown: none was recorded, all is one step"},
-               {"total_ns", "step", Type::kDuration, "To the end of the device work that it launched"},
-               {"kernel_ns", "Kernel", Type::kDuration, "Computation kernels, union over streams"},
-               {"memcpy_ns", "Memcpy", Type::kDuration, "Copies, with no kernel over them"},
-               {"memset_ns", "Memset", Type::kDuration, "Memsets, with nothing named before over them"},
-               {"communication_ns", "Communication", Type::kDuration, "Communication with nothing named before over it"},
-               {"runtime_ns", "Runtime", Type::kDuration, "Runtime and driver calls while the device does nothing"},
-               {"data_loader_ns", "DataLoader", Type::kDuration, "Waiting for input, nothing named before over it"},
-               {"cpu_exec_ns", "CPU Exec", Type::kDuration, "Operators and annotations, nothing named before over them"},
-               {"other_ns", "Other", Type::kDuration, "None of these"}});
+  Table table(
+      "steps", "Steps by category",
+      {{"rank", "rank", Type::kInteger, "Global rank"},
+       {"step", "step", Type::kInteger, "ProfilerStep number; unknown: none was recorded, all is one step"},
+       {"total_ns", "step", Type::kDuration, "To the end of the device work that it launched"},
+       {"kernel_ns", "Kernel", Type::kDuration, "Computation kernels, union over streams"},
+       {"memcpy_ns", "Memcpy", Type::kDuration, "Copies, with no kernel over them"},
+       {"memset_ns", "Memset", Type::kDuration, "Memsets, with nothing named before over them"},
+       {"communication_ns", "Communication", Type::kDuration, "Communication with nothing named before over it"},
+       {"runtime_ns", "Runtime", Type::kDuration, "Runtime and driver calls while the device does nothing"},
+       {"data_loader_ns", "DataLoader", Type::kDuration, "Waiting for input, nothing named before over it"},
+       {"cpu_exec_ns", "CPU Exec", Type::kDuration, "Operators and annotations, nothing named before over them"},
+       {"other_ns", "Other", Type::kDuration, "None of these"}});
   for (const TbOverview& r : ranks)
     for (size_t i = 0; i < r.steps.size(); ++i) {
       std::vector<Table::Value> row = {int64_t{r.rank}, r.steps[i].number, r.steps[i].length_ns()};
@@ -149,19 +150,19 @@ Table exact_devices(const std::vector<TbOverview>& ranks) {
   return table;
 }
 
-Table advice_table(const TbRun& run, const std::vector<TbOverview>& ranks) {
+Table advice_table(const std::vector<TbOverview>& ranks) {
   Table table("recommendations", "What to try",
               {{"rank", "rank", Type::kInteger, "Global rank"},
                {"recommendation", "about", Type::kText, "docs/analyses/tb-overview.md"},
                {"value_share", "share", Type::kShare, "The number it stands on"},
                {"text", "what to try", Type::kText, ""}});
   for (const TbOverview& r : ranks)
-    for (const TbAdvice& advice : tb_advice(run, r))
+    for (const TbAdvice& advice : tb_advice(r))
       table.add_row({int64_t{r.rank}, std::string(advice.id), advice.share, advice.text});
   return table;
 }
 
-TbOverview overview_of(const TbRun& run, size_t part) {
+TbOverview overview_of(const TbRun& run, const FunctionNames& names, size_t part) {
   TbRank rank = tb_rank(run, part);
   TbOverview out;
   out.rank = rank.rank.rank;
@@ -177,7 +178,7 @@ TbOverview overview_of(const TbRun& run, size_t part) {
   out.any_communication = !rank.covered(TbRole::kCommunication).empty();
   for (const TbRole role : {TbRole::kKernel, TbRole::kMemcpy, TbRole::kMemset, TbRole::kRuntime})
     out.any_device |= !rank.covered(role).empty();
-  tb_note_facts(run, rank.rank, out);
+  tb_note_facts(run, names, rank.rank, out);
   return out;
 }
 
@@ -185,13 +186,14 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   Result<TbRun> made = make_tb_run(input);
   if (!made) return std::move(made).error();
   const TbRun& tb = *made;
+  const FunctionNames names(*input.trace);
   std::vector<TbOverview> ranks(tb.torch.parts.size());
-  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = overview_of(tb, tb.torch.parts[k]); });
+  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = overview_of(tb, names, tb.torch.parts[k]); });
   AnalysisResult result;
   result.tables.push_back(tb.plugin ? plugin_averages(ranks) : exact_averages(ranks));
   if (!input.for_report) result.tables.push_back(tb.plugin ? plugin_steps(ranks) : exact_steps(ranks));
   result.tables.push_back(tb.plugin ? plugin_devices(ranks) : exact_devices(ranks));
-  result.tables.push_back(advice_table(tb, ranks));
+  result.tables.push_back(advice_table(ranks));
   int64_t dropped = 0;
   for (const TbOverview& r : ranks) dropped += r.dropped_steps;
   if (dropped > 0)

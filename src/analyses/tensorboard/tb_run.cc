@@ -269,14 +269,12 @@ void move_steps(const TbRun& run, TbRank& rank) {
 }  // namespace
 
 std::string_view tb_role_name(TbRole role) {
-  constexpr std::array<std::string_view, kTbRoleCount> kNames = {
-      "Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoader", "CPU Exec", "Other"};
+  constexpr std::array<std::string_view, kTbRoleCount> kNames = {"Kernel",  "Memcpy",     "Memset",   "Communication",
+                                                                 "Runtime", "DataLoader", "CPU Exec", "Other"};
   return kNames[static_cast<size_t>(role)];
 }
 
-std::string tb_step_name(const TbStep& step) {
-  return step.number == kNullInteger ? "0" : std::to_string(step.number);
-}
+std::string tb_step_name(const TbStep& step) { return step.number == kNullInteger ? "0" : std::to_string(step.number); }
 
 TbEvent TbRun::event(const TorchRank& rank, const TorchRow& row) const {
   const TbEvent event = category_event[rank.part->slices.category_id[row.slice]];

@@ -23,7 +23,7 @@ namespace stageline {
 // The plugin's categories of time, by priority: an instant belongs to the first that covers it.
 enum class TbRole : uint8_t { kKernel, kMemcpy, kMemset, kCommunication, kRuntime, kDataLoader, kCpuExec, kOther };
 inline constexpr size_t kTbRoleCount = 8;
-inline constexpr size_t kTbCoverCount = 7;  // all but kOther, which is what nothing covers
+inline constexpr size_t kTbCoverCount = 7;   // all but kOther, which is what nothing covers
 std::string_view tb_role_name(TbRole role);  // "CPU Exec"
 
 // What a row is to the plugin; ours by Category, the plugin's by the category's text.
@@ -31,20 +31,20 @@ enum class TbEvent : uint8_t { kNone, kOperator, kAnnotation, kPython, kRuntime,
 
 struct TbRun {
   TorchRun torch;
-  bool plugin = false;           // --compat tb
-  bool keeps_last_step = false;  // --include-last-profiler-step: incomplete steps at the end stay
-  std::vector<uint8_t> name_facts;     // by name id
-  std::vector<int64_t> step_number;    // by name id; −1 of other names
+  bool plugin = false;                  // --compat tb
+  bool keeps_last_step = false;         // --include-last-profiler-step: incomplete steps at the end stay
+  std::vector<uint8_t> name_facts;      // by name id
+  std::vector<int64_t> step_number;     // by name id; −1 of other names
   std::vector<TbEvent> category_event;  // by category id
 
   enum NameFact : uint8_t {
     kDataLoader = 1,
-    kNccl = 2,             // one of the plugin's five nccl: names
-    kGloo = 4,             // one of its five gloo: names
-    kHostCollective = 8,   // "gloo:…", "mpi:…": the host's threads do the work
+    kNccl = 2,               // one of the plugin's five nccl: names
+    kGloo = 4,               // one of its five gloo: names
+    kHostCollective = 8,     // "gloo:…", "mpi:…": the host's threads do the work
     kDeviceCollective = 16,  // "nccl:…", "ucc:…": the host only starts it
-    kTensorCore = 32,      // in the mode's sense
-    kTensorOperator = 64,  // in the mode's sense
+    kTensorCore = 32,        // in the mode's sense
+    kTensorOperator = 64,    // in the mode's sense
   };
   bool is(StringId name, uint8_t facts) const { return (name_facts[name] & facts) != 0; }
   TbEvent event(const TorchRank& rank, const TorchRow& row) const;
