@@ -63,7 +63,11 @@ PluginCalls plugin_calls(const TbRun& run, const TbRank& rank) {
     if (!run.is(row.name, TbRun::kNccl | TbRun::kGloo)) continue;
     out.nccl |= run.is(row.name, TbRun::kNccl);
     out.gloo |= run.is(row.name, TbRun::kGloo);
-    PluginCall call = {.start_ns = row.start_ns, .end_ns = row.end_ns(), .index = row.index, .name = row.name};
+    PluginCall call;
+    call.start_ns = row.start_ns;
+    call.end_ns = row.end_ns();
+    call.index = row.index;
+    call.name = row.name;
     call.ranges.push_back({call.start_ns, call.end_ns});
     if (const InputFact* input = fact_of(part.inputs, row.slice))
       call.bytes = input_bytes(names.text(input->dims), names.text(input->types));
