@@ -48,12 +48,6 @@ std::vector<std::string> row_of(const Table& table, size_t row) {
 }
 using Row = std::vector<std::string>;
 
-Trace two_ranks(const std::vector<std::string>& first, const std::vector<std::string>& second) {
-  const Folder folder;
-  return read_with("kineto",
-                   {folder.add("rank0.json", torch_file(first, 0)), folder.add("rank1.json", torch_file(second, 1))});
-}
-
 }  // namespace
 
 TEST_CASE("unions: what is shared, what is left, what a window covers") {
@@ -180,7 +174,7 @@ TEST_CASE("--compat tb: when kernels fill the steps, the plugin starts counting 
 
 TEST_CASE("without steps the whole capture is one; without a device operators are what computes") {
   const Trace trace = torch_trace({op("aten::mm", "10", "20"), op("gloo:all_reduce", "20", "30")});
-  const Table& steps = table_of(ask(trace, "tb-overview"), "steps");
+  const Table steps = table_of(ask(trace, "tb-overview"), "steps");
   REQUIRE(steps.row_count() == 1);
   CHECK(row_of(steps, 0) == Row{"0", "", "40000", "0", "0", "0", "30000", "0", "0", "10000", "0"});
   const Table overlap = table_of(ask(trace, "tb-distributed"), "overlap");

@@ -193,7 +193,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   result.tables.push_back(tb.plugin ? plugin_averages(ranks) : exact_averages(ranks));
   if (!input.for_report) result.tables.push_back(tb.plugin ? plugin_steps(ranks) : exact_steps(ranks));
   result.tables.push_back(tb.plugin ? plugin_devices(ranks) : exact_devices(ranks));
-  result.tables.push_back(advice_table(ranks));
+  if (!input.for_report) result.tables.push_back(advice_table(ranks));  // the report has findings of its own
   int64_t dropped = 0;
   for (const TbOverview& r : ranks) dropped += r.dropped_steps;
   if (dropped > 0)
