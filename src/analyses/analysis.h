@@ -61,11 +61,13 @@ struct AnalysisInput {
   bool tb = false;                 // --compat tb: those of TensorBoard's profiler plugin
   bool include_last_step = false;  // --include-last-profiler-step
   bool for_report = false;         // tables with a row per event are left out
+  bool foreign = false;            // --format FORM of Analysis::format: the answer as text of a rival's own layout
   AnalysisOptions options;
 };
 
 struct AnalysisResult {
   std::vector<Table> tables;            // in the descriptor's order
+  std::string foreign;                  // with AnalysisInput::foreign: what is printed, and no tables
   Diagnostics notes;                    // what the answer leaves out or assumes
   std::optional<TraceOverlay> overlay;  // for --overlay FILE: the source trace with marks on it
 };
@@ -87,6 +89,7 @@ struct Analysis {
   AnalysisNeeds needs = AnalysisNeeds::kCells;
   std::vector<AnalysisOption> options = {};  // NOLINT(readability-redundant-member-init): GCC wants it
   const char* compat = "";                   // rivals whose answers --compat gives, a comma list: "hta", "tb"
+  const char* format = "";                   // a rival's layout that --format gives besides text, csv and json: "torch"
   bool makes_overlay = false;                // takes --overlay FILE
   // Shown in the report with default options; off for series and dumps that would fill it.
   bool in_report = true;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_map>
 
 #include "model/torch_view.h"
 
@@ -52,6 +53,7 @@ class Builder {
     sum_up();
     list_device_rows();
     if (!part_.memory.empty()) charge_memory();
+    list_failures();
     return std::move(out_);
   }
 
@@ -109,7 +111,7 @@ class Builder {
     e.start_ns = s_.start_ns[slice];
     e.end_ns = s_.end_ns(slice);
     e.slice = slice;
-    e.name = names_.group(s_.name_id[slice]);
+    e.name = names_.group(s_.name_id[slice], category(slice));
     e.thread = thread;
     e.category = category(slice);
     e.is_async = (e.category == Category::kUserAnnotation || e.category == Category::kCpuOp) &&
@@ -201,6 +203,7 @@ class Builder {
       if (e < 0 || event(e).is_async) continue;
       if (options_.as_torch && c != Category::kDeviceSync && event(e).slice != owner) continue;
       event(e).self_device_ns += s_.dur_ns[i];
+      owned_.push_back({static_cast<uint32_t>(i), e});
     }
   }
 
@@ -211,7 +214,9 @@ class Builder {
     std::vector<int32_t> children(events.size(), 0);
     for (const FunctionEvent& e : events)
       if (e.parent >= 0) ++children[static_cast<size_t>(e.parent)];
-    std::vector<int32_t> place(events.size());  // where an event went; of a joined one its wrapper's place
+    std::vector<int32_t> place(events.size());   // where an event went; of a joined one its wrapper's place
+    std::vector<int32_t> source(events.size());  // by place: whose own work counts there, as_torch
+    std::vector<bool> lost(events.size(), false);
     size_t left = 0;
     for (size_t i = 0; i < events.size(); ++i) {
       FunctionEvent e = events[i];
@@ -223,10 +228,13 @@ class Builder {
           up.self_device_ns = options_.as_torch ? e.self_device_ns : up.self_device_ns + e.self_device_ns;
           up_children = children[i];
           place[i] = e.parent;
+          if (options_.as_torch) lost[static_cast<size_t>(source[static_cast<size_t>(e.parent)])] = true;
+          source[static_cast<size_t>(e.parent)] = static_cast<int32_t>(i);
           continue;
         }
       }
       place[i] = static_cast<int32_t>(left);
+      source[left] = static_cast<int32_t>(i);
       children[left] = children[i];
       events[left++] = e;
     }
@@ -235,6 +243,8 @@ class Builder {
     host_count_ = left;
     for (int32_t& e : out_.event_of_slice)
       if (e >= 0) e = place[static_cast<size_t>(e)];
+    std::erase_if(owned_, [&](const Owned& o) { return lost[static_cast<size_t>(o.owner)]; });
+    for (Owned& o : owned_) o.owner = place[static_cast<size_t>(o.owner)];
   }
 
   void sum_up() {
@@ -253,6 +263,7 @@ class Builder {
   }
 
   void list_device_rows() {
+    size_t next = 0;  // of owned_, which is in the order of slices too
     // Kineto draws an annotation on a device one unit of its clock earlier and two longer than it was, so that it
     // encloses its kernels (output_json.cpp).
     const int64_t unit_ns = part_.fractional_time ? 1 : 1000;
@@ -269,11 +280,13 @@ class Builder {
           e.end_ns -= unit_ns;
         }
         e.slice = static_cast<uint32_t>(i);
-        e.name = names_.group(s_.name_id[i]);
+        e.name = names_.group(s_.name_id[i], c);
         e.thread = l;
         e.category = c;
         e.on_device = true;
         e.device_ns = e.self_device_ns = e.end_ns - e.start_ns;
+        while (next < owned_.size() && owned_[next].slice < i) ++next;
+        if (next < owned_.size() && owned_[next].slice == i) e.owner = owned_[next].owner;
       }
   }
 
@@ -285,16 +298,16 @@ class Builder {
     return device_type == 1 || device_type == 6 || device_type == 12 || device_type == 20;
   }
 
-  bool keeps_record(const MemoryRecord& record) const {
+  bool keeps_record(int64_t time_ns) const {
     const SliceFilter& filter = trace_.slice_filter;
     if (!filter.any()) return true;
-    const int64_t at = record.time_ns - run_zero_ns_;
+    const int64_t at = time_ns - run_zero_ns_;
     if (at < filter.from_ns || at > filter.to_ns) return false;
     if (filter.first_step == INT64_MIN && filter.last_step == INT64_MAX) return true;
     const auto& steps = part_.steps;
-    const auto after = std::upper_bound(steps.begin(), steps.end(), record.time_ns,
+    const auto after = std::upper_bound(steps.begin(), steps.end(), time_ns,
                                         [](int64_t t, const ProfilerStep& step) { return t < step.start_ns; });
-    if (after == steps.begin() || record.time_ns >= (after - 1)->end_ns) return false;
+    if (after == steps.begin() || time_ns >= (after - 1)->end_ns) return false;
     return (after - 1)->number >= filter.first_step && (after - 1)->number <= filter.last_step;
   }
 
@@ -302,7 +315,7 @@ class Builder {
   void charge_memory() {
     std::vector<MemoryRecord> records;
     for (const MemoryRecord& record : part_.memory)
-      if (!record.failed && keeps_record(record)) records.push_back(record);
+      if (keeps_record(record.time_ns)) records.push_back(record);
     const auto thread_of_record = [&](const MemoryRecord& r) { return options_.as_torch ? 0 : r.lane; };
     std::stable_sort(records.begin(), records.end(), [&](const MemoryRecord& a, const MemoryRecord& b) {
       const uint32_t x = thread_of_record(a), y = thread_of_record(b);
@@ -359,11 +372,15 @@ class Builder {
     }
   }
 
-  void add_record(const MemoryRecord& record, StringId name) {
+  void add_instant(int64_t time_ns, uint32_t lane, StringId name) {
     FunctionEvent& e = out_.events.emplace_back();
-    e.start_ns = e.end_ns = record.time_ns;
+    e.start_ns = e.end_ns = time_ns;
     e.name = name;
-    e.thread = record.lane;
+    e.thread = lane;
+  }
+
+  void add_record(const MemoryRecord& record) {
+    add_instant(record.time_ns, record.lane, FunctionNames::kMemory);
     FunctionMemory& m = out_.memory.emplace_back();
     if (of_host(record.device_type)) m.host = m.self_host = record.bytes;
     if (of_device(record.device_type)) m.device = m.self_device = record.bytes;
@@ -373,10 +390,16 @@ class Builder {
     int32_t around = 0;
     for (size_t r = 0; r < records.size(); ++r) {
       around += open[r];
-      if (around == 0) add_record(records[r], FunctionNames::kMemory);
+      if (around == 0) add_record(records[r]);
     }
-    for (const MemoryRecord& record : part_.memory)
-      if (record.failed && keeps_record(record)) add_record(record, FunctionNames::kOutOfMemory);
+  }
+
+  // Allocations that failed; how much was asked for is in the event alone.
+  void list_failures() {
+    for (const Mark& mark : part_.marks)
+      if (trace_.names.text(mark.name) == "[OutOfMemory]" && keeps_record(mark.time_ns))
+        add_instant(mark.time_ns, mark.lane, FunctionNames::kOutOfMemory);
+    if (!out_.memory.empty()) out_.memory.resize(out_.events.size());
   }
 
   const Trace& trace_;
@@ -388,6 +411,11 @@ class Builder {
   std::vector<bool> kept_;         // by slice; empty: all
   std::vector<bool> in_operator_;  // by slice; as_torch
   std::vector<int32_t> stack_;
+  struct Owned {
+    uint32_t slice;
+    int32_t owner;
+  };
+  std::vector<Owned> owned_;  // device work and the calls that own it
   int64_t run_zero_ns_ = 0;
   size_t host_count_ = 0;
   FunctionEvents out_;
@@ -395,23 +423,43 @@ class Builder {
 
 }  // namespace
 
-FunctionNames::FunctionNames(const Trace& trace) : names_(&trace.names), flags_(trace.names.size(), 0) {
+StringId FunctionNames::own(std::string_view text) { return static_cast<StringId>(names_->size()) + own_.intern(text); }
+
+FunctionNames::FunctionNames(const Trace& trace)
+    : names_(&trace.names), flags_(trace.names.size(), 0), operator_group_(trace.names.size()) {
+  step_ = own("ProfilerStep*");
+  std::unordered_map<std::string_view, StringId> bases;  // of operators with overloads
   for (StringId id = 0; id < flags_.size(); ++id) {
     const std::string_view name = trace.names.text(id);
     for (const std::string_view dropped : kDroppedNames)
       if (name == dropped) flags_[id] |= kDropped;
     for (const std::string_view prefix : kAsyncPrefixes)
       if (name.starts_with(prefix)) flags_[id] |= kAsync;
-    if (!name.starts_with(kStepPrefix)) continue;
-    flags_[id] |= kStep;
-    if (first_step_ == 0) first_step_ = id;
+    if (name.starts_with(kStepPrefix)) flags_[id] |= kStep;
+    const std::string_view overloaded = overload(id);
+    operator_group_[id] = (flags_[id] & kStep) != 0 ? step_ : id;
+    if (overloaded.empty()) continue;
+    const std::string_view base = name.substr(0, name.size() - overloaded.size() - 1);
+    operator_group_[id] = bases.emplace(base, own(base)).first->second;
   }
+  if (bases.empty()) return;
+  for (StringId id = 0; id < flags_.size(); ++id)  // the default overload has no suffix
+    if (const auto it = bases.find(trace.names.text(id)); it != bases.end()) operator_group_[id] = it->second;
 }
 
-std::string_view FunctionNames::text(StringId name) const {
-  if (name == kMemory) return "[memory]";
-  if (name == kOutOfMemory) return "[OutOfMemory]";
-  return (flags_[name] & kStep) != 0 ? "ProfilerStep*" : names_->text(name);
+// No operator's own name has a point (torch/csrc/jit/frontend/function_schema_parser.cpp).
+std::string_view FunctionNames::overload(StringId name) const {
+  const std::string_view text = names_->text(name);
+  const size_t colons = text.find("::");
+  const size_t point = colons == std::string_view::npos ? colons : text.find('.', colons);
+  if (point == std::string_view::npos || text.find_first_of(" (<") != std::string_view::npos) return {};
+  return text.substr(point + 1);
+}
+
+std::string_view FunctionNames::text(StringId group) const {
+  if (group == kMemory) return "[memory]";
+  if (group == kOutOfMemory) return "[OutOfMemory]";
+  return group < names_->size() ? names_->text(group) : own_.text(group - static_cast<StringId>(names_->size()));
 }
 
 std::vector<uint32_t> FunctionEvents::in_torch_order(const Part& part) const {

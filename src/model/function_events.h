@@ -29,25 +29,33 @@ struct FunctionEventOptions {
 };
 
 // What names mean here, once per trace. O(names).
-struct FunctionNames {
+class FunctionNames {
+ public:
   static constexpr StringId kMemory = UINT32_MAX;           // of events that are memory records
   static constexpr StringId kOutOfMemory = UINT32_MAX - 1;  // of allocations that failed
 
   explicit FunctionNames(const Trace& trace);
 
-  // "ProfilerStep#3" → "ProfilerStep*"; kMemory → "[memory]"; kOutOfMemory → "[OutOfMemory]".
-  std::string_view text(StringId name) const;
+  // What events of a name are counted under: "ProfilerStep#3" → "ProfilerStep*", and where overloads were recorded, of
+  // operators "aten::add.Tensor" → "aten::add". A name id of the trace, or one that only text() knows.
+  StringId group(StringId name, Category category) const {
+    return category == Category::kCpuOp ? operator_group_[name] : (flags_[name] & kStep) != 0 ? step_ : name;
+  }
+  // Of a group; kMemory → "[memory]", kOutOfMemory → "[OutOfMemory]".
+  std::string_view text(StringId group) const;
+  // "Tensor" of the operator "aten::add.Tensor"; "" of others. `name` as the trace has it.
+  std::string_view overload(StringId name) const;
   bool is_dropped(StringId name) const { return (flags_[name] & kDropped) != 0; }   // aten::is_leaf and the like
   bool is_async_work(StringId name) const { return (flags_[name] & kAsync) != 0; }  // "nccl:all_reduce"
-  StringId group(StringId name) const {                                             // one id for all ProfilerStep#N
-    return name < flags_.size() && (flags_[name] & kStep) != 0 ? first_step_ : name;
-  }
 
  private:
   enum : uint8_t { kDropped = 1, kAsync = 2, kStep = 4 };
+  StringId own(std::string_view text);
   const StringPool* names_;
-  std::vector<uint8_t> flags_;  // by name id
-  StringId first_step_ = 0;
+  std::vector<uint8_t> flags_;            // by name id
+  std::vector<StringId> operator_group_;  // by name id
+  StringPool own_;                        // texts that the trace lacks; their ids come after the trace's
+  StringId step_ = 0;
 };
 
 struct FunctionEvent {
@@ -58,6 +66,7 @@ struct FunctionEvent {
   int64_t self_device_ns = 0;      // of a host call: work it owns itself
   uint32_t slice = kNoSliceIndex;  // of the part; none for memory records
   int32_t parent = kNone;          // index of the enclosing event; always smaller than the event's own
+  int32_t owner = kNone;           // of device work: the host call whose self_device_ns it is part of
   StringId name = 0;               // as FunctionNames::group has it
   uint32_t thread = 0;             // lane of the part, or kLooseThread
   Category category = Category::kOther;

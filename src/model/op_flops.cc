@@ -2,10 +2,23 @@
 
 #include <algorithm>
 #include <charconv>
-#include <optional>
 
 namespace stageline {
 namespace {
+
+enum class Formula : uint8_t { kNone, kMm, kAddMm, kBmm, kBaddBmm, kConv2d, kElements };
+
+Formula formula_of(std::string_view name) {
+  if (!name.starts_with("aten::")) return Formula::kNone;
+  name.remove_prefix(6);
+  name = name.substr(0, name.find('.'));  // an overload may follow: aten::add.Tensor
+  if (name == "mm") return Formula::kMm;
+  if (name == "addmm") return Formula::kAddMm;
+  if (name == "bmm") return Formula::kBmm;
+  if (name == "baddbmm") return Formula::kBaddBmm;
+  if (name == "conv2d") return Formula::kConv2d;
+  return name == "mul" || name == "add" ? Formula::kElements : Formula::kNone;
+}
 
 // Product with a ceiling: shapes of damaged files may be anything.
 uint64_t times(uint64_t a, int64_t b) {
@@ -116,24 +129,24 @@ std::string shapes_text(std::string_view dims) {
   return out + "]";
 }
 
+bool has_flops_formula(std::string_view name) { return formula_of(name) != Formula::kNone; }
+
 int64_t op_flops(std::string_view name, std::string_view dims, std::string_view types, std::string_view concrete) {
-  if (!name.starts_with("aten::")) return 0;
-  name = name.substr(6, name.substr(6).find('.'));  // an overload may follow: aten::add.Tensor
-  const bool elements = name == "mul" || name == "add", product = name == "mm" || name == "bmm";
-  const bool added = name == "addmm" || name == "baddbmm", conv = name == "conv2d";
-  if (!elements && !product && !added && !conv) return 0;
+  const Formula formula = formula_of(name);
+  if (formula == Formula::kNone) return 0;
   const std::vector<std::vector<int64_t>> shapes = input_shapes(dims);
-  const size_t first = added ? 1 : 0;
-  if (shapes.size() < first + (elements ? 1 : 2)) return 0;
+  const size_t first = formula == Formula::kAddMm || formula == Formula::kBaddBmm ? 1 : 0;
+  if (shapes.size() < first + (formula == Formula::kElements ? 1 : 2)) return 0;
   uint64_t flops = 0;
-  if (elements) {
+  if (formula == Formula::kElements) {
     const std::vector<std::string_view> kinds = strings_of(types);
     const bool tensor = kinds.empty() || (kinds[0] != "Scalar" && kinds[0] != "ScalarList" && !kinds[0].empty());
     flops = tensor ? product_of(shapes[0]) : 0;
-  } else if (conv) {
+  } else if (formula == Formula::kConv2d) {
     flops = conv2d_flops(shapes, concrete);
   } else {
-    flops = matrix_flops(shapes[first], shapes[first + 1], name.starts_with('b'));
+    const bool batched = formula == Formula::kBmm || formula == Formula::kBaddBmm;
+    flops = matrix_flops(shapes[first], shapes[first + 1], batched);
   }
   return static_cast<int64_t>(std::min<uint64_t>(flops, INT64_MAX));
 }

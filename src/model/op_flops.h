@@ -13,6 +13,7 @@
 
 namespace stageline {
 
+bool has_flops_formula(std::string_view name);
 // Texts as InputFact has them. 0: not on the list, or the shapes do not say. At most INT64_MAX. O(length).
 int64_t op_flops(std::string_view name, std::string_view dims, std::string_view types, std::string_view concrete);
 

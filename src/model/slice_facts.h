@@ -115,7 +115,7 @@ struct InputFact {  // of operators recorded with record_shapes; texts as the fi
   uint32_t slice = 0;
   StringId dims = 0;      // "[[5, 128], [], []]"
   StringId types = 0;     // "[\"float\", \"int\", \"\"]"
-  StringId concrete = 0;  // "[\"\", \"[1, 1]\", …]": only of operators whose FLOPs depend on them
+  StringId concrete = 0;  // "[\"\", \"[1, 1]\", …]": only where FLOPs or a message's peer depend on them
 };
 
 struct KernelFact {  // how a kernel was launched; −1 where the trace does not say

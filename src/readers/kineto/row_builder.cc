@@ -100,9 +100,11 @@ void RowBuilder::add_operator_facts(const Event& event, uint32_t row) {
   TextInterner& names = dictionaries_.names;
   const auto small = [](int64_t value) { return value >= 0 && value <= INT32_MAX ? static_cast<int32_t>(value) : -1; };
   if (event.has_inputs) {
-    const bool sized_by_values = event.name == "aten::conv2d";  // stride, padding and so on decide its FLOPs
+    // stride, padding and so on decide the FLOPs of conv2d; sends and receives say their peer
+    const bool needs_values =
+        event.name == "aten::conv2d" || event.name == "c10d::send" || event.name == "c10d::recv_";
     chunk_.inputs.push_back({row, names.intern(event.input_dims), names.intern(event.input_types),
-                             sized_by_values ? names.intern(event.concrete_inputs) : 0});
+                             needs_values ? names.intern(event.concrete_inputs) : 0});
   }
   if (event.has_stack)
     chunk_.stacks.push_back({row, names.intern(event.call_stack), names.intern(event.module_hierarchy)});
