@@ -47,18 +47,18 @@ def check_row(what, row, expected):
 
 def check_overview(capture, view):
     columns = [c['name'] for c in view['steps']['columns'] if 'name' in c]
-    steps = table('tb-overview', capture, 'steps')
+    steps = table('tb-overview', capture, 'step-breakdown')
     check('steps', [r['Step'] for r in steps], [r[0] for r in view['steps']['rows']])
     for row, expected in zip(steps, view['steps']['rows']):
         check_row(f'step {row["Step"]}', row, dict(zip(columns[1:], expected[1::2])))
         total = re.search(r'Total: (\d+)us', expected[2])[1]
         check(f'step {row["Step"]}: total', row['Total'], total)
-    averages = {r['Category']: r for r in table('tb-overview', capture, 'averages')}
+    averages = {r['Category']: r for r in table('tb-overview', capture, 'step-averages')}
     whole = view['performance'][0]
     for part in [whole, *whole['children']]:
         check_row('averages', averages[part['name']],
                   {'Time Duration (us)': part['value'], 'Percentage (%)': part['extra']})
-    devices = table('tb-overview', capture, 'devices')
+    devices = table('tb-overview', capture, 'device-utilization')
     figures = {d['title']: d['value'] for d in view['gpu_metrics']['data']}
     check('devices', len(devices), 1)
     check('device', devices[0]['Name'], figures['Name'])

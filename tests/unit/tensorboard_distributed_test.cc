@@ -166,7 +166,7 @@ TEST_CASE("--compat tb: the figures of the plugin's own two-rank example") {
   CHECK(row_of(calls, 0) == Row{"0", "nccl:broadcast", "1", "212480", "212480", "75", "75", "36", "36"});
   CHECK(row_of(calls, 1) == Row{"0", "nccl:all_reduce", "1", "8196000", "8196000", "1558", "1558", "1133", "1133"});
   CHECK(row_of(calls, 2) == Row{"1", "nccl:broadcast", "1", "212480", "212480", "39", "39", "36", "36"});
-  CHECK(row_of(table_of(ask(trace, "tb-overview", {.tb = true}), "steps"), 0) ==
+  CHECK(row_of(table_of(ask(trace, "tb-overview", {.tb = true}), "step-breakdown"), 0) ==
         Row{"0", "0", "105", "0", "0", "75", "0", "0", "20", "35", "235"});
 }
 

@@ -115,16 +115,16 @@ TEST_CASE("tensor cores by name: the plugin's list ends with Ampere, ours does n
 TEST_CASE("steps follow their device work, and every instant has one category") {
   const Trace trace = two_steps();
   const auto tables = ask(trace, "tb-overview");
-  const Table& steps = table_of(tables, "steps");
+  const Table& steps = table_of(tables, "step-breakdown");
   REQUIRE(steps.row_count() == 2);
   //                         rank step total      kernel    memcpy   memset comm.   runtime loader   cpu     other
   CHECK(row_of(steps, 0) == Row{"0", "3", "100000", "40000", "18000", "0", "0", "3000", "10000", "8000", "21000"});
   CHECK(row_of(steps, 1) == Row{"0", "4", "150000", "115000", "0", "0", "20000", "3000", "0", "0", "12000"});
-  const Table& mean = table_of(tables, "averages");
+  const Table& mean = table_of(tables, "step-averages");
   CHECK(cell(mean, "time_ns", "category", "Kernel") == "77500");
   CHECK(cell(mean, "time_ns", "category", "Step") == "125000");
   CHECK(cell(mean, "time_share", "category", "Kernel") == "0.62");
-  const Table& device = table_of(tables, "devices");
+  const Table& device = table_of(tables, "device-utilization");
   CHECK(cell(device, "utilization_share") == "0.7");  // (40 + 135) / 250
   CHECK(parse_double(cell(device, "sm_efficiency_share")).value() ==
         doctest::Approx((40 * 0.5 + 5 * 0.25 + 110 + 20 * 0.9) / 250));  // at most 1 while both run
@@ -136,12 +136,12 @@ TEST_CASE("steps follow their device work, and every instant has one category") 
 TEST_CASE(
     "--compat tb: kernels of NCCL are kernels where no nccl: operator owns them, and Hopper has no tensor cores") {
   const auto tables = ask(two_steps(), "tb-overview", {.tb = true});
-  const Table& steps = table_of(tables, "steps");
+  const Table& steps = table_of(tables, "step-breakdown");
   REQUIRE(steps.row_count() == 2);
   // Worker, Step, Kernel, Memcpy, Memset, Runtime, DataLoader, CPU Exec, Other, Total: no Communication, so no column
   CHECK(row_of(steps, 0) == Row{"0", "3", "40", "18", "0", "3", "10", "8", "21", "100"});
   CHECK(row_of(steps, 1) == Row{"0", "4", "135", "0", "0", "3", "0", "0", "12", "150"});
-  const Table& device = table_of(tables, "devices");
+  const Table& device = table_of(tables, "device-utilization");
   CHECK(cell(device, "GPU Utilization (%)") == "70");
   CHECK(cell(device, "Est. SM Efficiency (%)") == "59.7");
   CHECK(cell(device, "Est. Achieved Occupancy (%)") == "21.67");
@@ -155,7 +155,7 @@ TEST_CASE("the last steps stay when asked for") {
   input.include_last_step = true;
   const auto result = find_analysis("tb-overview")->run(input);
   REQUIRE(result);
-  CHECK(table_of(result->tables, "steps").row_count() == 3);
+  CHECK(table_of(result->tables, "step-breakdown").row_count() == 3);
   input.include_last_step = false;
   CHECK(find_analysis("tb-overview")->run(input)->notes.count("tb.steps_dropped") == 1);
 }
@@ -163,18 +163,18 @@ TEST_CASE("the last steps stay when asked for") {
 TEST_CASE("--compat tb: when kernels fill the steps, the plugin starts counting anew") {
   const Trace trace =
       torch_trace({step(1, "0", "100"), call("cudaLaunchKernel", "0", "10", 1), work("k", "0", "100", 1)});
-  CHECK(cell(table_of(ask(trace, "tb-overview"), "steps"), "runtime_ns") == "0");
-  CHECK(cell(table_of(ask(trace, "tb-overview"), "steps"), "other_ns") == "0");
+  CHECK(cell(table_of(ask(trace, "tb-overview"), "step-breakdown"), "runtime_ns") == "0");
+  CHECK(cell(table_of(ask(trace, "tb-overview"), "step-breakdown"), "other_ns") == "0");
   // Nothing is left after the kernel; memcpy, memset and communication find nothing to take and the whole step is back.
   const auto tables = ask(trace, "tb-overview", {.tb = true});
-  CHECK(cell(table_of(tables, "steps"), "Kernel") == "100");
-  CHECK(cell(table_of(tables, "steps"), "Runtime") == "10");
-  CHECK(cell(table_of(tables, "steps"), "Other") == "90");
+  CHECK(cell(table_of(tables, "step-breakdown"), "Kernel") == "100");
+  CHECK(cell(table_of(tables, "step-breakdown"), "Runtime") == "10");
+  CHECK(cell(table_of(tables, "step-breakdown"), "Other") == "90");
 }
 
 TEST_CASE("without steps the whole capture is one; without a device operators are what computes") {
   const Trace trace = torch_trace({op("aten::mm", "10", "20"), op("gloo:all_reduce", "20", "30")});
-  const Table steps = table_of(ask(trace, "tb-overview"), "steps");
+  const Table steps = table_of(ask(trace, "tb-overview"), "step-breakdown");
   REQUIRE(steps.row_count() == 1);
   CHECK(row_of(steps, 0) == Row{"0", "", "40000", "0", "0", "0", "30000", "0", "0", "10000", "0"});
   const Table overlap = table_of(ask(trace, "tb-distributed"), "overlap");

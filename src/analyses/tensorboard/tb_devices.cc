@@ -90,7 +90,7 @@ std::vector<TbDevice> tb_devices(const TbRun& run, const TbRank& rank) {
   const Part& part = *rank.rank.part;
   std::map<int64_t, std::vector<Kernel>> kernels;  // a handful of devices
   for (const TorchRow& row : rank.rank.rows) {
-    if (!run.is_kernel(rank.rank, row)) continue;
+    if (!run.is_kernel(rank.rank, row) || (!run.plugin && row.kernel == KernelClass::kOther)) continue;
     Kernel k = {.start_ns = row.start_ns, .end_ns = row.end_ns()};
     k.tensor_cores = run.is(row.name, TbRun::kTensorCore);
     if (const KernelFact* fact = fact_of(part.kernels, row.slice)) {

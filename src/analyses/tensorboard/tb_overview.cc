@@ -27,7 +27,7 @@ std::array<bool, kTbRoleCount> shown_roles(const std::vector<TbOverview>& ranks)
 double share_of(double part, double whole) { return whole > 0 ? part / whole : NAN; }
 
 Table plugin_averages(const std::vector<TbOverview>& ranks) {
-  Table table("averages", "Average step time (TensorBoard plugin)",
+  Table table("step-averages", "Average step time (TensorBoard plugin)",
               {{"Worker", "rank", Type::kInteger, ""},
                {"Category", "category", Type::kText, ""},
                {"Time Duration (us)", "time", Type::kReal, ""},
@@ -56,7 +56,7 @@ Table plugin_steps(const std::vector<TbOverview>& ranks) {
       columns.push_back({name, name, Type::kReal, ""});
     }
   columns.push_back({"Total", "total", Type::kReal, ""});
-  Table table("steps", "Step time breakdown, us (TensorBoard plugin)", std::move(columns));
+  Table table("step-breakdown", "Step time breakdown, us (TensorBoard plugin)", std::move(columns));
   for (const TbOverview& r : ranks)
     for (size_t i = 0; i < r.steps.size(); ++i) {
       std::vector<Table::Value> row = {int64_t{r.rank}, tb_step_name(r.steps[i])};
@@ -69,7 +69,7 @@ Table plugin_steps(const std::vector<TbOverview>& ranks) {
 }
 
 Table plugin_devices(const std::vector<TbOverview>& ranks) {
-  Table table("devices", "GPU summary (TensorBoard plugin)",
+  Table table("device-utilization", "GPU summary (TensorBoard plugin)",
               {{"Worker", "rank", Type::kInteger, ""},
                {"GPU", "device", Type::kInteger, ""},
                {"Name", "name", Type::kText, ""},
@@ -89,7 +89,7 @@ Table plugin_devices(const std::vector<TbOverview>& ranks) {
 }
 
 Table exact_averages(const std::vector<TbOverview>& ranks) {
-  Table table("averages", "The average step of every rank",
+  Table table("step-averages", "The average step of every rank",
               {{"rank", "rank", Type::kInteger, "Global rank"},
                {"category", "category", Type::kText,
                 "By priority: an instant belongs to the first category that covers it; they add up to the step"},
@@ -110,7 +110,7 @@ Table exact_averages(const std::vector<TbOverview>& ranks) {
 
 Table exact_steps(const std::vector<TbOverview>& ranks) {
   Table table(
-      "steps", "Steps by category",
+      "step-breakdown", "Steps by category",
       {{"rank", "rank", Type::kInteger, "Global rank"},
        {"step", "step", Type::kInteger, "ProfilerStep number; unknown: none was recorded, all is one step"},
        {"total_ns", "step", Type::kDuration, "To the end of the device work that it launched"},
@@ -132,7 +132,7 @@ Table exact_steps(const std::vector<TbOverview>& ranks) {
 }
 
 Table exact_devices(const std::vector<TbOverview>& ranks) {
-  Table table("devices", "How busy and how full the devices were",
+  Table table("device-utilization", "How busy and how full the devices were",
               {{"rank", "rank", Type::kInteger, "Global rank"},
                {"device", "device", Type::kInteger, "Number within the machine"},
                {"name", "name", Type::kText, ""},
@@ -210,9 +210,10 @@ extern const Analysis tb_overview_analysis;
 const Analysis tb_overview_analysis = {
     .name = "tb-overview",
     .summary = "steps by kernel, copy, communication, runtime, input, CPU; device utilisation; what to try",
-    .tables = {{"averages", "one row per rank and category: the mean step"},
-               {"steps", "one row per rank and step"},
-               {"devices", "one row per rank and device: utilisation, SM efficiency, occupancy, tensor cores"},
+    .tables = {{"step-averages", "one row per rank and category: the mean step"},
+               {"step-breakdown", "one row per rank and step"},
+               {"device-utilization",
+                "one row per rank and device: utilisation, SM efficiency, occupancy, tensor cores"},
                {"recommendations", "one row per rank and recommendation"}},
     .run = run,
     .needs = AnalysisNeeds::kTorch,

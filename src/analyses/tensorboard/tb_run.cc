@@ -96,6 +96,7 @@ class Sorter {
     const Interval at = {row.start_ns, row.end_ns()};
     switch (event) {
       case TbEvent::kKernel:
+        if (!run_.plugin && row.kernel == KernelClass::kOther) break;  // waits and starts on MTIA's rows
         put(communicates(row) ? TbRole::kCommunication : TbRole::kKernel, at);
         any_communication_kernel_ |= communicates(row);
         break;
