@@ -247,3 +247,41 @@ TEST_CASE("operators: host and device time, own and with what they call") {
   CHECK(cell(plugin, "tc_total_ratio", "name", "aten::linear") == "0");
   CHECK(cell(plugin, "tc_eligible", "name", "aten::linear") == "Yes");
 }
+
+TEST_CASE("what the plugin does not know: driver calls, copies that run as kernels") {
+  const Trace trace = torch_trace({step(1, "0", "100"), op("triton", "0", "50"),
+                                   torch_event("cuda_driver", "cuLaunchKernel", 100, 1, "10", "5", launch_args(1)),
+                                   work("triton_poi_fused", "20", "30", 1), call("hipLaunchKernel", "60", "2", 2),
+                                   work("__amd_rocclr_copyBuffer", "70", "10", 2)});
+  const Table ours = table_of(ask(trace, "tb-overview"), "step-breakdown");
+  //                         rank step total     kernel   memcpy   memset comm. runtime loader cpu      other
+  CHECK(row_of(ours, 0) == Row{"0", "1", "100000", "30000", "10000", "0", "0", "7000", "0", "15000", "38000"});
+  const Table plugin = table_of(ask(trace, "tb-overview", {.tb = true}), "step-breakdown");
+  CHECK(row_of(plugin, 0) == Row{"0", "1", "40", "0", "0", "2", "0", "20", "38", "100"});
+  // The call's time is its caller's own, and what it launches is nobody's.
+  CHECK(cell(table_of(ask(trace, "tb-operator"), "operators"), "self_host_ns") == "45000");
+  CHECK(cell(table_of(ask(trace, "tb-operator"), "operators"), "device_ns") == "30000");
+  CHECK(cell(table_of(ask(trace, "tb-operator", {.tb = true}), "operators"), "host_self_duration") == "50");
+  CHECK(cell(table_of(ask(trace, "tb-operator", {.tb = true}), "operators"), "device_total_duration") == "0");
+}
+
+TEST_CASE("a call that calls one of its own name is one call") {
+  const Trace trace = torch_trace({op("aten::mm", "0", "100"), op("aten::mm", "10", "50"),
+                                   call("cudaLaunchKernel", "20", "5", 1), work("sm80_xmma_gemm", "30", "40", 1)});
+  const Table ours = table_of(ask(trace, "tb-operator"), "operators");
+  CHECK(row_of(ours, 0) == Row{"0", "aten::mm", "1", "40000", "40000", "95000", "100000", "yes", "1", "1"});
+  const Table plugin = table_of(ask(trace, "tb-operator", {.tb = true}), "operators");
+  CHECK(row_of(plugin, 0) == Row{"0", "aten::mm", "1", "40", "40", "95", "100", "Yes", "100", "100"});
+}
+
+TEST_CASE("shapes tell calls of an operator apart") {
+  const Trace trace =
+      torch_trace({op("aten::mm", "0", "10", R"("Input Dims":[[2, 3], [3, 4]])"),
+                   op("aten::mm", "20", "30", R"("Input Dims":[[5, 3], [3, 4]])"), op("aten::mm", "60", "5")});
+  const Table ops =
+      table_of(ask(trace, "tb-operator", {.options = {{"group-by", "operator-and-shape"}}}), "operators-by-shape");
+  REQUIRE(ops.row_count() == 3);  // without a device: most host time of their own first
+  CHECK(cell(ops, "input_shape") == "[[5, 3], [3, 4]]");
+  CHECK(cell(ops, "host_ns", "input_shape", "[[2, 3], [3, 4]]") == "10000");
+  CHECK(cell(ops, "host_ns", "input_shape", "[]") == "5000");
+}

@@ -1,6 +1,7 @@
 #include "analyses/tensorboard/tb_advice.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "analyses/tensorboard/tb_operators.h"
 #include "base/number.h"
@@ -103,13 +104,13 @@ std::vector<TbAdvice> tb_advice(const TbOverview& r) {
                        "processes load while the device works"});
   if (r.data_parallel && r.devices.size() > 1)
     out.push_back(
-        {"data-parallel", static_cast<double>(r.devices.size()),
+        {"data-parallel", NAN,
          "DataParallel drives several devices from one process: DistributedDataParallel has one process each"});
   const bool capable = std::any_of(r.devices.begin(), r.devices.end(), [](const TbDevice& d) {
     return d.compute_major > 3 || (d.compute_major == 3 && d.compute_minor >= 5);  // what NCCL needs
   });
   if (r.distributed_data_parallel && !r.uses_nccl && capable)
-    out.push_back({"backend", 0, "DistributedDataParallel runs without NCCL, the fastest backend of these devices"});
+    out.push_back({"backend", NAN, "DistributedDataParallel runs without NCCL, the fastest backend of these devices"});
   const double communication = share_of(r.sums[static_cast<size_t>(TbRole::kCommunication)], r.total_ns);
   if (communication > kMuchCommunication)
     out.push_back(

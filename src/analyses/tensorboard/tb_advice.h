@@ -36,7 +36,7 @@ void tb_note_facts(const TbRun& run, const FunctionNames& function_names, const 
 
 struct TbAdvice {
   std::string_view id;  // "input-loading"
-  double share = 0;
+  double share = 0;     // what it stands on; NaN where that is no share
   std::string text;
 };
 // At most one of each id, in the plugin's order.
