@@ -42,6 +42,8 @@ KINETO = {
 # Options of analyses that say little, or nothing, without; each line is one call.
 OPTIONS = {
     'critical-path-analysis': [['--annotation', 'ProfilerStep#101']],
+    'tb-kernel': [[], ['--group-by', 'kernel-and-operator']],
+    'tb-operator': [[], ['--group-by', 'operator-and-shape']],
     'frequent-cuda-kernel-sequences': [['--operator-name', 'aten::linear', '--min-pattern-len', '1']],
 }
 # Analyses of files that are no traces.
