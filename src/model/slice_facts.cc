@@ -88,7 +88,7 @@ KernelClass classify_kernel(Category category, std::string_view name, bool has_c
   }
   if (has_collective) return KernelClass::kCommunication;
   if (category == Category::kMtiaWork) return hta_kernel_class(name);  // the only written rules for MTIA
-  // NCCL and RCCL, MSCCL(++), oneCCL, HCCL, NVSHMEM and DeepEP, symmetric memory, custom all-reduces of
+  // NCCL and RCCL, MSCCL(++), oneCCL, HCCL, NVSHMEM and DeepEP, AMD's MoRI, symmetric memory, custom all-reduces of
   // vLLM, SGLang, TensorRT-LLM and FlashInfer.
   if (contains_any(name, {"ncclKernel",
                           "ncclDevKernel",
@@ -102,6 +102,10 @@ KernelClass classify_kernel(Category category, std::string_view name, bool has_c
                           "internode::",
                           "intranode::",
                           "internode_ll::",
+                          "notify_dispatch",
+                          "notify_combine",
+                          "EpDispatch",
+                          "EpCombine",
                           "cross_device_reduce",
                           "multimem_all_",
                           "multimem_one_shot",
@@ -122,6 +126,17 @@ KernelClass classify_kernel(Category category, std::string_view name, bool has_c
                              "CopyHostToDevice", "CopyDeviceToDevice", "FillBuffer"}))
     return KernelClass::kMemory;
   return KernelClass::kComputation;
+}
+
+bool is_exchange_annotation(std::string_view name) {
+  return any_of_prefixes(name, {"dispatch(", "combine("}) && name.size() < 16 && name.back() == ')';
+}
+
+bool is_exchange_kernel(std::string_view name) {
+  std::string function = short_kernel_name(name);
+  for (char& c : function)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return contains_any(function, {"dispatch", "combine", "notify", "all_to_all", "alltoall", "a2a"});
 }
 
 KernelClass hta_kernel_class(std::string_view name) {
