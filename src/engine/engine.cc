@@ -15,6 +15,7 @@
 #include "engine/model_tables.h"
 #include "engine/profile_findings.h"
 #include "model/torch_facts.h"
+#include "pipeline/infer_cells.h"
 #include "pipeline/infer_layout.h"
 #include "pipeline/link_cells.h"
 #include "readers/reader.h"
@@ -35,7 +36,7 @@ Result<CellRules> rules_for(const OpenOptions& options) {
 
 // Cells of a profiler trace, and the layout of its ranks.
 void find_cells(Trace& trace, const CellRules& rules, const OpenOptions& options) {
-  const TorchCellOptions how{options.cells, options.layout, nullptr};
+  const TorchCellOptions how{options.cells, options.layout, infer_cells};
   if (!find_torch_cells(trace, rules, how)) {
     if (options.layout.pp > 0) infer_layout(trace, options.layout);
     return;
