@@ -128,17 +128,6 @@ KernelClass classify_kernel(Category category, std::string_view name, bool has_c
   return KernelClass::kComputation;
 }
 
-bool is_exchange_annotation(std::string_view name) {
-  return any_of_prefixes(name, {"dispatch(", "combine("}) && name.size() < 16 && name.back() == ')';
-}
-
-bool is_exchange_kernel(std::string_view name) {
-  std::string function = short_kernel_name(name);
-  for (char& c : function)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return contains_any(function, {"dispatch", "combine", "notify", "all_to_all", "alltoall", "a2a"});
-}
-
 KernelClass hta_kernel_class(std::string_view name) {
   if (any_of_prefixes(name, {"nccl", "hip", "hccl"}) || contains_any(name, {"ncclKernel"}))
     return KernelClass::kCommunication;

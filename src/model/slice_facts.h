@@ -62,11 +62,6 @@ std::string_view kernel_class_name(KernelClass c);  // "COMPUTATION", "COMMUNICA
 // Ours: by category first, then by name (collective libraries beyond NCCL, ROCm copy kernels), and a
 // collective argument makes a kernel communication. Definition: docs/analyses/kernel-classes.md.
 KernelClass classify_kernel(Category category, std::string_view name, bool has_collective);
-// Annotations of expert parallelism, by DualPipe's convention name(phase): "dispatch(F)", "combine(B)".
-bool is_exchange_annotation(std::string_view name);
-// A kernel that may be such an exchange, but only where an annotation around its launch says so: "dispatch", "combine",
-// "notify" or "all to all" in the name of its function. Templates and parameters do not count.
-bool is_exchange_kernel(std::string_view name);
 // HTA's, by name alone (its utils.get_kernel_type).
 KernelClass hta_kernel_class(std::string_view name);
 // HTA's shortened name: template arguments and parameters cut (its utils.shorten_name).

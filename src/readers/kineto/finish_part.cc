@@ -5,6 +5,7 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "model/exchange_names.h"
 #include "model/hta_rows.h"
 
 namespace stageline::kineto {
