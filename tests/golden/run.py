@@ -33,11 +33,17 @@ TORCH = pathlib.Path('readers/kineto/input')
 TWO_RUNS = ['--control', TORCH, '--test', 'readers/kineto-us/input']
 # How the inputs of readers/kineto* are made, one call of tests/gen/kineto.py a line.
 SMALL = ['--model', 'mlp', '--layers', 1, '--bucket', 1, '--steps', 3, '--gpus', 2, '--ranks', 2, '--memory', '--sync', '--no-shapes']
+PIPELINE = ['--shape', 'pipeline', '--ranks', 2, '--micro-batches', 3, '--steps', 2]
 KINETO = {
     'kineto': [[*SMALL, '--format', 'json', '--only-ranks', 0], [*SMALL, '--format', 'gz', '--only-ranks', 1]],
     'kineto-us': [[*SMALL, '--era', 'us', '--format', 'gz', '--fault', 'slow-rank:1,1.5']],
     'kineto-old': [[*SMALL, '--era', 'old', '--format', 'gz', '--only-ranks', 0]],
     'kineto-amd': [[*SMALL, '--vendor', 'amd', '--python', '--graphs', '--format', 'gz', '--only-ranks', 0]],
+    # Pipelines: torch's annotations on GPUs, numbered names, Megatron's frames, DualPipe's modules.
+    'kineto-pipeline': [[*PIPELINE, '--notes', 'actions']],
+    'kineto-numbers': [[*PIPELINE, '--notes', 'numbers']],
+    'kineto-megatron': [[*PIPELINE, '--notes', 'megatron']],
+    'kineto-dualpipe': [['--shape', 'dualpipe']],
 }
 # Options of analyses that say little, or nothing, without; each line is one call.
 OPTIONS = {
@@ -203,6 +209,7 @@ def make_kinetos(root):
     for case, calls in KINETO.items():
         for arguments in calls:
             kineto.generate([*arguments, '-o', root / case / 'input'])
+        (root / case / 'input' / 'truth.json').unlink(missing_ok=True)  # tests/torch/pipelines.py looks at that
 
 
 def check_kinetos():
