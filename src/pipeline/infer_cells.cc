@@ -164,6 +164,7 @@ class FlowFinder {
     }
     for (const auto& [length, count] : lengths)
       if (flow_.stages == 0 || count > lengths[flow_.stages]) flow_.stages = length;
+    if (!stages_stand_still(paths)) flow_.stages = 0;
     for (const auto& [first, length] : paths) {
       if (length != flow_.stages) continue;
       int32_t stage = 0;
@@ -175,6 +176,23 @@ class FlowFinder {
     }
     for (Node& node : flow_.nodes)
       if (node.stage == kUnknown) node.micro_batch = kUnknown;
+  }
+
+  // Where a stage is does not change from one micro-batch to the next, and a rank is part of one pipeline: rings of
+  // attention, in which everyone begins, are neither.
+  bool stages_stand_still(const std::vector<std::pair<uint32_t, int32_t>>& paths) const {
+    std::map<uint32_t, std::vector<uint32_t>> ways;  // first part → parts by stage
+    std::map<uint32_t, uint32_t> pipeline_of;        // part → first part
+    for (const auto& [first, length] : paths) {
+      if (length != flow_.stages) continue;
+      std::vector<uint32_t> way;
+      for (uint32_t at = first; at != kNoStretch; at = flow_.nodes[at].next) way.push_back(flow_.nodes[at].part);
+      const auto [known, added] = ways.emplace(way[0], way);
+      if (!added && known->second != way) return false;
+      for (const uint32_t part : way)
+        if (pipeline_of.emplace(part, way[0]).first->second != way[0]) return false;
+    }
+    return true;
   }
 
   Flow flow_;
