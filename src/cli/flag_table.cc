@@ -81,7 +81,10 @@ constexpr const char* kLastStepHelp =
 // Options that analyses declare themselves, each name once; the analysis' own help says what it means there.
 std::vector<Flag> analysis_flags() {
   std::vector<Flag> flags = {
-      {"compat", "NAME", "hta: HTA's own numbers and columns, where an analysis has them", "hta"},
+      {"compat", "NAME",
+       "A rival's own numbers and columns, where an analysis has them: hta (HTA), tb (TensorBoard's plugin)", "hta,tb"},
+      {"format", "KIND", "text (default), csv or json; torch where an analysis prints the profiler's own table",
+       "text,csv,json,torch"},
       {"overlay", "FILE", "Write the source trace with this answer marked on it", ""},
       {"include-last-profiler-step", "BOOL", kLastStepHelp, ""},
   };

@@ -99,7 +99,14 @@ std::string analysis_help_text(const Analysis& analysis) {
     const Flag f = {option.name, option.value, option.help, option.choices};
     out += entry(flag_head(f), f.help, 26);
   }
-  if (analysis.has_hta_mode) out += entry("--compat hta", "HTA's numbers and columns, faults included", 26);
+  for (const std::string_view rival : split(analysis.compat, ','))
+    if (!rival.empty())
+      out += entry("--compat " + std::string(rival),
+                   rival == "hta" ? "HTA's numbers and columns, faults included"
+                                  : "The TensorBoard plugin's numbers and columns, faults included",
+                   26);
+  if (analysis.format[0] != '\0')
+    out += entry(std::string("--format ") + analysis.format, "The table as the PyTorch profiler prints it", 26);
   if (analysis.makes_overlay)
     out += entry("--overlay FILE", "Write the source trace with this answer marked on it", 26);
   return out + entry("…", "and those of every analysis: stageline analyze --help", 26);

@@ -11,17 +11,14 @@
 
 namespace stageline {
 
-Status check_compat(const Arguments& arguments, std::string_view known) {
+Status check_compat(const Arguments& arguments, std::string_view known, std::string_view asker) {
   if (!arguments.has("compat")) return {};
   const std::string asked = dashed(arguments.get("compat"));
   for (const std::string_view name : split(known, ','))
     if (!name.empty() && asked == name) return {};
-  std::string hint =
-      known.empty() ? std::string("this command has no rival's answer to give") : "it has: " + std::string(known);
-  return Error{ErrorCode::kUsage,
-               std::string("\"") + arguments.command->name + "\" has no --compat " + arguments.get("compat"),
-               {},
-               hint};
+  const std::string who = asker.empty() ? std::string("\"") + arguments.command->name + "\"" : std::string(asker);
+  std::string hint = known.empty() ? std::string("it has no rival's answer to give") : "it has: " + std::string(known);
+  return Error{ErrorCode::kUsage, who + " has no --compat " + arguments.get("compat"), {}, hint};
 }
 
 namespace {

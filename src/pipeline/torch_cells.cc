@@ -25,6 +25,7 @@ struct PartCells {
   StepSource steps = StepSource::kOne;
   int64_t counted = 0;       // micro-batches that no name says
   int64_t without_work = 0;  // marks without device work, on a rank that has some
+  int64_t empty = 0;         // compute marks without an operator, on a rank that records them
   int64_t clipped = 0;       // cells that ended after the next one of their lane began
   int64_t unknown_messages = 0;
   bool on_device = false;
@@ -144,6 +145,9 @@ class CellMaker {
       } else if (spans.on_device && mark.kind != CellKind::kOther) {
         ++out.without_work;  // its host time would say nothing about the device
         continue;
+      } else if (spans.has_operators && is_compute(mark.kind)) {
+        ++out.empty;
+        cell.start_ns = cell.end_ns;
       }
       out.cells.push_back(cell);
     }
@@ -180,6 +184,7 @@ class CellMaker {
       sum.counted += part.counted;
       sum.without_work += part.without_work;
       sum.clipped += part.clipped;
+      sum.empty += part.empty;
       sum.unknown_messages += part.unknown_messages;
       if (part.cells.empty()) continue;
       sum.on_device |= part.on_device;
@@ -209,6 +214,12 @@ class CellMaker {
       diagnostics.add("cells.no_kernels", Severity::kLoss,
                       "pipeline work without a recorded kernel has no time on the device and is no cell", {},
                       sum.without_work);
+    if (sum.empty > 0)
+      diagnostics.add(
+          "cells.no_operators", Severity::kInfo,
+          "pipeline work without any operator (the first stage has no input gradient) only waited: its cell "
+          "is empty, at the end of its slice",
+          {}, sum.empty);
     if (sum.clipped > 0)
       diagnostics.add("cells.clipped", Severity::kInfo,
                       "a cell whose last kernels run beside the next one's first ends where that begins", {},

@@ -52,8 +52,9 @@ struct TorchCellOptions {
 
 // Fills trace.cells, Part::stage and dp, trace.pipeline_stages and the diagnostics "cells.from_annotations" or
 // "cells.inferred", which say by what evidence; true when there are cells. Nothing but diagnostics is touched when
-// there is no pipeline: a rule that names neither stage nor pipeline counts only where the ranks are known to be
-// two stages or more. O(slices + marks log marks).
+// there is no pipeline: names that are in use elsewhere too ("Forward 3") count only where the ranks are known to be
+// two stages or more, a frame of a pipeline engine is there, or micro-batches are numbered and ranks send messages.
+// O(slices + marks log marks).
 bool find_torch_cells(Trace& trace, const CellRules& rules, const TorchCellOptions& options);
 
 // The rest of the way for marks: layout, steps, numbers, device intervals, cells. `number`: micro-batches that the

@@ -71,11 +71,24 @@ std::vector<uint8_t> used_names(const Trace& trace, const Lookup& lookup) {
   return used;
 }
 
+// Whether ranks send to each other: "gloo:send", "nccl:recv 1<-0".
+bool has_messages(const Trace& trace, const std::vector<uint8_t>& used) {
+  for (StringId name = 0; name < used.size(); ++name) {
+    if (used[name] == 0) continue;
+    const std::string_view text = trace.names.text(name);
+    const size_t colon = text.find(':');
+    if (colon == std::string_view::npos || colon > 8) continue;
+    const std::string_view what = text.substr(colon + 1);
+    if (what.starts_with("send") || what.starts_with("recv")) return true;
+  }
+  return false;
+}
+
 // What the rules of one set make of the names.
 struct SetMatches {
   std::vector<RuleMatch> matches;
   std::unordered_map<uint64_t, uint32_t> at;  // name · kWheres + where → match
-  bool has_work = false, has_pipeline = false, interleaved = false, has_weight = false;
+  bool has_work = false, has_pipeline = false, interleaved = false, has_weight = false, has_numbers = false;
   int64_t out_of_range = 0;
   StringId example = 0;
 };
@@ -97,6 +110,7 @@ SetMatches match_names(const Trace& trace, const CellRules& rules, uint32_t set,
       if (rule.role == RuleRole::kCell && is_compute(rule.kinds[0])) {
         if (!out.has_work) out.example = name;
         out.has_work = true;
+        out.has_numbers |= match->halves[0].micro_batch != kUnknown;
         out.has_weight |= rule.kinds[0] == CellKind::kWeightGrad;
       }
       out.at.emplace(uint64_t{name} * kWheres + where, static_cast<uint32_t>(out.matches.size()));
@@ -207,7 +221,7 @@ FoundMarks find_marks(const Trace& trace, const CellRules& rules, const RankLayo
     if (!found.has_work) continue;
     if (set.needs_stages && !set.from_user && !found.has_pipeline) {
       if (!stages) stages = layout.pp > 0 ? layout.pp : known_layout(trace, layout).stages;
-      if (*stages < 2) {
+      if (*stages < 2 && !(found.has_numbers && has_messages(trace, used))) {
         diagnostics.add("cells.no_pipeline", Severity::kInfo,
                         "names such as \"" + valid_utf8(trace.names.text(found.example)) + "\" (rules " + set.name +
                             ") are work of a pipeline only where there are stages, and nothing says so; --pp P does");

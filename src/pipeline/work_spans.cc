@@ -98,7 +98,7 @@ class Spans {
   WorkSpans run(size_t count) {
     WorkSpans out;
     from_device(out);
-    if (!out.on_device) from_operators();
+    if (!out.on_device) from_operators(out);
     out.spans.resize(count);
     for (size_t m = 0; m < count; ++m) {
       if (const uint32_t place = work_.of_mark(m); place != kNone)
@@ -159,7 +159,7 @@ class Spans {
 
   // First to last operator of the mark, without communication: what is left of "Forward 3" when the wait for its
   // input and the sending of its output are taken off.
-  void from_operators() {
+  void from_operators(WorkSpans& out) {
     if (work_.size() == 0 && messages_.size() == 0) return;
     communicates_.assign(trace_.names.size(), -1);
     for (uint32_t l = 0; l < part_.lanes.size(); ++l) {
@@ -167,18 +167,17 @@ class Spans {
       if (lane.kind == LaneKind::kDeviceStream) continue;
       int64_t communicating_until = INT64_MIN, counted_until = INT64_MIN;
       for (size_t i = lane.begin; i < lane.end; ++i) {
-        const Category category = kinds_[s_.category_id[i]];
-        if (category != Category::kCpuOp && category != Category::kUserAnnotation) continue;
+        // Annotations such as gloo:send last until the message is through, whatever the thread does meanwhile.
+        if (kinds_[s_.category_id[i]] != Category::kCpuOp) continue;
         const int64_t start = s_.start_ns[i], end = s_.end_ns(i);
         if (end <= counted_until || end <= communicating_until) continue;  // inside what was counted
         if (communicates(s_.name_id[i])) {
           communicating_until = end;
           if (const uint32_t place = messages_.on_lane(l, start); place != kNone) extend(transfer_[place], start, end);
-        } else if (category == Category::kCpuOp) {
-          if (const uint32_t place = work_at(l, start); place != kNone) {
-            extend(compute_[place], start, std::min(end, work_[place].end_ns));
-            counted_until = end;
-          }
+        } else if (const uint32_t place = work_at(l, start); place != kNone) {
+          extend(compute_[place], start, std::min(end, work_[place].end_ns));
+          counted_until = end;
+          out.has_operators = true;
         }
       }
     }

@@ -32,7 +32,8 @@ struct LooseCommunication {
 struct WorkSpans {
   std::vector<WorkSpan> spans;  // by mark
   std::vector<LooseCommunication> loose;
-  bool on_device = false;  // false: host operators decide, because no mark launched device work
+  bool on_device = false;      // false: host operators decide, because no mark launched device work
+  bool has_operators = false;  // some mark has operators of its own, so one without did nothing but wait
 };
 
 // Of one part; `marks` are that part's, ordered by (lane, start). O(slices · log marks).

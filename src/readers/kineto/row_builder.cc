@@ -169,7 +169,7 @@ void RowBuilder::add_instant(const Event& event) {
   if (event.has_memory && event.name != "[OutOfMemory]")  // which tells of memory that was not had
     chunk_.memory.push_back({event.ts_ns, event.address, event.bytes, event.total_allocated, event.total_reserved,
                              static_cast<int32_t>(event.device_type), static_cast<int32_t>(event.device_id), thread,
-                             index});
+                             index, event.name == "[OutOfMemory]"});
   else
     chunk_.marks.push_back({event.ts_ns, dictionaries_.names.intern(event.name), thread, index});
 }
