@@ -181,6 +181,24 @@ TEST_CASE("operators: what cannot be asked is refused with what to type") {
   CHECK(ask(two, "operators")[0].row_count() == 14);
 }
 
+TEST_CASE("operators: a report holds the first rows and says so; a trace of other things is noted") {
+  std::vector<std::string> many;
+  for (int i = 0; i < 250; ++i) many.push_back(op("op" + std::to_string(i), std::to_string(10 * i), "5"));
+  const Trace trace = torch_trace(many);
+  AnalysisInput input;
+  input.trace = &trace;
+  input.for_report = true;
+  auto result = find_analysis("operators")->run(input);
+  REQUIRE(result);
+  CHECK(result->tables[0].row_count() == 200);
+  CHECK(result->tables[0].title() == "Operators by time, the first 200 of 250 rows");
+  const Trace other = torch_trace({torch_event("mine", "a", 1, 1, "0", "5")});
+  result = answer(other, {}, false);
+  REQUIRE(result);
+  CHECK(result->notes.count("operators.none") == 1);
+  CHECK(printed(other, {}).empty());
+}
+
 TEST_CASE("operators: ResNet50 as the TensorBoard plugin's own test has it, which is key_averages()") {
   const std::string folder = shared_data("kineto/tb_plugin");
   if (folder.empty()) return;
