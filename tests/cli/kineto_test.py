@@ -230,6 +230,12 @@ class Operators(Case):
         said = run('analyze', 'operators', path, '--time-unit', 'ms', check=2).err
         self.assertIn('--format torch', said)
 
+    def test_rows_cut_the_text(self):
+        path = self.write('t.json', trace())
+        out = run('analyze', 'operators', path, '--rows', '1', check=0).out
+        self.assertIn('… 3 more rows of operators', out)
+        self.assertEqual(len(run('analyze', 'operators', path, '--rows', '0', check=0).out.splitlines()), 5)
+
     def test_steps_choose_what_is_counted(self):
         path = self.write('t.json', trace())
         rows = json.loads(run('analyze', 'operators', path, '--format', 'json', '--steps', '5', check=0).out)['tables'][0]['rows']
