@@ -58,13 +58,16 @@ struct AnalysisInput {
   const Trace* test = nullptr;     // kTwoRuns: the run that is new
   std::vector<std::string> paths;  // kFiles
   bool hta = false;                // --compat hta: HTA's numbers, columns and refusals
+  bool tb = false;                 // --compat tb: those of TensorBoard's profiler plugin
   bool include_last_step = false;  // --include-last-profiler-step
   bool for_report = false;         // tables with a row per event are left out
+  bool foreign = false;            // --format FORM of Analysis::format: the answer as text of a rival's own layout
   AnalysisOptions options;
 };
 
 struct AnalysisResult {
   std::vector<Table> tables;            // in the descriptor's order
+  std::string foreign;                  // with AnalysisInput::foreign: what is printed, and no tables
   Diagnostics notes;                    // what the answer leaves out or assumes
   std::optional<TraceOverlay> overlay;  // for --overlay FILE: the source trace with marks on it
 };
@@ -80,12 +83,13 @@ struct Analysis {
   const char* name;  // "pipeline-summary"
   const char* summary;
   std::vector<AnalysisTable> tables;  // in the order run() returns them
-  // Errors: kBadInput when the input holds nothing to analyse. With `hta` set also where HTA itself fails,
-  // with HTA's reason.
+  // Errors: kBadInput when the input holds nothing to analyse. Where a rival's answer is asked also where
+  // the rival itself fails, with its reason.
   Result<AnalysisResult> (*run)(const AnalysisInput& input);
   AnalysisNeeds needs = AnalysisNeeds::kCells;
   std::vector<AnalysisOption> options = {};  // NOLINT(readability-redundant-member-init): GCC wants it
-  bool has_hta_mode = false;                 // takes --compat hta
+  const char* compat = "";                   // rivals whose answers --compat gives, a comma list: "hta", "tb"
+  const char* format = "";                   // a rival's layout that --format gives besides text, csv and json: "torch"
   bool makes_overlay = false;                // takes --overlay FILE
   // Shown in the report with default options; off for series and dumps that would fill it.
   bool in_report = true;

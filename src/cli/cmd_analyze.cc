@@ -48,10 +48,30 @@ Status check_table(const std::vector<const Analysis*>& chosen, const std::string
       ErrorCode::kUsage, std::string(chosen[0]->name) + " has no table \"" + name + "\"", {}, "its tables are " + list};
 }
 
+// text, csv, json, or a rival's own layout where every analysis asked has it.
+Status check_format(const std::vector<const Analysis*>& chosen, const std::string& format, const std::string& table) {
+  if (format == "text" || format == "csv" || format == "json") return {};
+  for (const Analysis* analysis : chosen) {
+    if (format == analysis->format) continue;
+    std::string hint;
+    for (const Analysis* other : analyses())
+      if (format == other->format) hint += (hint.empty() ? "of " : ", ") + std::string(other->name);
+    return Error{ErrorCode::kUsage,
+                 std::string(analysis->name) + " has no --format " + format + "; it is text, csv or json" +
+                     (analysis->format[0] != '\0' ? std::string(" or ") + analysis->format : ""),
+                 {},
+                 hint.empty() ? "" : "--format " + format + " is a form " + hint};
+  }
+  if (!table.empty())
+    return Error{ErrorCode::kUsage, "--format " + format + " is one text; there is no --table to pick", {}, ""};
+  return {};
+}
+
 const std::vector<std::string_view>& shared_flags() {
-  static const std::vector<std::string_view> names = {"table",  "format",  "output",  "range",
-                                                      "compat", "overlay", "reader",  "ranks",
-                                                      "steps",  "stages",  "devices", "include-last-profiler-step"};
+  static const std::vector<std::string_view> names = {
+      "table",  "format", "output", "range",  "compat",  "overlay",
+      "reader", "ranks",  "steps",  "stages", "devices", "include-last-profiler-step",
+      "pp",     "tp",     "dp",     "order",  "cells",   "cell-rules"};
   return names;
 }
 
@@ -69,14 +89,11 @@ Arguments with_ranks(Arguments arguments, const std::vector<const Analysis*>& ch
 // Every option given must belong to one of the chosen analyses.
 Result<AnalysisInput> input_for(const Arguments& arguments, const std::vector<const Analysis*>& chosen) {
   AnalysisInput input;
-  input.hta = arguments.has("compat");
-  if (input.hta)
-    for (const Analysis* analysis : chosen)
-      if (!analysis->has_hta_mode || dashed(arguments.get("compat")) != "hta")
-        return Error{ErrorCode::kUsage,
-                     std::string(analysis->name) + " has no --compat " + arguments.get("compat"),
-                     {},
-                     analysis->has_hta_mode ? "it has: hta" : "it has no rival's answer to give"};
+  const std::string compat = dashed(arguments.get("compat"));
+  for (const Analysis* analysis : chosen)
+    if (Status s = check_compat(arguments, analysis->compat, analysis->name); !s) return std::move(s).error();
+  input.hta = compat == "hta";
+  input.tb = compat == "tb";
   if (arguments.has("overlay") && (chosen.size() != 1 || !chosen[0]->makes_overlay))
     return Error{ErrorCode::kUsage, std::string(chosen[0]->name) + " makes no overlay", {}, ""};
   for (const std::string& name : arguments.given()) {
@@ -130,7 +147,7 @@ Status open_inputs(const Arguments& arguments, const Terminal& terminal, const s
                    {},
                    std::string("stageline analyze ") + chosen[0]->name + " --control A --test B"};
     for (const char* side : {"control", "test"}) {
-      Result<Trace> run = open_run(arguments, terminal, {input.options.text(side)}, "hta");
+      Result<Trace> run = open_run(arguments, terminal, {input.options.text(side)}, chosen[0]->compat);
       if (!run) return std::move(run).error();
       (side[0] == 'c' ? runs.control : runs.test) = std::move(*run);
     }
@@ -141,7 +158,7 @@ Status open_inputs(const Arguments& arguments, const Terminal& terminal, const s
   if (input.paths.empty())
     return Error{ErrorCode::kUsage, "something is missing: stageline analyze ANALYSIS PATH…", {}, ""};
   if (needs == AnalysisNeeds::kFiles) return {};
-  Result<Trace> run = open_run(arguments, terminal, input.paths, "hta");
+  Result<Trace> run = open_run(arguments, terminal, input.paths, chosen[0]->compat);
   if (!run) return std::move(run).error();
   runs.trace = std::move(*run);
   input.trace = &runs.trace;
@@ -168,14 +185,14 @@ int run_analyze(const Arguments& given) {
   if (!only.empty())
     if (Status s = check_table(*chosen, only); !s) return fail(s.error());
   const std::string format = arguments.get("format", "text");
-  if (format != "text" && format != "csv" && format != "json")
-    return fail({ErrorCode::kUsage, "--format is text, csv or json, not \"" + format + "\"", {}, ""});
+  if (Status s = check_format(*chosen, format, only); !s) return fail(s.error());
   // A table of thousands of rows says nothing on a terminal; CSV and JSON always have all.
   Result<int64_t> row_limit = arguments.integer("rows", terminal->table_width > 0 ? 40 : 100, 0, INT64_MAX);
   if (!row_limit) return fail(row_limit.error());
   const size_t most_rows = *row_limit == 0 ? SIZE_MAX : static_cast<size_t>(*row_limit);
   Result<AnalysisInput> input = input_for(arguments, *chosen);
   if (!input) return fail(input.error());
+  input->foreign = format != "text" && format != "csv" && format != "json";
   Result<OutputFile> out = OutputFile::create(arguments.get("output", "-"));
   if (!out) return fail(out.error());
   if (arguments.has("overlay"))
@@ -196,6 +213,10 @@ int run_analyze(const Arguments& given) {
     if (!only.empty()) std::erase_if(result->tables, [&](const Table& table) { return table.name() != only; });
     if (arguments.has("overlay") && result->overlay)
       if (Status s = write_overlay(runs.trace, *result->overlay, arguments.get("overlay")); !s) return fail(s.error());
+    if (input->foreign) {
+      out->write(result->foreign);
+      continue;
+    }
     if (format == "json") {
       json = JsonWriter();
       json.begin_object().field("analysis", analysis->name);

@@ -29,7 +29,7 @@ int run_export(const Arguments& arguments) {
   options.width_px = *width;
   if (Status s = check_writable(output, arguments.operands); !s) return fail(s.error());
   options.hta = arguments.has("compat");
-  Result<Trace> trace = open_run(arguments, *terminal, arguments.operands, (*exporter)->has_hta_mode ? "hta" : "");
+  Result<Trace> trace = open_run(arguments, *terminal, arguments.operands, (*exporter)->compat);
   if (!trace) return fail(trace.error());
   std::vector<std::string> paths;
   const Status written = [&] {

@@ -17,7 +17,16 @@ const std::vector<Flag>& flag_table() {
       {"reader", "NAME", "Force a reader instead of looking at the files (stageline help readers)", ""},
       {"ranks", "LIST", "Only these global ranks, such as 0-3,8", ""},
       {"steps", "A:B", "Only these steps, both ends included: 3:5, 3:, :5 or 3", ""},
-      {"stages", "P", "Number of pipeline stages, where the input does not say", ""},
+      {"pp", "P", "Number of pipeline stages, where the input does not say", ""},
+      {"stages", "P", "The same as --pp", ""},
+      {"tp", "T", "Ranks of one tensor-parallel group; with --pp it places every rank by its number", ""},
+      {"order", "DIMS", "Dimensions of rank numbers, the fastest first; default tp-cp-ep-dp-pp, as Megatron has it",
+       ""},
+      {"cells", "FROM",
+       "Profiler traces: where pipeline cells come from; default auto: names, and messages where nothing is named",
+       "auto,annotations,inferred,off"},
+      {"cell-rules", "FILE", "Rules that read pipeline work from names, before our own (stageline help cell-rules)",
+       ""},
       {"devices", "LIST", "Only the worker logs with these numbers, such as 0,1,2,3", ""},
       {"range", "T0:T1", "Only what touches this time, from the first cell or slice: 200ms:1.5s; without a unit, ms",
        ""},
@@ -53,7 +62,7 @@ const std::vector<Flag>& flag_table() {
        ""},
       {"layout", "KIND", "How chunks lie on the ranks, with --from-csv; default the one under which the order runs",
        "loop,v,bidirectional"},
-      {"dp", "D", "Data-parallel replicas; default 1", ""},
+      {"dp", "D", "Data-parallel replicas; with --pp it places every rank by its number", ""},
       {"cost", "F,B | F,I,W[,F&B]",
        "Cost of one cell, that is of one micro-batch on one chunk; without a unit, ms; default 10,10,10, and F&B the "
        "sum of its parts",
@@ -84,7 +93,10 @@ constexpr const char* kLastStepHelp =
 // Options that analyses declare themselves, each name once; the analysis' own help says what it means there.
 std::vector<Flag> analysis_flags() {
   std::vector<Flag> flags = {
-      {"compat", "NAME", "hta: HTA's own numbers and columns, where an analysis has them", "hta"},
+      {"compat", "NAME",
+       "A rival's own numbers and columns, where an analysis has them: hta (HTA), tb (TensorBoard's plugin)", "hta,tb"},
+      {"format", "KIND", "text (default), csv or json; torch where an analysis prints the profiler's own table",
+       "text,csv,json,torch"},
       {"overlay", "FILE", "Write the source trace with this answer marked on it", ""},
       {"include-last-profiler-step", "BOOL", kLastStepHelp, ""},
   };
@@ -107,7 +119,8 @@ std::vector<const char*> with_analysis_flags(std::vector<const char*> names) {
 }  // namespace
 
 const std::vector<Command>& command_table() {
-  static const std::vector<const char*> open = {"reader", "ranks", "steps", "stages", "devices"};
+  static const std::vector<const char*> open = {"reader", "ranks", "steps", "pp",         "stages", "tp",
+                                                "dp",     "order", "cells", "cell-rules", "devices"};
   const auto with_open = [](std::vector<const char*> flags) {
     flags.insert(flags.end(), open.begin(), open.end());
     return flags;
@@ -201,13 +214,14 @@ const std::vector<Command>& command_table() {
        1,
        run_simulate,
        {{"stages", "P", "Ranks of one pipeline; default 4", ""},
+        {"dp", "D", "Data-parallel replicas; default 1", ""},
         {"steps", "N", "Steps to simulate; default 3", ""},
         {"micro-batches", "M", "Micro-batches a step; default 8", ""},
         {"format", "KIND", "paddle: workerlog.N (default); cells: one table, cells.csv", "paddle,cells"},
         {"output", "DIR", "Folder to write to; made when missing", ""}}},
       {"help",
        "[TOPIC]",
-       "Help for a command, or lists: readers, analyses, exporters, schedules",
+       "Help for a command, or lists: readers, analyses, exporters, schedules, cell-rules",
        "Without a topic, an overview.",
        {},
        0,

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/terminal.h"
 #include "exporters/exporter.h"
+#include "pipeline/cell_rules.h"
 #include "readers/reader.h"
 #include "schedules/registry.h"
 
@@ -69,7 +70,7 @@ std::string overview_text() {
   for (const Command& command : command_table()) out += entry(command.name, command.summary, 20);
   out +=
       "\nStart with:  stageline report LOGS -o report.html\n"
-      "Lists:       stageline help readers | analyses | exporters | schedules\n"
+      "Lists:       stageline help readers | analyses | exporters | schedules | cell-rules\n"
       "Details:     stageline COMMAND --help\n";
   return out;
 }
@@ -98,10 +99,34 @@ std::string analysis_help_text(const Analysis& analysis) {
     const Flag f = {option.name, option.value, option.help, option.choices};
     out += entry(flag_head(f), f.help, 26);
   }
-  if (analysis.has_hta_mode) out += entry("--compat hta", "HTA's numbers and columns, faults included", 26);
+  for (const std::string_view rival : split(analysis.compat, ','))
+    if (!rival.empty())
+      out += entry("--compat " + std::string(rival),
+                   rival == "hta" ? "HTA's numbers and columns, faults included"
+                                  : "The TensorBoard plugin's numbers and columns, faults included",
+                   26);
+  if (analysis.format[0] != '\0')
+    out += entry(std::string("--format ") + analysis.format, "The table as the PyTorch profiler prints it", 26);
   if (analysis.makes_overlay)
     out += entry("--overlay FILE", "Write the source trace with this answer marked on it", 26);
   return out + entry("…", "and those of every analysis: stageline analyze --help", 26);
+}
+
+// How to write rules, as comments, then the rules that are compiled in: the output is a file of rules itself.
+std::string cell_rules_help_text() {
+  return "# How pipeline work is read from the names in profiler traces; --cell-rules FILE puts\n"
+         "# yours first. A line is a set, or a rule: WHERE KIND PATTERN.\n"
+         "#   set NAME    needs-stages: its names count only where ranks are known to be stages;\n"
+         "#               split-b: where there is W, B is its input half I; always: goes with\n"
+         "#               every other set. The first set that finds work is taken.\n"
+         "#   WHERE       annotation (record_function), frame (Python) or operator\n"
+         "#   KIND        F B I W SF RF SB RB C O other; F+B: both at once; part-of-F: one of\n"
+         "#               several slices of an F; step: one step; pipeline, interleaved: one\n"
+         "#               step, and there is a pipeline\n"
+         "#   PATTERN     text; {stage} {chunk} {mb} {step} {}: whole numbers; {a|b}: one of\n"
+         "#               these; *: anything; {{: the character. A second {stage} or {mb}\n"
+         "#               belongs to the second kind.\n\n" +
+         std::string(shipped_cell_rules_text());
 }
 
 }  // namespace
@@ -118,9 +143,13 @@ int run_help(const Arguments& arguments) {
   if (command && analysis) fputs("\n", stdout);
   if (analysis) fputs(analysis_help_text(*analysis).c_str(), stdout);
   if (command || analysis) return kExitGood;
+  if (topic == "cell-rules") {
+    fputs(cell_rules_help_text().c_str(), stdout);
+    return kExitGood;
+  }
   const std::vector<Item> items = topic_items(topic);
   if (items.empty()) {
-    std::vector<std::string> known = {"readers", "analyses", "exporters", "schedules"};
+    std::vector<std::string> known = {"readers", "analyses", "exporters", "schedules", "cell-rules"};
     for (const Command& one : command_table()) known.emplace_back(one.name);
     for (const Analysis* one : analyses()) known.emplace_back(one->name);
     const std::string near = nearest(topic, known);
@@ -171,7 +200,7 @@ std::vector<std::string> operand_words(std::string_view command) {
     for (const Item& item : topic_items("schedules")) words.push_back(item.name);
   if (command == "completion") words = {"bash", "zsh", "fish"};
   if (command == "help") {
-    words = {"readers", "analyses", "exporters", "schedules"};
+    words = {"readers", "analyses", "exporters", "schedules", "cell-rules"};
     for (const Command& known : command_table()) words.emplace_back(known.name);
     for (const Item& item : topic_items("analyses")) words.push_back(item.name);
   }

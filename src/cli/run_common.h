@@ -10,8 +10,8 @@
 
 namespace stageline {
 
-// Opens `paths` with --reader, --ranks, --steps, --stages, --devices, --range, --threads; shows
-// progress. Also refuses a --compat that the command does not have.
+// Opens `paths` with --reader, --ranks, --steps, --pp and its kin, --cells, --cell-rules, --devices, --range,
+// --threads; shows progress. Also refuses a --compat that the command does not have.
 Result<Trace> open_run(const Arguments& arguments, const Terminal& terminal, const std::vector<std::string>& paths,
                        std::string_view compat = "");
 
@@ -21,7 +21,7 @@ Status check_writable(const std::string& path, const std::vector<std::string>& i
 // "run42" or "run42 + 3 more": what titles call the input.
 std::string run_name(const std::vector<std::string>& paths);
 
-// --compat: kUsage unless it is one of `known` (comma list).
-Status check_compat(const Arguments& arguments, std::string_view known);
+// --compat: kUsage unless it is one of `known` (comma list). `asker` is who has it: an analysis, else the command.
+Status check_compat(const Arguments& arguments, std::string_view known, std::string_view asker = {});
 
 }  // namespace stageline

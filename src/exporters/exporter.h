@@ -41,7 +41,7 @@ struct Exporter {
   Status (*write)(const ExportInput& input, const std::string& path);
   bool draws_cells = false;        // nothing to write without pipeline cells
   bool one_file_per_rank = false;  // called once per rank (ExportOptions::part); see rank_path
-  bool has_hta_mode = false;       // takes --compat hta
+  const char* compat = "";         // rivals whose answer --compat gives, a comma list: "hta"
 };
 
 // "out.json.gz" and rank 3: "out.rank3.json.gz".

@@ -100,6 +100,6 @@ const Exporter trace_with_counters_exporter = {
     .needs_tables = false,
     .write = write_trace_with_counters,
     .one_file_per_rank = true,
-    .has_hta_mode = true};
+    .compat = "hta"};
 
 }  // namespace stageline

@@ -237,14 +237,14 @@ def called(*args):
 
 
 def analysis_text(name):
-    """The tables of an analysis as CSV: with default options, with those of OPTIONS, and as HTA has them."""
+    """The tables of an analysis as CSV: with default options, with those of OPTIONS, and as rivals have them."""
     code, tables, words = called('analyze', name, SAMPLE, '-q')
     if code == 0 and name not in FILES:
         return tables
     about = stageline('help', name).decode()
     source = TWO_RUNS if '--control A' in about.splitlines()[0] else [FILES.get(name, TORCH)]
     out = ''
-    for mode in ([], ['--compat', 'hta']) if '--compat hta' in about else ([],):
+    for mode in [[], *(['--compat', rival] for rival in re.findall(r'^  --compat (\w+)', about, re.M))]:
         for options in OPTIONS.get(name, [[]]):
             code, tables, words = called('analyze', name, *source, '--format', 'csv', '-q', *options, *mode)
             out += f'$ analyze {" ".join(map(str, [name, *options, *mode]))}\n' + (tables if code == 0 else f'exit {code}\n{words}') + '\n'

@@ -287,6 +287,59 @@ TEST_CASE("kineto collectives: lists of ranks are kept as written, also where Ki
   CHECK(fact.bytes == 2048);
 }
 
+TEST_CASE("kineto facts of operators, kernels, modules and owners, in every rank's own order") {
+  const std::string shapes =
+      R"("External id": 1, "Input Dims": [[5, 128], [], [[2],[3]]], "Input type": ["float", "int", "TensorList"],)"
+      R"( "Concrete Inputs": ["", "[1, 1]", ""])";
+  const std::string events =
+      x("cpu_op", "aten::conv2d", "10", "50", shapes) + ",\n" +
+      x("cpu_op", "aten::relu", "70", "9",
+        R"("External id": 2, "Input Dims": [], "Call stack": "a.py(1): f;b.py(2): g")") +
+      ",\n" + x("cpu_op", "aten::conv2d", "100", "50", R"("External id": 3, "Input Dims": [[5, 128], [], [[2],[3]]])") +
+      ",\n" + launch(20, 5, 8, R"(, "External id": 3)") + ",\n" + launch(110, 5, 9, R"(, "External id": 3)") + ",\n" +
+      kernel(
+          "k", 30, 5, 8,
+          R"(, "External id": 1, "blocks per SM": 23.703703, "warps per SM": "inf", "grid": [512, 1, 1],)"
+          R"( "block": [128, 1, 1], "registers per thread": 40, "shared memory": 2048, "est. achieved occupancy %": 75)") +
+      ",\n" + kernel("k", 120, 5, 9, R"(, "External id": 3, "grid": [512, 1, 1])") + ",\n" +
+      x("python_function", "nn.Module: Linear_3", "5", "200",
+        R"("Python id": 1, "Python parent id": null, "Python module id": 3)") +
+      ",\n  {\"ph\": \"i\", \"s\": \"t\", \"name\": \"[OutOfMemory]\", \"pid\": 7, \"tid\": 7, \"ts\": 11,"
+      " \"args\": {\"Device Type\": 1, \"Bytes\": 64}}";
+  Folder folder;
+  folder.add("rank0.json", trace(op("other", 1, 2)));  // other ids for the same texts
+  folder.add("rank1.json", trace(events));
+  const Trace t = read_with("kineto", {folder.path()});
+  REQUIRE(t.parts.size() == 2);
+  const Part& part = t.parts[1];
+  const auto text = [&](StringId id) { return std::string(t.names.text(id)); };
+  REQUIRE(part.inputs.size() == 3);
+  CHECK(text(part.inputs[0].dims) == "[[5, 128], [], [[2],[3]]]");
+  CHECK(text(part.inputs[0].types) == R"(["float", "int", "TensorList"])");
+  CHECK(text(part.inputs[0].concrete) == R"(["", "[1, 1]", ""])");
+  CHECK(text(part.inputs[1].dims) == "[]");
+  CHECK(part.inputs[2].dims == part.inputs[0].dims);
+  REQUIRE(part.stacks.size() == 1);
+  CHECK(text(part.stacks[0].stack) == "a.py(1): f;b.py(2): g");
+  REQUIRE(part.kernels.size() == 2);
+  CHECK(part.kernels[0].blocks_per_sm == doctest::Approx(23.703703));
+  CHECK(part.kernels[0].warps_per_sm == -1);
+  CHECK(part.kernels[0].occupancy_percent == 75);
+  CHECK(part.kernels[0].registers == 40);
+  CHECK(part.kernels[0].shared_bytes == 2048);
+  CHECK(text(part.kernels[0].grid) == "[512, 1, 1]");
+  CHECK(part.kernels[1].blocks_per_sm == -1);
+  CHECK(part.kernels[1].grid == part.kernels[0].grid);
+  REQUIRE(part.modules.size() == 1);
+  CHECK(part.modules[0].module_id == 3);
+  REQUIRE(part.launch_owners.size() == 1);  // launched within the first operator, said to be the third one's
+  CHECK(part.slices.start_ns[part.launch_owners[0].slice] == 20'000);
+  CHECK(part.slices.start_ns[part.launch_owners[0].owner] == 100'000);
+  CHECK(part.memory.empty());
+  REQUIRE(part.marks.size() == 1);
+  CHECK(text(part.marks[0].name) == "[OutOfMemory]");
+}
+
 TEST_CASE("json members: walks what is there, whole or cut") {
   const auto members = json_members("{\"a\": 1, \"b\": {\"c\": [1, 2]}, , \"d\": \"x,}\", \"e\": , \"f\": [3");
   REQUIRE(members.size() == 4);

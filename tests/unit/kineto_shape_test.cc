@@ -38,8 +38,32 @@ std::string dump(const Event& e) {
   put("copy?", e.has_copy);
   put("sync?", e.has_sync);
   put("python?", e.has_python);
-  for (const std::string_view text : {e.cat, e.name, e.pid, e.tid, e.id, e.collective, e.dtype, e.group,
-                                      e.group_description, e.group_ranks, e.in_split, e.out_split, e.comms_id})
+  put("inputs?", e.has_inputs);
+  put("launch shape?", e.has_launch_shape);
+  put("stack?", e.has_stack);
+  for (const std::string_view text : {e.cat,
+                                      e.name,
+                                      e.pid,
+                                      e.tid,
+                                      e.id,
+                                      e.collective,
+                                      e.dtype,
+                                      e.group,
+                                      e.group_description,
+                                      e.group_ranks,
+                                      e.in_split,
+                                      e.out_split,
+                                      e.comms_id,
+                                      e.input_dims,
+                                      e.input_types,
+                                      e.concrete_inputs,
+                                      e.call_stack,
+                                      e.module_hierarchy,
+                                      e.grid,
+                                      e.block,
+                                      e.blocks_per_sm,
+                                      e.warps_per_sm,
+                                      e.occupancy})
     put("text", text);
   for (const int64_t n : {e.ts_ns,
                           e.dur_ns,
@@ -63,7 +87,10 @@ std::string dump(const Event& e) {
                           e.total_allocated,
                           e.total_reserved,
                           e.device_type,
-                          e.device_id})
+                          e.device_id,
+                          e.registers,
+                          e.shared_bytes,
+                          e.python_module})
     put("n", n);
   put("address", e.address);
   put("bandwidth", e.bandwidth_gbps);
@@ -121,12 +148,19 @@ class Writer {
                           "Input Dims",
                           "Concrete Inputs",
                           "grid",
+                          "block",
+                          "blocks per SM",
+                          "registers per thread",
+                          "shared memory",
+                          "Input type",
+                          "Call stack",
+                          "Python module id",
                           "unknown",
                           "Seq",
                           "Comms Id"};
     const int count = below(7);
     for (int k = 0; k < count; ++k) {
-      const std::string key = keys[below(28)];
+      const std::string key = keys[below(35)];
       if (args.find("\"" + key + "\"") != std::string::npos) continue;
       args += (args.empty() ? "" : ",") + std::string(chance(3) ? "      " : " ") + "\"" + key + "\"" + colon + any(2);
     }

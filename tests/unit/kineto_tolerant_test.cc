@@ -37,7 +37,11 @@ bool same(const Event& a, const Event& b) {
          a.out_elements == b.out_elements && a.group_size == b.group_size && a.peer == b.peer &&
          a.src_rank == b.src_rank && a.dst_rank == b.dst_rank && a.seq == b.seq && a.address == b.address &&
          a.total_allocated == b.total_allocated && a.total_reserved == b.total_reserved &&
-         a.device_type == b.device_type && a.device_id == b.device_id;
+         a.device_type == b.device_type && a.device_id == b.device_id && a.input_dims == b.input_dims &&
+         a.input_types == b.input_types && a.concrete_inputs == b.concrete_inputs && a.call_stack == b.call_stack &&
+         a.module_hierarchy == b.module_hierarchy && a.grid == b.grid && a.block == b.block &&
+         a.blocks_per_sm == b.blocks_per_sm && a.warps_per_sm == b.warps_per_sm && a.occupancy == b.occupancy &&
+         a.registers == b.registers && a.shared_bytes == b.shared_bytes && a.python_module == b.python_module;
 }
 
 struct Differ {

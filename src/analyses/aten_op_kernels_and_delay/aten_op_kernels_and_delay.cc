@@ -350,6 +350,6 @@ const Analysis aten_op_kernels_and_delay_analysis = {
     .options = {{"sort-by", "LIST", "Columns to sort by, largest first (default occurrence_count)", ""},
                 {"operators", "TEXT",
                  "What names of operators begin with (default aten::; \"\" for any enclosing slice)", ""}},
-    .has_hta_mode = true};
+    .compat = "hta"};
 
 }  // namespace stageline

@@ -199,7 +199,7 @@ const Analysis call_graph_analysis = {
     .options = {{"builder", "NAME",
                  "Make one table only: HTA has a builder for each, and the newer one fails more (default both)",
                  "both,call-stack,trace-call-graph"}},
-    .has_hta_mode = true,
+    .compat = "hta",
     .in_report = false};
 
 }  // namespace stageline

@@ -82,6 +82,6 @@ const Analysis comm_comp_overlap_analysis = {.name = "comm-comp-overlap",
                                              .tables = {{"comm-comp-overlap", "one row per rank"}},
                                              .run = run,
                                              .needs = AnalysisNeeds::kTorch,
-                                             .has_hta_mode = true};
+                                             .compat = "hta"};
 
 }  // namespace stageline

@@ -443,7 +443,7 @@ const Analysis critical_path_analysis_analysis = {
          {"add-zero-weight-launch-edges", "BOOL", "HTA: draw launch edges that weigh nothing too (default false)", ""},
          {"only-show-critical-events", "BOOL", "Overlay: leave other events out (default true)", ""},
          {"show-all-edges", "BOOL", "Overlay: arrows of all edges, not of the path only (default false)", ""}},
-    .has_hta_mode = true,
+    .compat = "hta",
     .makes_overlay = true,
     .in_report = false};
 

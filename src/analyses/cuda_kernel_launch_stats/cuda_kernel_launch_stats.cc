@@ -297,6 +297,6 @@ const Analysis cuda_kernel_launch_stats_analysis = {
     .options = {{"runtime-cutoff", "TIME", "calls above it are slow (default 50us)", ""},
                 {"launch-delay-cutoff", "TIME", "delays above it are long (default 100us)", ""},
                 {"include-memory-events", "BOOL", "count copies and memsets (default true)", ""}},
-    .has_hta_mode = true};
+    .compat = "hta"};
 
 }  // namespace stageline

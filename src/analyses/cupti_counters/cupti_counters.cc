@@ -292,7 +292,7 @@ const Analysis cupti_counters_analysis = {
     .tables = {{"cupti-counter-data-with-operators", "one row per measured kernel"}},
     .run = run,
     .needs = AnalysisNeeds::kTorch,
-    .has_hta_mode = true,
+    .compat = "hta",
     .in_report = false};
 
 }  // namespace stageline

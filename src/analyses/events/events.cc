@@ -225,7 +225,7 @@ const Analysis events_analysis = {.name = "events",
                                              {"symbols", "one row per name: its class and short form"}},
                                   .run = run,
                                   .needs = AnalysisNeeds::kTorch,
-                                  .has_hta_mode = true,
+                                  .compat = "hta",
                                   .in_report = false};
 
 }  // namespace stageline

@@ -244,7 +244,7 @@ const Analysis frequent_cuda_kernel_sequences_analysis = {
                 {"top-k", "N", "Patterns to mark in the overlay (default 5)", ""},
                 {"compress-other-kernels", "BOOL",
                  "Leave slices outside of the patterns out of the overlay (default true)", ""}},
-    .has_hta_mode = true,
+    .compat = "hta",
     .makes_overlay = true,
     .in_report = false};
 

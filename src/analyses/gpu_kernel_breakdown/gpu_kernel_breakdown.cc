@@ -256,6 +256,6 @@ const Analysis gpu_kernel_breakdown_analysis = {
     .options = {{"num-kernels", "N", "most names with a row of their own, per rank and kind (default 10)", ""},
                 {"duration-ratio", "X", "stop naming kernels at this share of the time (default 0.8)", ""},
                 {"include-memory-kernels", "BOOL", "count copies and memsets (default true)", ""}},
-    .has_hta_mode = true};
+    .compat = "hta"};
 
 }  // namespace stageline

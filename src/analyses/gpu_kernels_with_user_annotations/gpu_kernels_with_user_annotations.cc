@@ -324,6 +324,6 @@ const Analysis gpu_kernels_with_user_annotations_analysis = {
     .options = {{"expand-names", "BOOL", "with --compat hta: columns s_name, s_user_annotation, s_cat (default true)",
                  ""},
                 {"shorten-names", "BOOL", "cut template arguments and parameters (default: with --compat hta)", ""}},
-    .has_hta_mode = true};
+    .compat = "hta"};
 
 }  // namespace stageline

@@ -174,6 +174,6 @@ const Analysis gpu_user_annotation_breakdown_analysis = {
                 {"num-kernels", "N", "most names with a row of their own (default 1000)", ""},
                 {"duration-ratio", "X", "stop naming at this share of the time (default 1; with --compat hta 0.8)", ""},
                 {"allowlist-patterns", "LIST", "names that contain one of these keep their row", ""}},
-    .has_hta_mode = true};
+    .compat = "hta"};
 
 }  // namespace stageline

@@ -355,6 +355,6 @@ const Analysis idle_time_breakdown_analysis = {
     .options = {{"streams", "LIST", "only these streams, such as 7,20-24 (default all)", ""},
                 {"consecutive-kernel-delay", "TIME", "shorter gaps are kernel_wait (default 30us)", ""},
                 {"show-idle-interval-stats", "BOOL", "also the lengths of the gaps (default false)", ""}},
-    .has_hta_mode = true};
+    .compat = "hta"};
 
 }  // namespace stageline

@@ -147,6 +147,6 @@ const Analysis memory_bw_summary_analysis = {
                {"memory-bw-over-time", "up to 400 bins per rank and kind of copy"}},
     .run = run,
     .needs = AnalysisNeeds::kTorch,
-    .has_hta_mode = true};
+    .compat = "hta"};
 
 }  // namespace stageline

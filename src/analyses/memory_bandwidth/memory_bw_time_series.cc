@@ -56,7 +56,7 @@ const Analysis memory_bw_time_series_analysis = {
     .tables = {{"memory-bw-time-series", "one row per rank, kind of copy and change"}},
     .run = run,
     .needs = AnalysisNeeds::kTorch,
-    .has_hta_mode = true,
+    .compat = "hta",
     .in_report = false};
 
 }  // namespace stageline

@@ -184,7 +184,7 @@ const Analysis memory_timeline_analysis = {
     .tables = {{"memory-peaks", "one row per file: its peak"}, {"memory-timeline", "one row per change"}},
     .run = run,
     .needs = AnalysisNeeds::kFiles,
-    .has_hta_mode = true,
+    .compat = "hta",
     .in_report = false};
 
 }  // namespace stageline

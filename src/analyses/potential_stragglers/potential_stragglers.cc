@@ -285,6 +285,6 @@ const Analysis potential_stragglers_analysis = {
     .needs = AnalysisNeeds::kTorch,
     .options = {{"profiler-steps", "LIST", "Only these profiler steps, such as 15-17; default all", ""},
                 {"num-candidates", "N", "How many ranks to call candidates; default 2", ""}},
-    .has_hta_mode = true};
+    .compat = "hta"};
 
 }  // namespace stageline

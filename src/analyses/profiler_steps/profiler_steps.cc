@@ -102,6 +102,6 @@ const Analysis profiler_steps_analysis = {.name = "profiler-steps",
                                           .tables = {{"profiler-steps", "one row per rank and step"}},
                                           .run = run,
                                           .needs = AnalysisNeeds::kTorch,
-                                          .has_hta_mode = true};
+                                          .compat = "hta"};
 
 }  // namespace stageline

@@ -146,6 +146,6 @@ const Analysis queue_length_summary_analysis = {
                {"queue-length-over-time", "up to 400 bins per rank and stream"}},
     .run = run,
     .needs = AnalysisNeeds::kTorch,
-    .has_hta_mode = true};
+    .compat = "hta"};
 
 }  // namespace stageline

@@ -68,7 +68,7 @@ const Analysis queue_length_time_series_analysis = {
     .tables = {{"queue-length-time-series", "one row per rank, stream and change"}},
     .run = run,
     .needs = AnalysisNeeds::kTorch,
-    .has_hta_mode = true,
+    .compat = "hta",
     .in_report = false};
 
 }  // namespace stageline

@@ -158,6 +158,6 @@ const Analysis time_spent_blocked_on_full_queue_analysis = {
     .run = run,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"max-queue-length", "N", "Operations that fill a queue; default 1024", ""}},
-    .has_hta_mode = true};
+    .compat = "hta"};
 
 }  // namespace stageline

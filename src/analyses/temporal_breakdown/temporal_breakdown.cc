@@ -113,6 +113,6 @@ const Analysis temporal_breakdown_analysis = {.name = "temporal-breakdown",
                                               .tables = {{"temporal-breakdown", "one row per rank"}},
                                               .run = run,
                                               .needs = AnalysisNeeds::kTorch,
-                                              .has_hta_mode = true};
+                                              .compat = "hta"};
 
 }  // namespace stageline

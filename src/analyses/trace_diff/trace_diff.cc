@@ -39,6 +39,6 @@ const Analysis trace_diff_analysis = {
                 {"test-iteration", "LIST", "Profiler steps of the test run; default all, by position", ""},
                 {"device-type", "SIDE", "Host operators (CPU), device work (GPU) or both; default ALL", "ALL,CPU,GPU"},
                 {"use-short-name", "BOOL", "Names without template arguments and parameters; default false", ""}},
-    .has_hta_mode = true};
+    .compat = "hta"};
 
 }  // namespace stageline

@@ -11,11 +11,13 @@ namespace stageline::kineto {
 namespace {
 
 // Sorted by name for binary search.
-constexpr std::array<std::pair<std::string_view, ArgKey>, 33> kKeys = {{
+constexpr std::array<std::pair<std::string_view, ArgKey>, 47> kKeys = {{
     {"Addr", ArgKey::kAddress},
     {"Bytes", ArgKey::kMemoryBytes},
+    {"Call stack", ArgKey::kCallStack},
     {"Collective name", ArgKey::kCollective},
     {"Comms Id", ArgKey::kCommsId},
+    {"Concrete Inputs", ArgKey::kConcreteInputs},
     {"Device Id", ArgKey::kDeviceId},
     {"Device Type", ArgKey::kDeviceType},
     {"Dst Rank", ArgKey::kDstRank},
@@ -24,12 +26,17 @@ constexpr std::array<std::pair<std::string_view, ArgKey>, 33> kKeys = {{
     {"Group size", ArgKey::kGroupSize},
     {"In msg nelems", ArgKey::kInElements},
     {"In split size", ArgKey::kInSplit},
+    {"Input Dims", ArgKey::kInputDims},
+    {"Input dims", ArgKey::kInputDims},
+    {"Input type", ArgKey::kInputTypes},
+    {"Module Hierarchy", ArgKey::kModuleHierarchy},
     {"Out msg nelems", ArgKey::kOutElements},
     {"Out split size", ArgKey::kOutSplit},
     {"Process Group Description", ArgKey::kGroupDescription},
     {"Process Group Name", ArgKey::kGroup},
     {"Process Group Ranks", ArgKey::kGroupRanks},
     {"Python id", ArgKey::kPythonId},
+    {"Python module id", ArgKey::kPythonModule},
     {"Python parent id", ArgKey::kPythonParent},
     {"Rank", ArgKey::kPeer},
     {"Seq", ArgKey::kSeq},
@@ -37,14 +44,21 @@ constexpr std::array<std::pair<std::string_view, ArgKey>, 33> kKeys = {{
     {"Src Rank", ArgKey::kSrcRank},
     {"Total Allocated", ArgKey::kTotalAllocated},
     {"Total Reserved", ArgKey::kTotalReserved},
+    {"block", ArgKey::kBlock},
+    {"blocks per SM", ArgKey::kBlocksPerSm},
     {"bytes", ArgKey::kBytes},
     {"correlation", ArgKey::kCorrelation},
     {"dtype", ArgKey::kDtype},
+    {"est. achieved occupancy %", ArgKey::kOccupancy},
     {"external id", ArgKey::kExternalId},
+    {"grid", ArgKey::kGrid},
     {"memory bandwidth (GB/s)", ArgKey::kBandwidth},
+    {"registers per thread", ArgKey::kRegisters},
+    {"shared memory", ArgKey::kSharedMemory},
     {"stream", ArgKey::kStream},
     {"wait_on_cuda_event_record_corr_id", ArgKey::kWaitOnRecord},
     {"wait_on_stream", ArgKey::kWaitOnStream},
+    {"warps per SM", ArgKey::kWarpsPerSm},
 }};
 
 int64_t whole(std::string_view text, int64_t fallback) {
@@ -60,6 +74,17 @@ ArgKey arg_key(std::string_view name) {
   const auto it =
       std::lower_bound(kKeys.begin(), end, name, [](const auto& entry, std::string_view n) { return entry.first < n; });
   return it != end && it->first == name ? it->second : ArgKey::kNone;
+}
+
+bool keeps_array(ArgKey key) {
+  switch (key) {
+    case ArgKey::kInputDims:
+    case ArgKey::kInputTypes:
+    case ArgKey::kConcreteInputs:
+    case ArgKey::kGrid:
+    case ArgKey::kBlock: return true;
+    default: return false;
+  }
 }
 
 void set_arg(ArgKey key, std::string_view text, Event& event) {
@@ -130,6 +155,34 @@ void set_arg(ArgKey key, std::string_view text, Event& event) {
     case ArgKey::kTotalReserved: event.total_reserved = whole(text, -1); break;
     case ArgKey::kDeviceType: event.device_type = whole(text, 0); break;
     case ArgKey::kDeviceId: event.device_id = whole(text, -1); break;
+    case ArgKey::kInputDims:
+      event.input_dims = text;
+      event.has_inputs = true;
+      break;
+    case ArgKey::kInputTypes: event.input_types = text; break;
+    case ArgKey::kConcreteInputs: event.concrete_inputs = text; break;
+    case ArgKey::kBlocksPerSm:
+      event.blocks_per_sm = text;
+      event.has_launch_shape = true;
+      break;
+    case ArgKey::kWarpsPerSm: event.warps_per_sm = text; break;
+    case ArgKey::kOccupancy: event.occupancy = text; break;
+    case ArgKey::kRegisters: event.registers = whole(text, -1); break;
+    case ArgKey::kSharedMemory: event.shared_bytes = whole(text, -1); break;
+    case ArgKey::kGrid:
+      event.grid = text;
+      event.has_launch_shape = true;
+      break;
+    case ArgKey::kBlock: event.block = text; break;
+    case ArgKey::kCallStack:
+      event.call_stack = text;
+      event.has_stack |= !text.empty();
+      break;
+    case ArgKey::kModuleHierarchy:
+      event.module_hierarchy = text;
+      event.has_stack |= !text.empty();
+      break;
+    case ArgKey::kPythonModule: event.python_module = whole(text, -1); break;
   }
 }
 

@@ -42,10 +42,25 @@ enum class ArgKey : uint8_t {
   kTotalReserved,
   kDeviceType,
   kDeviceId,
+  kInputDims,
+  kInputTypes,
+  kConcreteInputs,
+  kBlocksPerSm,
+  kWarpsPerSm,
+  kOccupancy,
+  kRegisters,
+  kSharedMemory,
+  kGrid,
+  kBlock,
+  kCallStack,
+  kModuleHierarchy,
+  kPythonModule,
 };
 
 ArgKey arg_key(std::string_view name);
-// `text` is the value as written (strings without quotes and escapes, null as "").
+// Arguments that are kept as text when they are arrays; arrays and objects of all others are passed over.
+bool keeps_array(ArgKey key);
+// `text` is the value as written (strings without quotes and escapes, arrays with their brackets, null as "").
 void set_arg(ArgKey key, std::string_view text, Event& event);
 
 }  // namespace stageline::kineto

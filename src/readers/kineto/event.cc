@@ -8,6 +8,7 @@
 #include "base/json_events.h"
 #include "base/json_token.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "readers/kineto/arg_keys.h"
 
 namespace stageline::kineto {
@@ -18,11 +19,18 @@ constexpr int kMicroseconds = 3;
 
 enum class Scalar : uint8_t { kText, kOther, kBroken };
 
-// A scalar as text: numbers as written, strings unescaped, null as "". Objects and arrays are kOther.
-Scalar scalar(od::value& value, std::string_view json, std::string_view& out) {
+// A scalar as text: numbers as written, strings unescaped, null as "". Objects and arrays are kOther, but arrays
+// that are kept are their text.
+Scalar scalar(od::value& value, std::string_view json, std::string_view& out, bool keep_array = false) {
   const std::string_view token = raw_token(value, json);
   if (token.empty()) return Scalar::kBroken;
   if (token[0] == '"') return value.get_string().get(out) == simdjson::SUCCESS ? Scalar::kText : Scalar::kBroken;
+  if (token[0] == '[' && keep_array) {
+    od::array array;
+    if (value.get_array().get(array) || array.raw_json().get(out)) return Scalar::kBroken;
+    out = trim(out);  // simdjson goes on to the next token
+    return Scalar::kText;
+  }
   if (token[0] == '[' || token[0] == '{') return Scalar::kOther;
   out = token == "null" ? std::string_view() : token;
   return Scalar::kText;
@@ -96,7 +104,7 @@ Fault EventParser::parse(std::string_view text, Event& event) {
         if (arg.unescaped_key().get(name) || arg.value().get(arg_value)) return Fault::kMalformed;
         const ArgKey known = arg_key(name);
         if (known == ArgKey::kNone) continue;
-        const Scalar kind = scalar(arg_value, text, arg_text);
+        const Scalar kind = scalar(arg_value, text, arg_text, keeps_array(known));
         if (kind == Scalar::kBroken) return Fault::kMalformed;
         if (kind == Scalar::kText) set_arg(known, arg_text, event);
       }

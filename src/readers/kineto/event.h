@@ -15,7 +15,7 @@ struct Event {
   bool has_cat = false, has_ts = false, has_dur = false;
   bool fractional_ts = false;  // written with a point or an exponent, or missing
   bool has_collective = false, has_memory = false, has_copy = false, has_sync = false, has_operator = false;
-  bool has_python = false;
+  bool has_python = false, has_inputs = false, has_launch_shape = false, has_stack = false;
   std::string_view cat, name, pid, tid, id;
   int64_t ts_ns = 0, dur_ns = 0;
 
@@ -26,12 +26,15 @@ struct Event {
   int64_t bytes = -1;
   double bandwidth_gbps = 0;
   int64_t wait_on_stream = -1, wait_on_record = -1;
-  int64_t python_id = -1, python_parent = -1;
+  int64_t python_id = -1, python_parent = -1, python_module = -1;
   int64_t sequence_number = -1, forward_thread = -1;
   std::string_view collective, dtype, group, group_description, group_ranks, in_split, out_split, comms_id;
   int64_t in_elements = 0, out_elements = 0, group_size = 0, peer = -1, src_rank = -1, dst_rank = -1, seq = -1;
   uint64_t address = 0;
   int64_t total_allocated = -1, total_reserved = -1, device_type = 0, device_id = -1;
+  std::string_view input_dims, input_types, concrete_inputs, call_stack, module_hierarchy;
+  std::string_view grid, block, blocks_per_sm, warps_per_sm, occupancy;
+  int64_t registers = -1, shared_bytes = -1;
   std::string_view args;  // the text of the args object, for metadata and counters
 };
 

@@ -34,7 +34,7 @@ struct Flow {
 
 struct PythonRow {
   uint32_t slice = 0;  // a row
-  int64_t id = -1, parent = -1;
+  int64_t id = -1, parent = -1, module = -1;
 };
 
 // B, E, b and e: they find their partner when the chunks come together.
@@ -67,6 +67,9 @@ struct ChunkRows {
   std::vector<SyncFact> syncs;
   std::vector<CollectiveFact> collectives;
   std::vector<OperatorFact> operators;
+  std::vector<InputFact> inputs;
+  std::vector<KernelFact> kernels;
+  std::vector<StackFact> stacks;
   std::vector<PythonRow> python;
   std::vector<MemoryRecord> memory;  // lane: a thread
   std::vector<Mark> marks;           // lane: a thread
@@ -98,12 +101,16 @@ class RowBuilder {
   Row row_of(const Event& event, int64_t offset);
   void add_slice(const Event& event, int64_t offset);
   void add_facts(const Event& event, uint32_t row);
+  void add_operator_facts(const Event& event, uint32_t row);
+  float number_of(std::string_view text);
   void add_instant(const Event& event);
   void add_counter(const Event& event);
 
   std::string path_;
   Dictionaries dictionaries_;
   ChunkRows chunk_;
+  TextInterner number_texts_;   // of figures that repeat: parsed once each
+  std::vector<float> numbers_;  // by id of number_texts_
   std::string last_key_;
   uint32_t last_thread_ = UINT32_MAX;
   std::string_view last_category_;

@@ -236,6 +236,13 @@ class Finisher {
         if (owner == kNoSliceIndex && s_.partner[i] != kNoSliceIndex) owner = operator_above(s_.partner[i]);
         if (lane.kind == LaneKind::kDeviceStream || !is_below(owner, static_cast<uint32_t>(i))) s_.parent[i] = owner;
       }
+    if (!real) return;
+    for (size_t i = 0; i < s_.size(); ++i) {
+      if (!is_launch_call(category(i)) || external_id_[i] == kNoCorrelation || external_id_[i] == 0) continue;
+      const uint32_t owner = ops.get(external_id_[i]);
+      if (owner != kNoSliceIndex && owner != operator_above(static_cast<uint32_t>(i)))
+        part_.launch_owners.push_back({static_cast<uint32_t>(i), owner});
+    }
   }
 
   // Device work drawn on a host's thread may enclose what its numbers name as its owner: a circle of parents.
@@ -321,6 +328,7 @@ void python_parents(const FileRows& rows, const std::vector<uint32_t>& new_index
   frame.reserve(rows.rest.python.size());
   for (const PythonRow& p : rows.rest.python) frame.emplace(p.id, new_index[p.slice]);
   for (const PythonRow& p : rows.rest.python) {
+    if (p.module >= 0) part.modules.push_back({new_index[p.slice], p.module});
     if (p.parent < 0) continue;
     const auto it = frame.find(p.parent);
     if (it == frame.end()) continue;
@@ -329,6 +337,8 @@ void python_parents(const FileRows& rows, const std::vector<uint32_t>& new_index
   }
   std::sort(part.python_parents.begin(), part.python_parents.end(),
             [](const PythonFact& a, const PythonFact& b) { return a.slice < b.slice; });
+  std::sort(part.modules.begin(), part.modules.end(),
+            [](const ModuleFact& a, const ModuleFact& b) { return a.slice < b.slice; });
 }
 
 // The innermost slice of a lane that holds a time; kNoSliceIndex.
@@ -393,6 +403,9 @@ FileNames build_part(FileRows rows, int64_t base_ns, Part& part) {
   part.syncs = moved(std::move(rest.syncs), new_index);
   part.operators = moved(std::move(rest.operators), new_index);
   part.collectives = moved(std::move(rest.collectives), new_index);
+  part.inputs = moved(std::move(rest.inputs), new_index);
+  part.kernels = moved(std::move(rest.kernels), new_index);
+  part.stacks = moved(std::move(rest.stacks), new_index);
   part.memory = std::move(rest.memory);
   for (MemoryRecord& record : part.memory) {
     record.time_ns += base_ns;
@@ -436,10 +449,10 @@ void rename_part(const std::vector<StringId>& name_map, const std::vector<uint8_
   for (StringId& id : part.slices.name_id) id = name_map[id];
   for (uint8_t& id : part.slices.category_id) id = category_map[id];
   for (Mark& mark : part.marks) mark.name = name_map[mark.name];
-  for (CollectiveFact& fact : part.collectives)
-    for (StringId* id : {&fact.name, &fact.dtype, &fact.group, &fact.group_description, &fact.group_ranks,
-                         &fact.in_split, &fact.out_split, &fact.comms_id})
-      *id = name_map[*id];
+  map_texts(part.collectives, name_map);
+  map_texts(part.inputs, name_map);
+  map_texts(part.kernels, name_map);
+  map_texts(part.stacks, name_map);
 }
 
 }  // namespace stageline::kineto

@@ -84,12 +84,43 @@ Row RowBuilder::row_of(const Event& event, int64_t offset) {
   return row;
 }
 
+// A figure as text: of an occupancy there are a few dozen among a million kernels.
+float RowBuilder::number_of(std::string_view text) {
+  if (text.empty()) return -1;
+  const uint32_t id = number_texts_.intern(text);
+  while (numbers_.size() <= id) {
+    const auto value = parse_double(number_texts_.text(static_cast<uint32_t>(numbers_.size())));
+    const bool good = value && *value >= 0 && *value < 1e9;  // "inf" appears in place of blocks per SM
+    numbers_.push_back(good ? static_cast<float>(*value) : -1.0f);
+  }
+  return numbers_[id];
+}
+
+void RowBuilder::add_operator_facts(const Event& event, uint32_t row) {
+  TextInterner& names = dictionaries_.names;
+  const auto small = [](int64_t value) { return value >= 0 && value <= INT32_MAX ? static_cast<int32_t>(value) : -1; };
+  if (event.has_inputs) {
+    // stride, padding and so on decide the FLOPs of conv2d; sends and receives say their peer
+    const bool needs_values =
+        event.name == "aten::conv2d" || event.name == "c10d::send" || event.name == "c10d::recv_";
+    chunk_.inputs.push_back({row, names.intern(event.input_dims), names.intern(event.input_types),
+                             needs_values ? names.intern(event.concrete_inputs) : 0});
+  }
+  if (event.has_stack)
+    chunk_.stacks.push_back({row, names.intern(event.call_stack), names.intern(event.module_hierarchy)});
+  if (event.has_launch_shape && stageline::category_of(event.cat) == Category::kKernel)
+    chunk_.kernels.push_back({row, number_of(event.blocks_per_sm), number_of(event.warps_per_sm),
+                              number_of(event.occupancy), small(event.registers), small(event.shared_bytes),
+                              names.intern(event.grid), names.intern(event.block)});
+}
+
 void RowBuilder::add_facts(const Event& event, uint32_t row) {
   if (event.has_copy) chunk_.copies.push_back({row, event.bytes, event.bandwidth_gbps});
   if (event.has_sync) chunk_.syncs.push_back({row, event.wait_on_stream, event.wait_on_record});
   if (event.sequence_number >= 0)
     chunk_.operators.push_back({row, static_cast<int32_t>(event.forward_thread), event.sequence_number});
-  if (event.has_python) chunk_.python.push_back({row, event.python_id, event.python_parent});
+  if (event.has_python) chunk_.python.push_back({row, event.python_id, event.python_parent, event.python_module});
+  if (event.has_inputs || event.has_launch_shape || event.has_stack) add_operator_facts(event, row);
   if (!event.has_collective) return;
   TextInterner& names = dictionaries_.names;
   CollectiveFact fact;
@@ -135,10 +166,10 @@ void RowBuilder::add_instant(const Event& event) {
   if (!event.has_ts) return;
   const uint32_t thread = thread_of(event.pid, event.tid);
   const auto index = static_cast<uint32_t>(chunk_.event_count);
-  if (event.has_memory)
+  if (event.has_memory && event.name != "[OutOfMemory]")  // which tells of memory that was not had
     chunk_.memory.push_back({event.ts_ns, event.address, event.bytes, event.total_allocated, event.total_reserved,
                              static_cast<int32_t>(event.device_type), static_cast<int32_t>(event.device_id), thread,
-                             index});
+                             index, event.name == "[OutOfMemory]"});
   else
     chunk_.marks.push_back({event.ts_ns, dictionaries_.names.intern(event.name), thread, index});
 }

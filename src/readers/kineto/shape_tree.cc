@@ -158,6 +158,9 @@ WholeField whole_field(ArgKey key) {
     case ArgKey::kInElements: return &Event::in_elements;
     case ArgKey::kOutElements: return &Event::out_elements;
     case ArgKey::kGroupSize: return &Event::group_size;
+    case ArgKey::kRegisters: return &Event::registers;
+    case ArgKey::kSharedMemory: return &Event::shared_bytes;
+    case ArgKey::kPythonModule: return &Event::python_module;
     default: return nullptr;
   }
 }
@@ -209,6 +212,11 @@ const char* ShapeTree::act(const Node& node, const char* p, const char* end, Eve
     case Action::kArgsText:
       close = after_nested(p, end);
       if (close) event.args = {p, static_cast<size_t>(close - p)};
+      return close;
+    case Action::kArgArray:
+      if (*p != '[') return nullptr;
+      close = after_nested(p, end);
+      if (close) set_arg(node.key, {p, static_cast<size_t>(close - p)}, event);
       return close;
     case Action::kEnd: return p;
     default: break;
@@ -401,6 +409,9 @@ void ShapeTree::learn(std::string_view text) {
         cut.step.action = action;
       }
       if (key == "id2") return;
+    } else if (const ArgKey array = arg_key(key); c == '[' && keeps_array(array)) {
+      cut.step.key = array;
+      cut.step.action = Action::kArgArray;
     } else if (const ArgKey arg = arg_key(key); arg != ArgKey::kNone && scalar) {
       int64_t ignored = 0;
       cut.step.key = arg;

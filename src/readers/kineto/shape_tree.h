@@ -52,6 +52,7 @@ class ShapeTree {
     kBinding,
     kWhole,       // a whole number into one of Event's fields
     kArgText,     // any other argument, by set_arg
+    kArgArray,    // an array that is kept as text, by set_arg
     kArgsText,    // the whole args of metadata and counters
     kSkipText,    // a quoted text
     kSkipScalar,  // number, true, false, null

@@ -214,7 +214,13 @@ class TolerantParser::Strict {
       event_.args = text_.substr(open, at_ - open);
       return true;
     }
-    if (c == '{' || c == '[') return skip_nested();
+    if (c == '{' || c == '[') {
+      const size_t open = at_;
+      if (!skip_nested()) return false;
+      if (const ArgKey array = top ? ArgKey::kNone : arg_key(key); c == '[' && keeps_array(array))
+        set_arg(array, text_.substr(open, at_ - open), event_);
+      return true;
+    }
     std::string_view value_text;
     if (c == '"') {
       const size_t close = closing_quote(text_, at_ + 1);
@@ -440,6 +446,17 @@ class TolerantParser::Anchored {
         const std::string_view word = text_.substr(at, close - at);
         if (!word.empty()) set_arg(key, word == "null" ? std::string_view() : word, event_);
         at = std::max(close, at + 1);
+      } else if (text_[at] == '[' && keeps_array(key)) {
+        // Of numbers, or of texts that hold no bracket: good enough for what is broken elsewhere.
+        int64_t depth = 0;
+        size_t close = at;
+        for (; close < end_of_region; ++close) {
+          depth += text_[close] == '[';
+          depth -= text_[close] == ']';
+          if (depth == 0) break;
+        }
+        if (close < end_of_region) set_arg(key, text_.substr(at, close + 1 - at), event_);
+        ++at;
       }
     }
   }

@@ -1,0 +1,379 @@
+// Time, memory and FLOPs by operator, as torch.profiler's key_averages() groups them.
+// Definitions, and where torch's own table differs: docs/analyses/operators.md.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "analyses/analysis.h"
+#include "analyses/operators/operator_groups.h"
+#include "analyses/operators/torch_table.h"
+#include "base/parallel.h"
+#include "model/torch_facts.h"
+#include "model/torch_view.h"
+
+namespace stageline {
+namespace {
+
+using operators::Group;
+using operators::GroupOptions;
+using operators::OperatorGroups;
+using operators::SortKey;
+using operators::TorchTableOptions;
+using Type = ColumnType;
+
+constexpr size_t kReportRows = 200;
+
+struct Options {
+  GroupOptions grouping;
+  TorchTableOptions torch;
+  SortKey sort = SortKey::kNone;
+  int64_t row_limit = -1;
+  bool top_level_events_only = false;
+};
+
+struct RankAnswer {
+  int32_t rank = 0;
+  OperatorGroups groups;
+  int64_t host_ns = 0, device_ns = 0;  // self times of all rows; device: work alone, as annotations span it again
+  bool has_memory = false;
+};
+
+// ---- options ----------------------------------------------------------------------------------------------------
+
+// Options that shape torch's table alone.
+constexpr std::array<std::string_view, 6> kTorchOnly = {
+    "time-unit",        "header", "max-src-column-width", "max-name-column-width", "max-shapes-column-width",
+    "memory-unit-style"};
+
+Status read_torch_options(const AnalysisInput& input, TorchTableOptions& torch) {
+  const AnalysisOptions& given = input.options;
+  for (const std::string_view name : kTorchOnly)
+    if (!input.foreign && given.has(name))
+      return Error{ErrorCode::kUsage,
+                   "--" + std::string(name) + " shapes torch's own table",
+                   {},
+                   "add --format torch; ours has raw values in csv and json"};
+  constexpr int64_t kWidest = 100'000;
+  for (const auto& [name, width] : {std::pair{"max-src-column-width", &torch.max_src_column_width},
+                                    {"max-name-column-width", &torch.max_name_column_width},
+                                    {"max-shapes-column-width", &torch.max_shapes_column_width}}) {
+    Result<int64_t> value = given.integer(name, *width, 0, kWidest);
+    if (!value) return std::move(value).error();
+    *width = *value;
+  }
+  if (given.has("header")) torch.header = given.text("header");
+  torch.time_unit = given.text("time-unit");
+  torch.old_memory_units = given.text("memory-unit-style", "GB") == "Gb";
+  torch.sort_by = given.text("sort-by");
+  return {};
+}
+
+// A top-level member of the trace that says an option of the profiler was on.
+bool says(const Trace& trace, std::string_view key) {
+  return std::any_of(trace.parts.begin(), trace.parts.end(), [&](const Part& part) {
+    const std::string_view json = meta_json(part, key);
+    return json == "1" || json == "true";
+  });
+}
+
+Result<Options> options_of(const AnalysisInput& input) {
+  const AnalysisOptions& given = input.options;
+  Options options;
+  GroupOptions& grouping = options.grouping;
+  const auto flag = [&](const char* name, bool fallback, bool& to) -> Status {
+    Result<bool> value = given.flag(name, fallback);
+    if (!value) return std::move(value).error();
+    to = *value;
+    return {};
+  };
+  grouping.events.as_torch = input.foreign;
+  if (Status s = flag("group-by-input-shape", false, grouping.by_input_shape); !s) return std::move(s).error();
+  if (Status s = flag("group-by-overload-name", false, grouping.by_overload_name); !s) return std::move(s).error();
+  if (Status s = flag("show-python", input.foreign, grouping.events.python_frames); !s) return std::move(s).error();
+  if (Status s = flag("with-flops", says(*input.trace, "with_flops"), grouping.with_flops); !s)
+    return std::move(s).error();
+  if (Status s = flag("top-level-events-only", false, options.top_level_events_only); !s) return std::move(s).error();
+  Result<int64_t> entries = given.integer("group-by-stack-n", 0, 0, 1000);
+  if (!entries) return std::move(entries).error();
+  grouping.stack_entries = *entries;
+  grouping.recorded_stacks = given.text("stacks", input.foreign ? "torch" : "rebuilt") == "torch";
+  Result<int64_t> rows = given.integer("row-limit", input.foreign ? 100 : -1);
+  if (!rows) return std::move(rows).error();
+  options.row_limit = *rows;
+  Result<SortKey> key = operators::sort_key(given.text("sort-by"));
+  if (!key) return std::move(key).error();
+  options.sort = *key;
+  if (Status s = read_torch_options(input, options.torch); !s) return std::move(s).error();
+  options.torch.row_limit = options.row_limit;
+  options.torch.top_level_events_only = options.top_level_events_only;
+  options.torch.with_flops = grouping.with_flops;
+  return options;
+}
+
+// ---- torch's table ----------------------------------------------------------------------------------------------
+
+// What torch would have called the device: it is not in the trace.
+std::string device_of(const Trace& trace, const Part& part, const OperatorGroups& groups) {
+  for (const FunctionEvent& e : groups.made.events) {
+    if (!e.on_device) continue;
+    if (e.category == Category::kMtiaWork) return "mtia";
+    for (const CategoryInfo& category : trace.categories)
+      if (category.text.starts_with("xpu_")) return "xpu";
+    return "cuda";
+  }
+  const std::string_view devices = meta_json(part, "deviceProperties");
+  return devices.find('{') != std::string_view::npos ? "cuda" : "";
+}
+
+Result<AnalysisResult> torch_answer(const Trace& trace, const TorchRun& run, Options options) {
+  if (run.parts.size() > 1) {
+    std::string ranks;
+    for (size_t k = 0; k < run.parts.size() && k < 8; ++k)
+      ranks += (k > 0 ? ", " : "") + std::to_string(run.ranks[run.parts[k]]);
+    return Error{ErrorCode::kUsage,
+                 "torch's table is of one process, and there are " + std::to_string(run.parts.size()) + " ranks here",
+                 {},
+                 "choose one with --rank: " + ranks + (run.parts.size() > 8 ? ", …" : "")};
+  }
+  const Part& part = trace.parts[run.parts[0]];
+  const FunctionNames names(trace);
+  const OperatorGroups groups = operators::group_events(trace, part, names, options.grouping);
+  options.torch.profile_memory = !part.memory.empty() || says(trace, "profile_memory");
+  options.torch.use_device = device_of(trace, part, groups);
+  AnalysisResult result;
+  result.foreign = operators::torch_table(part, trace, names, groups, options.grouping, options.torch);
+  return result;
+}
+
+// ---- our table --------------------------------------------------------------------------------------------------
+
+std::string_view kind_of(const FunctionEvent& e) {
+  if (e.slice == kNoSliceIndex) return "memory";
+  switch (e.category) {
+    case Category::kCpuOp: return "operator";
+    case Category::kUserAnnotation: return "annotation";
+    case Category::kPythonFunction: return "frame";
+    case Category::kRuntime: return "runtime call";
+    case Category::kDriver: return "driver call";
+    case Category::kOverhead: return "overhead";
+    case Category::kKernel: return "kernel";
+    case Category::kMemcpy: return "copy";
+    case Category::kMemset: return "memset";
+    case Category::kDeviceSync: return "wait";
+    case Category::kGpuAnnotation: return "annotation on device";
+    case Category::kProfilerRange: return "profiler range";
+    default: return "device work";
+  }
+}
+
+RankAnswer answer_for(const Trace& trace, const TorchRun& run, size_t p, const FunctionNames& names,
+                      const GroupOptions& grouping) {
+  RankAnswer answer;
+  answer.rank = run.ranks[p];
+  answer.groups = operators::group_events(trace, trace.parts[p], names, grouping);
+  answer.has_memory = !answer.groups.made.memory.empty();
+  for (const FunctionEvent& e : answer.groups.made.events) {
+    answer.host_ns += e.self_host_ns;
+    if (is_device_work(e.category)) answer.device_ns += e.self_device_ns;
+  }
+  return answer;
+}
+
+struct Line {
+  const RankAnswer* rank = nullptr;
+  const Group* group = nullptr;
+  double by = 0, then_by = 0;
+};
+
+double sort_value(const Group& g, SortKey key) {
+  switch (key) {
+    case SortKey::kCount: return static_cast<double>(g.count);
+    case SortKey::kHostMean: return static_cast<double>(g.host_ns) / static_cast<double>(g.count);
+    case SortKey::kDeviceMean: return static_cast<double>(g.device_ns) / static_cast<double>(g.count);
+    case SortKey::kHost: return static_cast<double>(g.host_ns);
+    case SortKey::kSelfHost: return static_cast<double>(g.self_host_ns);
+    case SortKey::kDevice: return static_cast<double>(g.device_ns);
+    case SortKey::kSelfDevice: return static_cast<double>(g.self_device_ns);
+    case SortKey::kHostBytes: return static_cast<double>(g.bytes.host);
+    case SortKey::kSelfHostBytes: return static_cast<double>(g.bytes.self_host);
+    case SortKey::kDeviceBytes: return static_cast<double>(g.bytes.device);
+    case SortKey::kSelfDeviceBytes: return static_cast<double>(g.bytes.self_device);
+    case SortKey::kFlops: return static_cast<double>(g.flops);
+    default: return 0;
+  }
+}
+
+std::vector<Line> sorted_lines(const std::vector<RankAnswer>& ranks, const FunctionNames& names,
+                               const Options& options) {
+  std::vector<Line> lines;
+  bool any_device = false;
+  for (const RankAnswer& answer : ranks) {
+    any_device |= answer.device_ns > 0;
+    for (const Group& group : answer.groups.groups)
+      if (!options.top_level_events_only || answer.groups.first_of(group).parent < 0)
+        lines.push_back({&answer, &group});
+  }
+  const SortKey key = options.sort != SortKey::kNone ? options.sort
+                      : any_device                   ? SortKey::kSelfDevice
+                                                     : SortKey::kSelfHost;
+  for (Line& line : lines) {
+    line.by = sort_value(*line.group, key);
+    line.then_by = options.sort == SortKey::kNone ? static_cast<double>(line.group->self_host_ns) : 0;
+  }
+  const auto name = [&](const Line& line) { return names.text(line.rank->groups.first_of(*line.group).name); };
+  std::stable_sort(lines.begin(), lines.end(), [&](const Line& a, const Line& b) {
+    if (key == SortKey::kName) return name(a) < name(b);
+    return a.by != b.by ? a.by > b.by : a.then_by > b.then_by;
+  });
+  return lines;
+}
+
+double share_of(int64_t part, int64_t whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : NAN;
+}
+
+std::string stack_text(const OperatorGroups& groups, const Group& group, int64_t entries) {
+  std::string out;
+  for (const std::string_view entry : groups.stacks.entries(group.stack, static_cast<size_t>(entries)))
+    (out += out.empty() ? "" : "; ") += entry;
+  return out;
+}
+
+std::vector<ColumnSpec> columns_for(const Options& options, bool memory) {
+  const GroupOptions& by = options.grouping;
+  std::vector<ColumnSpec> columns = {
+      {"rank", "rank", Type::kInteger, "Global rank"},
+      {"name", "name", Type::kText, "Of the operator, annotation, call or kernel; ProfilerStep* stands for every step"},
+      {"kind", "kind", Type::kText, "Operator, annotation, runtime call, kernel, copy, …"}};
+  const auto add = [&](bool wanted, const char* name, const char* title, Type type, const char* help) {
+    if (wanted) columns.push_back({name, title, type, help});
+  };
+  add(by.by_overload_name, "overload", "overload", Type::kText, "\"Tensor\" of aten::add.Tensor, where recorded");
+  add(true, "count", "calls", Type::kInteger, "A call within a call of the same name and nothing else counts once");
+  add(true, "self_host_ns", "self host", Type::kDuration, "Host time without the calls within");
+  add(true, "self_host_share", "self host", Type::kShare, "Of the self time of all rows of the rank");
+  add(true, "host_ns", "host", Type::kDuration, "From start to end, summed over calls");
+  add(true, "host_mean_ns", "mean host", Type::kDuration, "Of one call, to the nanosecond");
+  add(true, "self_device_ns", "self device", Type::kDuration,
+      "Device work of the call itself; of a kernel its own time");
+  add(true, "self_device_share", "self device", Type::kShare, "Of all device work of the rank");
+  add(true, "device_ns", "device", Type::kDuration, "Device work of the call and of the calls within");
+  add(true, "device_mean_ns", "mean device", Type::kDuration, "Of one call, to the nanosecond");
+  add(memory, "host_bytes", "host bytes", Type::kInteger, "Allocated less freed on the call's thread while it ran");
+  add(memory, "self_host_bytes", "self host bytes", Type::kInteger, "Without the calls within");
+  add(memory, "device_bytes", "device bytes", Type::kInteger, "Of device memory, likewise");
+  add(memory, "self_device_bytes", "self device bytes", Type::kInteger, "Of device memory, without the calls within");
+  add(by.with_flops, "flops", "FLOPs", Type::kInteger, "By the shapes of mm, addmm, bmm, baddbmm, conv2d, mul and add");
+  add(by.by_input_shape, "input_shapes", "input shapes", Type::kText, "Dimensions of every argument");
+  add(by.stack_entries > 0, "stack", "stack", Type::kText, "Python frames around the call, innermost first");
+  return columns;
+}
+
+Table our_table(const std::vector<RankAnswer>& ranks, const FunctionNames& names, const Options& options,
+                size_t most_rows) {
+  const bool memory = std::any_of(ranks.begin(), ranks.end(), [](const RankAnswer& r) { return r.has_memory; });
+  const GroupOptions& by = options.grouping;
+  Table table("operators", "Operators by time", columns_for(options, memory));
+  for (const Line& line : sorted_lines(ranks, names, options)) {
+    if (table.row_count() == most_rows) break;
+    const Group& g = *line.group;
+    const OperatorGroups& groups = line.rank->groups;
+    const FunctionEvent& first = groups.first_of(g);
+    const auto mean = [&](int64_t sum) {
+      return std::llround(static_cast<double>(sum) / static_cast<double>(g.count));
+    };
+    std::vector<Table::Value> row = {int64_t{line.rank->rank}, std::string(names.text(first.name)),
+                                     std::string(kind_of(first))};
+    if (by.by_overload_name) row.emplace_back(std::string(g.overload == 0 ? "" : names.overload(g.overload)));
+    row.emplace_back(g.count);
+    row.emplace_back(g.self_host_ns);
+    row.emplace_back(share_of(g.self_host_ns, line.rank->host_ns));
+    row.emplace_back(g.host_ns);
+    row.emplace_back(int64_t{mean(g.host_ns)});
+    row.emplace_back(g.self_device_ns);
+    row.emplace_back(share_of(g.self_device_ns, line.rank->device_ns));
+    row.emplace_back(g.device_ns);
+    row.emplace_back(int64_t{mean(g.device_ns)});
+    if (memory)
+      for (const int64_t bytes : {g.bytes.host, g.bytes.self_host, g.bytes.device, g.bytes.self_device})
+        row.emplace_back(bytes);
+    if (by.with_flops) row.emplace_back(g.flops);
+    if (by.by_input_shape) row.emplace_back(groups.shapes[g.shape]);
+    if (by.stack_entries > 0) row.emplace_back(stack_text(groups, g, by.stack_entries));
+    table.add_row(std::move(row));
+  }
+  return table;
+}
+
+// What was asked for and is not in the trace.
+void note_missing(const Trace& trace, const TorchRun& run, const GroupOptions& by, Diagnostics& notes) {
+  const auto none = [&](auto&& empty) {
+    return std::all_of(run.parts.begin(), run.parts.end(), [&](size_t p) { return empty(trace.parts[p]); });
+  };
+  if ((by.by_input_shape || by.with_flops) && none([](const Part& p) { return p.inputs.empty(); }))
+    notes.add("operators.no_shapes", Severity::kWarning,
+              "no operator says the shapes of its inputs: profile(record_shapes=True) records them");
+  if (by.stack_entries == 0) return;
+  const auto has_frames = [&](const Part& part) {
+    return std::any_of(part.slices.category_id.begin(), part.slices.category_id.end(),
+                       [&](uint8_t c) { return trace.categories[c].kind == Category::kPythonFunction; });
+  };
+  if (none([&](const Part& p) { return p.stacks.empty() && (by.recorded_stacks || !has_frames(p)); }))
+    notes.add("operators.no_stacks", Severity::kWarning,
+              by.recorded_stacks ? "torch recorded no stacks: with_stack=True fills them only with verbose=True; "
+                                   "--stacks rebuilt makes them from the frames"
+                                 : "there are no Python frames: profile(with_stack=True) records them");
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  Result<Options> options = options_of(input);
+  if (!options) return std::move(options).error();
+  const Trace& trace = *input.trace;
+  Result<TorchRun> torch = make_torch_run(trace, {.hta = false, .include_last_step = true});
+  if (!torch) return std::move(torch).error();
+  if (input.foreign) return torch_answer(trace, *torch, std::move(*options));
+  const FunctionNames names(trace);
+  std::vector<RankAnswer> ranks(torch->parts.size());
+  parallel_for(ranks.size(),
+               [&](size_t k) { ranks[k] = answer_for(trace, *torch, torch->parts[k], names, options->grouping); });
+  size_t most_rows = options->row_limit < 0 ? SIZE_MAX : static_cast<size_t>(options->row_limit);
+  if (input.for_report) most_rows = std::min(most_rows, kReportRows);
+  AnalysisResult result;
+  result.tables.push_back(our_table(ranks, names, *options, most_rows));
+  note_missing(trace, *torch, options->grouping, result.notes);
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis operators_analysis;
+const Analysis operators_analysis = {
+    .name = "operators",
+    .summary = "time, memory and FLOPs by operator: key_averages() of a trace, and its table",
+    .tables = {{"operators", "one row per rank and name, and what else --group-by says"}},
+    .run = run,
+    .needs = AnalysisNeeds::kTorch,
+    .options = {{"group-by-input-shape", "BOOL", "a row for every shape of the inputs (default false)", ""},
+                {"group-by-stack-n", "N", "a row for every N innermost Python frames (default 0: none)", ""},
+                {"group-by-overload-name", "BOOL", "a row for every overload, where recorded (default false)", ""},
+                {"sort-by", "KEY",
+                 "torch's attribute, such as self_cuda_time_total, cpu_time, count, flops (default: self "
+                 "device time, else self host time; with --format torch the order of occurrence)",
+                 ""},
+                {"row-limit", "N", "most rows, -1: all (default all; with --format torch 100)", ""},
+                {"top-level-events-only", "BOOL", "leave out what is called by something else (default false)", ""},
+                {"show-python", "BOOL", "Python frames as rows (default false; with --format torch true)", ""},
+                {"stacks", "KIND",
+                 "rebuilt: from Python frames (default); torch: recorded ones alone (default of --format torch)",
+                 "rebuilt,torch"},
+                {"with-flops", "BOOL", "FLOPs by shapes (default: where the profiler was asked for them)", ""},
+                {"time-unit", "UNIT", "one unit for all times of --format torch", "s,ms,us"},
+                {"memory-unit-style", "STYLE", "GB (default), or Gb as torch printed up to 2024; of --format torch",
+                 "GB,Gb"},
+                {"header", "TEXT", "a line above the table of --format torch", ""},
+                {"max-name-column-width", "N", "of --format torch (default 55)", ""},
+                {"max-src-column-width", "N", "of --format torch (default 75)", ""},
+                {"max-shapes-column-width", "N", "of --format torch (default 80)", ""}},
+    .format = "torch"};
+
+}  // namespace stageline

@@ -1,0 +1,46 @@
+// Which slice of a thread is open at a time.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "model/trace.h"
+
+namespace stageline {
+
+struct SliceQuestion {
+  size_t lane = 0;  // of the part, a host thread's
+  int64_t time_ns = 0;
+  size_t asker = 0;  // the caller's own number
+};
+
+// Calls answer(asker, slice) with the innermost slice that holds each time, start ≤ time < end, or kNoSliceIndex.
+// Nesting is that of Slices::parent. O(n log n) in the questions, and one pass over the lanes asked for; climbing from
+// the last start would be quadratic where calls nest by the thousand.
+template <class Answer>
+void find_open_slices(const Part& part, std::vector<SliceQuestion> questions, Answer answer) {
+  const Slices& s = part.slices;
+  std::stable_sort(questions.begin(), questions.end(), [](const SliceQuestion& a, const SliceQuestion& b) {
+    return a.lane != b.lane ? a.lane < b.lane : a.time_ns < b.time_ns;
+  });
+  std::vector<uint32_t> open;
+  size_t next = 0, lane = SIZE_MAX;
+  for (const SliceQuestion& q : questions) {
+    if (q.lane >= part.lanes.size()) continue;
+    if (q.lane != lane) {
+      lane = q.lane;
+      next = part.lanes[lane].begin;
+      open.clear();
+    }
+    for (; next < part.lanes[lane].end && s.start_ns[next] <= q.time_ns; ++next) {
+      while (!open.empty() && open.back() != s.parent[next]) open.pop_back();
+      open.push_back(static_cast<uint32_t>(next));
+    }
+    while (!open.empty() && s.end_ns(open.back()) <= q.time_ns) open.pop_back();
+    answer(q.asker, open.empty() ? kNoSliceIndex : open.back());
+  }
+}
+
+}  // namespace stageline
