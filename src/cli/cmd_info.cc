@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/run_common.h"
 #include "model/torch_facts.h"
+#include "pipeline/recognise.h"
 
 namespace stageline {
 namespace {
@@ -45,6 +46,8 @@ void cell_lines(const Trace& trace, bool beside_slices, Lines& lines) {
   if (extent.chunk_count > 1) lines.emplace_back("chunks", std::to_string(extent.chunk_count) + " a rank");
   lines.emplace_back("micro-batches", std::to_string(extent.micro_batch_count));
   if (!beside_slices) lines.emplace_back("steps", std::to_string(extent.step_count));
+  if (const std::string schedule = recognition_text(recognise(trace)); !schedule.empty())
+    lines.emplace_back("schedule", schedule);
   lines.emplace_back("cells", grouped(static_cast<int64_t>(trace.cells.size())) + " of " +
                                   grouped(static_cast<int64_t>(trace.slice_count())) + " slices");
   lines.emplace_back(beside_slices ? "pipeline" : "time",

@@ -137,14 +137,12 @@ int run_help(const Arguments& arguments) {
     return kExitGood;
   }
   const std::string topic = dashed(arguments.operands[0]);
-  if (const Command* command = find_command(topic)) {
-    fputs(command_help_text(*command).c_str(), stdout);
-    return kExitGood;
-  }
-  if (const Analysis* analysis = find_analysis(topic)) {
-    fputs(analysis_help_text(*analysis).c_str(), stdout);
-    return kExitGood;
-  }
+  const Command* command = find_command(topic);
+  const Analysis* analysis = find_analysis(topic);  // a word may be both
+  if (command) fputs(command_help_text(*command).c_str(), stdout);
+  if (command && analysis) fputs("\n", stdout);
+  if (analysis) fputs(analysis_help_text(*analysis).c_str(), stdout);
+  if (command || analysis) return kExitGood;
   if (topic == "cell-rules") {
     fputs(cell_rules_help_text().c_str(), stdout);
     return kExitGood;
@@ -152,8 +150,8 @@ int run_help(const Arguments& arguments) {
   const std::vector<Item> items = topic_items(topic);
   if (items.empty()) {
     std::vector<std::string> known = {"readers", "analyses", "exporters", "schedules", "cell-rules"};
-    for (const Command& command : command_table()) known.emplace_back(command.name);
-    for (const Analysis* analysis : analyses()) known.emplace_back(analysis->name);
+    for (const Command& one : command_table()) known.emplace_back(one.name);
+    for (const Analysis* one : analyses()) known.emplace_back(one->name);
     const std::string near = nearest(topic, known);
     return fail({ErrorCode::kUsage,
                  "no help on \"" + arguments.operands[0] + "\"",
@@ -198,7 +196,7 @@ std::vector<std::string> operand_words(std::string_view command) {
   std::vector<std::string> words;
   if (command == "analyze")
     for (const Item& item : topic_items("analyses")) words.push_back(item.name);
-  if (command == "simulate")
+  if (command == "simulate" || command == "schedule")
     for (const Item& item : topic_items("schedules")) words.push_back(item.name);
   if (command == "completion") words = {"bash", "zsh", "fish"};
   if (command == "help") {

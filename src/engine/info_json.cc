@@ -4,9 +4,44 @@
 #include "base/json_writer.h"
 #include "engine/engine.h"
 #include "model/torch_facts.h"
+#include "pipeline/recognise.h"
 
 namespace stageline {
 namespace {
+
+void recognition_field(const Trace& trace, JsonWriter& json) {
+  const Recognition r = recognise(trace);
+  json.key("schedule");
+  if (r.candidates.empty()) {
+    json.null();
+    return;
+  }
+  const ScheduleCandidate& best = r.best();
+  json.begin_object();
+  json.key("name");
+  if (r.recognised) {
+    json.value(best.name);
+  } else {
+    json.null();
+  }
+  json.field("nearest", best.name).field("score", best.score);
+  json.field("order_score", best.order_score);
+  json.field("stages", best.sizes.stages).field("micro_batches", best.sizes.micro_batches);
+  json.field("chunks", best.sizes.chunks).field("layout", layout_name(best.layout));
+  json.field("equal_lists", best.equal_lists).field("lists", r.lists);
+  json.key("same_as").begin_array();
+  for (const std::string& other : r.same_as) json.value(other);
+  json.end_array();
+  json.key("second");
+  if (r.candidates.size() > 1) {
+    json.begin_object();
+    json.field("name", r.candidates[1].name).field("score", r.candidates[1].score);
+    json.field("order_score", r.candidates[1].order_score).end_object();
+  } else {
+    json.null();
+  }
+  json.end_object();
+}
 
 // Keys that only pipeline cells have an answer to.
 // `beside_slices`: slices and the whole time follow from those.
@@ -17,6 +52,7 @@ void cell_fields(const Trace& trace, bool beside_slices, JsonWriter& json) {
   json.field("chunks", extent.chunk_count);
   json.field("micro_batches", extent.micro_batch_count);
   json.field("steps", extent.step_count);
+  recognition_field(trace, json);
   json.field("cells", static_cast<int64_t>(trace.cells.size()));
   if (beside_slices) return;
   json.field("slices", static_cast<int64_t>(trace.slice_count()));
@@ -28,7 +64,7 @@ void cell_fields(const Trace& trace, bool beside_slices, JsonWriter& json) {
 void slice_fields(const Trace& trace, bool with_cells, JsonWriter& json) {
   const SliceCounts counts = count_slices(trace);
   if (!with_cells) {
-    for (const char* key : {"stages", "replicas", "chunks", "micro_batches"}) json.key(key).null();
+    for (const char* key : {"stages", "replicas", "chunks", "micro_batches", "schedule"}) json.key(key).null();
     json.field("steps", static_cast<int64_t>(counts.steps.size()));
   }
   json.key("step_numbers").begin_array();

@@ -55,8 +55,8 @@ class Builder {
     if (c != Category::kCpuOp && c != Category::kUserAnnotation) return Type::kRoot;
     const std::string_view text = name(i);
     if (text.starts_with("ProfilerStep#")) return Type::kStep;
-    if (is_loading(text) || text.starts_with("Optimizer.step")) return Type::kOther;
     if (c == Category::kUserAnnotation) return is_collective_range(text) ? Type::kUncounted : Type::kRoot;
+    if (is_loading(text) || text.starts_with("Optimizer.step")) return Type::kOther;  // annotations of torch ≤ 1.12
     const bool excluded =
         text == "DataParallel.forward" || text == "DistributedDataParallel.forward" || text.starts_with("Optimizer.");
     return excluded ? Type::kUncounted : Type::kOperator;

@@ -1,8 +1,8 @@
 // The operator trees of TensorBoard's profiler plugin (torch_tb_profiler 0.4.3, op_tree.py and node.py), for answers
 // in its own terms. What differs from Slices::parent:
 //
-//   - nodes are operators, ProfilerStep, nn.Module calls, data loading, Optimizer.step and the nccl: and gloo: ranges
-//     of five collectives; other annotations and Python frames are not there;
+//   - nodes are operators, ProfilerStep, nn.Module calls and the nccl: and gloo: ranges of five collectives; other
+//     annotations and Python frames are not there;
 //   - a range that overlaps its thread's open one is dropped. Ends are compared as sums of doubles in microseconds, so
 //     that on long-running hosts a range that ends where the next begins may lose it;
 //   - an operator whose only child has its name takes the child's place, children and calls;

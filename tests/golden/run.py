@@ -4,7 +4,7 @@
   readers/CASE/cells.csv  what `export --to csv` makes of it; where it has no pipeline cells,
   readers/CASE/events.csv what `analyze events` makes of it
   readers/CASE/info.txt   what `info` says
-  schedules/NAME.txt      the order on 4 stages with 8 micro-batches, one line a rank
+  schedules/NAME.txt      the order on 4 stages with 8 micro-batches, one line a rank, as simulated logs have it; drawing and numbers
   analyses/NAME.txt       its tables: of pipeline cells on readers/paddle-log, of profiler traces on readers/kineto in
                           both modes, of two runs on readers/kineto and readers/kineto-us, of files on files/…
   exporters/NAME.txt      the bytes, or facts read back from them by an outside decoder, on readers/paddle-log
@@ -38,6 +38,8 @@ KINETO = {
     'kineto': [[*SMALL, '--format', 'json', '--only-ranks', 0], [*SMALL, '--format', 'gz', '--only-ranks', 1]],
     'kineto-us': [[*SMALL, '--era', 'us', '--format', 'gz', '--fault', 'slow-rank:1,1.5']],
     'kineto-old': [[*SMALL, '--era', 'old', '--format', 'gz', '--only-ranks', 0]],
+    # Two stages, nothing annotated: cells are inferred.
+    'kineto-pipeline': [['--shape', 'pipeline', '--ranks', 2, '--micro-batches', 3, '--steps', 1, '--format', 'gz']],
     'kineto-amd': [[*SMALL, '--vendor', 'amd', '--python', '--graphs', '--format', 'gz', '--only-ranks', 0]],
     # Pipelines: torch's annotations on GPUs, numbered names, Megatron's frames, DualPipe's modules.
     'kineto-pipeline': [[*PIPELINE, '--notes', 'actions']],
@@ -48,6 +50,8 @@ KINETO = {
 # Options of analyses that say little, or nothing, without; each line is one call.
 OPTIONS = {
     'critical-path-analysis': [['--annotation', 'ProfilerStep#101']],
+    'tb-kernel': [[], ['--group-by', 'kernel-and-operator']],
+    'tb-operator': [[], ['--group-by', 'operator-and-shape']],
     'frequent-cuda-kernel-sequences': [['--operator-name', 'aten::linear', '--min-pattern-len', '1']],
 }
 # Analyses of files that are no traces.
@@ -274,8 +278,10 @@ def main():
         compare(case / 'info.txt', without_version(stageline('info', source).decode()))
     for name in topics['schedules']:
         with tempfile.TemporaryDirectory() as folder:
-            stageline('simulate', name, '--stages', 4, '--micro-batches', 8, '--steps', 1, '-o', folder)
-            compare(HERE / 'schedules' / f'{name}.txt', job_order(pathlib.Path(folder)))
+            sizes = [name, '--stages', 4, '--micro-batches', 8]
+            stageline('simulate', *sizes, '--steps', 1, '-o', folder)
+            orders = job_order(pathlib.Path(folder)) + '\n' + stageline('schedule', *sizes).decode()
+            compare(HERE / 'schedules' / f'{name}.txt', orders)
     for name in topics['analyses']:
         compare(HERE / 'analyses' / f'{name}.txt', analysis_text(name))
     for name in topics['exporters']:
