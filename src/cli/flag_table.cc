@@ -62,7 +62,7 @@ const std::vector<Flag>& flag_table() {
        ""},
       {"layout", "KIND", "How chunks lie on the ranks, with --from-csv; default the one under which the order runs",
        "loop,v,bidirectional"},
-      {"dp", "D", "Data-parallel replicas; with --pp it places every rank by its number", ""},
+      {"dp", "D", "Data-parallel replicas, of simulate default 1; with --pp it places every rank by its number", ""},
       {"cost", "F,B | F,I,W[,F&B]",
        "Cost of one cell, that is of one micro-batch on one chunk; without a unit, ms; default 10,10,10, and F&B the "
        "sum of its parts",
@@ -76,6 +76,10 @@ const std::vector<Flag>& flag_table() {
       {"rank", "R", "Global rank of the event; not needed when there is one rank", ""},
       {"index", "N", "Position of the event in traceEvents, from 0, as tables give it", ""},
       {"seed", "N", "Seed of everything random; default 1", ""},
+      {"metric", "NAME", "What stacks are weighed by", ""},
+      {"stacks", "KIND", "Where stacks come from", ""},
+      {"aggregate", "", "One line for equal stacks", ""},
+      {"leaf", "KIND", "What stands below the frames of a stack", ""},
   };
   return table;
 }
@@ -151,6 +155,25 @@ const std::vector<Command>& command_table() {
        -1,
        run_export,
        {{"compat", "NAME", "hta: HTA's own counters, of trace-with-counters", "hta"}}},
+      {"export-stacks",
+       "PATH…",
+       "Write Python stacks and what was spent in them, for flame graphs",
+       "Of PyTorch profiler traces recorded with with_stack=True. The collapsed form is that of torch's "
+       "export_stacks(), a line per event; --aggregate makes one line of equal stacks. Several ranks: a file each, "
+       "with --aggregate a first frame each, with --format speedscope a profile each.",
+       with_open({"metric", "stacks", "aggregate", "leaf", "format", "rank", "output", "range"}),
+       1,
+       -1,
+       run_export_stacks,
+       {{"metric", "NAME", "self_cpu_time_total (default), self_cuda_time_total, self_cpu_memory_usage, samples, …",
+         ""},
+        {"stacks", "KIND", "rebuilt (default): from Python frames; torch: as torch itself writes them",
+         "rebuilt,torch"},
+        {"leaf", "KIND", "What stands below the frames: none, op (default with --aggregate) or kernel",
+         "none,op,kernel"},
+        {"format", "KIND", "collapsed (default) or speedscope", "collapsed,speedscope"},
+        {"rank", "R", "Only this global rank", ""},
+        {"output", "FILE", "Where to write; - is stdout", ""}}},
       {"info",
        "PATH…",
        "Say what was found, and what was wrong with it",

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/parallel.h"
-#include "pipeline/message_peers.h"
 
 namespace stageline {
 namespace {
@@ -18,7 +17,7 @@ std::vector<NameKind> kinds_of_names(const Trace& trace) {
   std::vector<NameKind> out(trace.names.size(), NameKind::kNone);
   for (StringId id = 0; id < out.size(); ++id) {
     const std::string_view name = trace.names.text(id);
-    out[id] = name.starts_with(kEngineName)             ? NameKind::kEngine
+    out[id] = name.starts_with(kEngineName)         ? NameKind::kEngine
               : name == "c10d::send"                ? NameKind::kSend
               : name == "c10d::recv_"               ? NameKind::kReceive
               : name.starts_with("Optimizer.step#") ? NameKind::kOptimizer
@@ -123,8 +122,14 @@ class PartReader {
     }
   }
 
-  int32_t step_at(int64_t time_ns) const {
-    return static_cast<int32_t>(std::upper_bound(borders_.begin(), borders_.end(), time_ns) - borders_.begin());
+  // ProfilerStep's number, so that ranks agree even if one's trace begins later; else how many optimizer steps are
+  // over.
+  int64_t step_at(int64_t time_ns) const {
+    const auto over = std::upper_bound(borders_.begin(), borders_.end(), time_ns) - borders_.begin();
+    if (part_.steps.empty()) return over;
+    if (over == 0) return kOutside;
+    const ProfilerStep& step = part_.steps[static_cast<size_t>(over - 1)];
+    return time_ns < step.end_ns ? step.number : kOutside;
   }
 
   Stretch begun(const Item& item, CellKind kind) const {
@@ -132,8 +137,8 @@ class PartReader {
     out.kind = kind;
     out.lane = item.lane;
     out.slice = item.slice;
-    out.start_ns = item.start_ns;
-    out.end_ns = item.end_ns;
+    out.start_ns = part_.slices.start_ns[item.slice];
+    out.end_ns = part_.slices.end_ns(item.slice);
     out.step = step_at(item.start_ns);
     return out;
   }
@@ -150,11 +155,13 @@ class PartReader {
         forward_.push_back(begun(item, CellKind::kForward));
       }
       made_by_.push_back({item.sequence, open});
-      forward_[open].end_ns = std::max(forward_[open].end_ns, item.end_ns);
+      forward_[open].end_ns = std::max(forward_[open].end_ns, part_.slices.end_ns(item.slice));
     }
     std::sort(made_by_.begin(), made_by_.end(),
               [](const Sequence& a, const Sequence& b) { return a.number < b.number; });
   }
+
+  bool runs_again(size_t run) const { return owner_[run] != kNoStretch; }
 
   size_t place_of(int64_t sequence) const {
     const auto at = std::lower_bound(made_by_.begin(), made_by_.end(), sequence,
@@ -167,7 +174,7 @@ class PartReader {
   void cut_backward() {
     backward_.clear();
     first_run_.assign(made_by_.size(), kNoStretch);
-    again_.clear();
+    owner_.clear();
     uint32_t open = kNoStretch;
     for (const Item& item : items_) {
       if (item.kind != ItemKind::kNode) {
@@ -182,11 +189,11 @@ class PartReader {
       const uint32_t forward = place < made_by_.size() ? made_by_[place].forward : kNoStretch;
       const bool again = place < made_by_.size() && first_run_[place] != kNoStretch;
       if (open == kNoStretch || backward_[open].forward != forward || backward_[open].step != step_at(item.start_ns) ||
-          (again && again_[open] == 0)) {
+          (again && owner_[open] != first_run_[place])) {
         open = static_cast<uint32_t>(backward_.size());
         backward_.push_back(begun(item, CellKind::kBackward));
         backward_[open].forward = forward;
-        again_.push_back(again ? 1 : 0);
+        owner_.push_back(again ? first_run_[place] : kNoStretch);
       }
       backward_[open].end_ns = std::max(backward_[open].end_ns, item.end_ns);
       if (place < made_by_.size() && first_run_[place] == kNoStretch) first_run_[place] = open;
@@ -199,7 +206,7 @@ class PartReader {
     bool any = false;
     for (size_t i = 0; i < made_by_.size(); ++i) {
       const uint32_t run = first_run_[i];
-      if (run != kNoStretch && again_[run] == 0) by_place[i] = run;
+      if (run != kNoStretch) by_place[i] = runs_again(run) ? owner_[run] : run;
     }
     std::vector<uint32_t> last_run(forward_.size(), kNoStretch), now(forward_.size());
     for (uint32_t f = 0; f < now.size(); ++f) now[f] = f;
@@ -210,7 +217,7 @@ class PartReader {
         Stretch half = forward_[f];
         const Item& item = item_of(made_by_[i].number);
         half.slice = item.slice;
-        half.start_ns = item.start_ns;
+        half.start_ns = part_.slices.start_ns[item.slice];
         forward_.push_back(half);
         any = true;
       }
@@ -222,7 +229,7 @@ class PartReader {
     for (const Item& item : items_)
       if (item.kind == ItemKind::kForward) {
         Stretch& f = forward_[made_by_[place_of(item.sequence)].forward];
-        f.end_ns = std::max(f.end_ns, item.end_ns);
+        f.end_ns = std::max(f.end_ns, part_.slices.end_ns(item.slice));
       }
     cut_backward();
   }
@@ -241,10 +248,10 @@ class PartReader {
   void name_kinds() {
     std::vector<char> twice(forward_.size(), 0);
     for (size_t b = 0; b < backward_.size(); ++b)
-      if (again_[b] != 0 && backward_[b].forward != kNoStretch) twice[backward_[b].forward] = 1;
+      if (runs_again(b) && backward_[b].forward != kNoStretch) twice[backward_[b].forward] = 1;
     for (size_t b = 0; b < backward_.size(); ++b) {
       const uint32_t f = backward_[b].forward;
-      backward_[b].kind = again_[b] != 0                     ? CellKind::kWeightGrad
+      backward_[b].kind = runs_again(b)                      ? CellKind::kWeightGrad
                           : f != kNoStretch && twice[f] != 0 ? CellKind::kInputGrad
                                                              : CellKind::kBackward;
     }
@@ -285,7 +292,7 @@ class PartReader {
       if (last == kNoStretch || out_.stretches[last].sends) continue;
       out_.stretches[last].sends = true;
       out_.stretches[last].to_part = peers_.to_part(index_, item.lane, item.slice);
-      out_.has_peers = out_.has_peers && out_.stretches[last].to_part >= 0;
+      out_.has_peers = out_.has_peers && out_.stretches[last].to_part != kNoPeer;
     }
   }
 
@@ -298,9 +305,9 @@ class PartReader {
   std::vector<Item> items_;
   std::vector<int64_t> borders_;
   std::vector<Stretch> forward_, backward_;
-  std::vector<char> again_;              // by backward stretch: its nodes ran before
-  std::vector<Sequence> made_by_;        // ascending numbers
-  std::vector<uint32_t> first_run_;      // by place in made_by_: the backward stretch that ran it first
+  std::vector<uint32_t> owner_;      // by backward stretch: the one that ran its nodes before; none: it is the first
+  std::vector<Sequence> made_by_;    // ascending numbers
+  std::vector<uint32_t> first_run_;  // by place in made_by_: the backward stretch that ran it first
   std::vector<Sequence> forward_items_;  // number → item
 };
 

@@ -13,21 +13,23 @@
 #include <vector>
 
 #include "model/trace.h"
+#include "pipeline/message_peers.h"
 
 namespace stageline {
 
 inline constexpr uint32_t kNoStretch = UINT32_MAX;
+inline constexpr int64_t kOutside = INT64_MIN;
 
 struct Stretch {
   CellKind kind = CellKind::kForward;  // F, B, I or W
   uint32_t lane = 0;                   // thread of its first operator
   uint32_t slice = 0;                  // its first operator
   int64_t start_ns = 0, end_ns = 0;
-  int32_t step = 0;                // position among the part's steps (ProfilerStep, else between optimizer steps)
+  int64_t step = 0;                // ProfilerStep's number, kOutside them; without them, optimizer steps before it
   uint32_t forward = kNoStretch;   // whose work it is; of a forward stretch itself; none: made before the trace began
   uint32_t backward = kNoStretch;  // of a forward stretch: its B or I
   bool sends = false;              // a send follows it
-  int32_t to_part = -1;            // index of Trace::parts that it sends to; −1: not recorded, or not here
+  int32_t to_part = -1;            // index of Trace::parts that it sends to; kNoPeer, kAbsentPeer
 };
 
 struct HostWork {

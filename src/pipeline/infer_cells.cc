@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -13,12 +14,12 @@
 namespace stageline {
 namespace {
 
-constexpr int32_t kNobody = -1, kUnsaid = -2;  // of peers: no message; a message that does not say to whom
+constexpr int32_t kNobody = -1, kUnsaid = -2;  // of peers: no message; a message to an unknown or absent rank
 
 // A forward stretch in the flow of activations.
 struct Node {
   uint32_t part = 0, stretch = 0;
-  int32_t step = 0;
+  int64_t step = 0;
   int32_t to = kNobody;    // part that its result goes to
   int32_t from = kNobody;  // part that its gradient goes to, so that its input came from
   bool has_backward = false;
@@ -107,7 +108,7 @@ class FlowFinder {
   // Ranks with forwards that send nothing and forwards that got nothing: the bend of a V when the results kept come
   // before the inputs that nobody sent; else first and last stage are on one rank.
   void bend() {
-    std::map<std::pair<uint32_t, int32_t>, std::pair<Ids, Ids>> ends;  // (part, step) → kept results, own inputs
+    std::map<std::pair<uint32_t, int64_t>, std::pair<Ids, Ids>> ends;  // (part, step) → kept results, own inputs
     for (uint32_t n = 0; n < flow_.nodes.size(); ++n) {
       const Node& node = flow_.nodes[n];
       if (!node.has_backward || (node.to == kNobody) == (node.from == kNobody)) continue;
@@ -127,7 +128,7 @@ class FlowFinder {
   }
 
   void join() {
-    std::map<std::tuple<int32_t, uint32_t, uint32_t>, std::pair<Ids, Ids>> roads;  // (step, from, to)
+    std::map<std::tuple<int64_t, uint32_t, uint32_t>, std::pair<Ids, Ids>> roads;  // (step, from, to)
     for (uint32_t n = 0; n < flow_.nodes.size(); ++n) {
       const Node& node = flow_.nodes[n];
       if (node.to >= 0) roads[{node.step, node.part, static_cast<uint32_t>(node.to)}].first.push_back(n);
@@ -147,7 +148,7 @@ class FlowFinder {
 
   // Micro-batches of the first stage are numbered by time, in each step; paths of one length carry them on.
   void label() {
-    std::map<std::pair<uint32_t, int32_t>, int32_t> counted;
+    std::map<std::pair<uint32_t, int64_t>, int32_t> counted;
     std::vector<std::pair<uint32_t, int32_t>> paths;  // first node, stages
     std::map<int32_t, int64_t> lengths;
     for (uint32_t n = 0; n < flow_.nodes.size(); ++n) {
@@ -157,12 +158,14 @@ class FlowFinder {
       int32_t length = 1;
       uint32_t at = n;
       while (flow_.nodes[at].next != kNoStretch) at = flow_.nodes[at].next, ++length;  // a node is fed once: no circle
-      if (flow_.nodes[at].to != kNobody) continue;  // the way ends in a message that reached nobody here
+      // The way ends in a message that reached nobody here, or the work was for nobody.
+      if (flow_.nodes[at].to != kNobody || length < 2) continue;
       paths.emplace_back(n, length);
       ++lengths[length];
     }
     for (const auto& [length, count] : lengths)
       if (flow_.stages == 0 || count > lengths[flow_.stages]) flow_.stages = length;
+    if (!stages_stand_still(paths)) flow_.stages = 0;
     for (const auto& [first, length] : paths) {
       if (length != flow_.stages) continue;
       int32_t stage = 0;
@@ -176,16 +179,40 @@ class FlowFinder {
       if (node.stage == kUnknown) node.micro_batch = kUnknown;
   }
 
+  // Where a stage is does not change from one micro-batch to the next, and a rank is part of one pipeline: rings of
+  // attention, in which everyone begins, are neither.
+  bool stages_stand_still(const std::vector<std::pair<uint32_t, int32_t>>& paths) const {
+    std::map<uint32_t, std::vector<uint32_t>> ways;  // first part → parts by stage
+    std::map<uint32_t, uint32_t> pipeline_of;        // part → first part
+    for (const auto& [first, length] : paths) {
+      if (length != flow_.stages) continue;
+      std::vector<uint32_t> way;
+      for (uint32_t at = first; at != kNoStretch; at = flow_.nodes[at].next) way.push_back(flow_.nodes[at].part);
+      const auto [known, added] = ways.emplace(way[0], way);
+      if (!added && known->second != way) return false;
+      for (const uint32_t part : way)
+        if (pipeline_of.emplace(part, way[0]).first->second != way[0]) return false;
+    }
+    return true;
+  }
+
   Flow flow_;
 };
 
-// A hypothesis about peers holds only when it explains everything: every forward has its place, and no forward starts
-// before the one that feeds it.
-bool explains_all(const Flow& flow) {
-  if (flow.stages < 2 || flow.known != static_cast<int64_t>(flow.nodes.size())) return false;
+// A hypothesis about peers holds in the steps that it explains whole: every forward has its place, and none starts
+// before the one that feeds it. What it says of other steps is taken back.
+void keep_explained_steps(Flow& flow) {
+  std::set<int64_t> bad;
   for (const Node& node : flow.nodes)
-    if (node.next != kNoStretch && flow.nodes[node.next].start_ns < node.start_ns) return false;
-  return true;
+    if (node.stage == kUnknown || node.step == kOutside ||
+        (node.next != kNoStretch && flow.nodes[node.next].start_ns < node.start_ns))
+      bad.insert(node.step);
+  flow.known = 0;
+  for (Node& node : flow.nodes) {
+    if (bad.count(node.step) != 0) node.stage = node.micro_batch = kUnknown;
+    flow.known += node.stage != kUnknown ? 1 : 0;
+  }
+  if (flow.known == 0) flow.stages = 0;
 }
 
 std::vector<CellMark> marks_of(const std::vector<HostWork>& work, const std::vector<Node>& nodes) {
@@ -232,11 +259,7 @@ std::vector<CellMark> infer_cells(const Trace& trace, Diagnostics& diagnostics) 
   } else {
     const Ring ring = ring_of(trace);
     flow = FlowFinder(nodes_of(work, &ring)).find();
-    if (!explains_all(flow)) {
-      flow.stages = 0;
-      flow.known = 0;
-      for (Node& node : flow.nodes) node.stage = node.micro_batch = kUnknown;
-    }
+    keep_explained_steps(flow);
   }
   // Work between messages is no pipeline yet: rings of attention send and receive too.
   if (flow.stages < 2 && layout_from_groups(trace).stages < 2) {

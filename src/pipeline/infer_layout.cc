@@ -131,14 +131,14 @@ void fill_layout(Trace& trace, int32_t stages) {
   if (count == 0 || (known && stages <= 0)) return;
   Layout layout;
   if (stages > 0 && count % stages == 0) {
-    layout = {stages, 1, "--pp"};
+    layout = {stages, 1, "--stages"};
     // Ranks beyond one pipeline are replicas unless the warm-up shows tensor-parallel peers.
     const Layout seen = from_warm_up(facts_of(trace));
     if (seen.stages == stages) layout.peers = seen.peers;
   } else {
     if (stages > 0)
       trace.diagnostics.add("layout.stages_ignored", Severity::kWarning,
-                            "--pp " + std::to_string(stages) + " does not divide the " + std::to_string(count) +
+                            "--stages " + std::to_string(stages) + " does not divide the " + std::to_string(count) +
                                 " ranks; the stages are inferred instead");
     const std::vector<RankFacts> facts = facts_of(trace);
     layout = from_warm_up(facts);
@@ -158,7 +158,7 @@ void fill_layout(Trace& trace, int32_t stages) {
                               (replicas > 1 ? " × " + std::to_string(replicas) + " replicas" : "") +
                               (layout.peers > 1 ? " × " + std::to_string(layout.peers) + " peers" : "") +
                               (layout.stages == 1 && replicas == 1 ? " follows from " : " follow from ") + layout.how +
-                              (stages > 0 ? "" : "; --pp overrides"));
+                              (stages > 0 ? "" : "; --stages overrides"));
 }
 
 }  // namespace

@@ -28,14 +28,14 @@ MessagePeers::MessagePeers(const Trace& trace) : trace_(trace), layout_(layout_f
     part_of_rank_.emplace(trace.parts[p].rank, static_cast<int32_t>(p));
     if (layout_.stages == 0) continue;
     const auto [at, added] = part_of_place_.emplace(key_of(layout_.dp[p], layout_.stage[p]), static_cast<int32_t>(p));
-    if (!added) at->second = -2;
+    if (!added) at->second = kNoPeer;
   }
 }
 
 int32_t MessagePeers::part_of_member(size_t part, int64_t member) const {
   const auto& table = layout_.stages > 0 ? part_of_place_ : part_of_rank_;
   const auto at = table.find(layout_.stages > 0 ? key_of(layout_.dp[part], member) : member);
-  return at == table.end() ? -1 : std::max(at->second, -1);
+  return at == table.end() ? kAbsentPeer : at->second;
 }
 
 int32_t MessagePeers::to_part(size_t part, uint32_t lane, uint32_t slice) const {
@@ -48,7 +48,7 @@ int32_t MessagePeers::to_part(size_t part, uint32_t lane, uint32_t slice) const 
                                [](const CollectiveFact& f, uint32_t wanted) { return f.slice < wanted; });
   if (fact != p.collectives.end() && fact->slice <= last && fact->dst_rank >= 0) {
     const auto at = part_of_rank_.find(fact->dst_rank);
-    return at == part_of_rank_.end() ? -1 : at->second;
+    return at == part_of_rank_.end() ? kAbsentPeer : at->second;
   }
   if (const InputFact* input = fact_of(p.inputs, slice); input != nullptr && input->concrete != 0) {
     const auto values = json_members(trace_.names.text(input->concrete), kMaxArguments);
@@ -57,7 +57,7 @@ int32_t MessagePeers::to_part(size_t part, uint32_t lane, uint32_t slice) const 
   }
   for (uint32_t i = slice + 1; i <= last; ++i)
     if (const auto member = member_of_label(trace_.names.text(slices.name_id[i]))) return part_of_member(part, *member);
-  return -1;
+  return kNoPeer;
 }
 
 }  // namespace stageline

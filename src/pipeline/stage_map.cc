@@ -1,6 +1,8 @@
 #include "pipeline/stage_map.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 
 namespace stageline {
 namespace {
@@ -10,14 +12,23 @@ int32_t rank_of(int32_t virtual_stage, int32_t stages, ChunkLayout layout) {
   return layout == ChunkLayout::kV && virtual_stage / stages % 2 == 1 ? stages - 1 - at : at;
 }
 
-// Every rank's virtual stages are on one rank of the pipeline, and no two chunks of it are one.
+// Every rank's virtual stages are on one rank of the pipeline, no two chunks of it are one, and ranks of one place
+// have some stage in common.
 bool fits(const std::vector<std::vector<int32_t>>& own, int32_t stages, ChunkLayout layout) {
   if (stages < 1) return false;
+  std::map<int32_t, const std::vector<int32_t>*> at;  // by place in the pipeline: the first list of it
   for (const std::vector<int32_t>& list : own)
     for (size_t i = 1; i < list.size(); ++i)
       if (rank_of(list[i], stages, layout) != rank_of(list[0], stages, layout) ||
           list[i] / stages == list[i - 1] / stages)
         return false;
+  for (const std::vector<int32_t>& list : own) {
+    if (list.empty()) continue;
+    const std::vector<int32_t>& first = *at.try_emplace(rank_of(list[0], stages, layout), &list).first->second;
+    std::vector<int32_t> common;
+    std::set_intersection(list.begin(), list.end(), first.begin(), first.end(), std::back_inserter(common));
+    if (common.empty()) return false;
+  }
   return true;
 }
 

@@ -57,7 +57,7 @@ class CellMaker {
  public:
   CellMaker(Trace& trace, std::vector<CellMark> marks, const std::vector<std::vector<StepMark>>& steps)
       : trace_(trace), marks_(std::move(marks)), steps_(steps) {
-    std::sort(marks_.begin(), marks_.end(), [](const CellMark& a, const CellMark& b) {
+    std::stable_sort(marks_.begin(), marks_.end(), [](const CellMark& a, const CellMark& b) {
       return std::tuple(a.part, a.lane, a.start_ns, -a.end_ns, a.slice) <
              std::tuple(b.part, b.lane, b.start_ns, -b.end_ns, b.slice);
     });

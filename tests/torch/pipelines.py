@@ -26,6 +26,11 @@ BIN = os.environ.get('STAGELINE_BIN', str(HERE.parents[1] / 'build/dev/stageline
 sys.path.insert(0, str(HERE.parent / 'gen'))
 import kineto  # noqa: E402
 
+# case: why messages alone cannot tell it
+LESS = {
+    'zbv': 'a V sends both ways, and gloo without record_shapes does not say to whom',
+    'dualpipe-v': 'a V sends both ways, and gloo without record_shapes does not say to whom',
+}
 NOTES = re.compile(r'^(PP:.*|(Forward|Backward) \d+)$')
 SLACK_NS = 200_000  # the clock of the truth is read in Python, before and after the call
 
@@ -76,10 +81,30 @@ def action(text):
     return kind, int(stage), int(micro_batch)
 
 
+def as_run(calls):
+    """What can be seen of the calls: torch's first stage needs no input gradients and does its whole backward in W."""
+    split = {call[0][2:] for call in calls if call[0].startswith('0W')}
+    out = []
+    for name, start, end in calls:
+        kind, stage, micro_batch = action(name)
+        if stage == 0 and str(micro_batch) in split and kind != 'F':
+            if kind == 'W':
+                out.append((f'0B{micro_batch}', start, end))
+        else:
+            out.append((name, start, end))
+    return out
+
+
 def compare(tally, what, cells, place, expected, times):
     """expected: {(rank, step): ["2F0", …]}; times: the same keys, [(start, end)]; place(rank, chunk) → virtual stage."""
     for key, wanted in expected.items():
         found = [f'{place(key[0], cell[1])}{cell[0]}{cell[2]}' for cell in cells.get(key, [])]
+        calls = list(times[key])
+        for i in range(min(len(found), len(wanted)) - 1):  # an overlapped pair has one time; the order of its halves is not said
+            if cells[key][i][3:] == cells[key][i + 1][3:]:
+                if found[i:i + 2] == wanted[i:i + 2][::-1]:
+                    found[i:i + 2] = wanted[i:i + 2]
+                calls[i:i + 2] = [(min(calls[i][0], calls[i + 1][0]), max(calls[i][1], calls[i + 1][1]))] * 2
         if found != wanted:
             at = next((i for i, (a, b) in enumerate(zip(found, wanted)) if a != b), min(len(found), len(wanted)))
             tally.check(f'{what}: rank {key[0]} step {key[1]}',
@@ -87,7 +112,9 @@ def compare(tally, what, cells, place, expected, times):
                         f'{" ".join(wanted[at:at + 8])}')
             continue
         tally.check(what, '')
-        late = [w for w, cell, (start, end) in zip(wanted, cells[key], times[key])
+        # Work ends before the next call begins: the loss is computed after the call of the last stage's forward.
+        ends = [max(end, after) for (_, end), (after, _) in zip(calls, calls[1:])] + [1 << 62]
+        late = [f'{w} by {start - cell[3]} and {cell[4] - end} ns' for w, cell, (start, _), end in zip(wanted, cells[key], calls, ends)
                 if cell[3] < start - SLACK_NS or cell[4] > end + SLACK_NS]
         tally.check(f'{what}: rank {key[0]} step {key[1]}', late and f'outside of the call: {" ".join(late[:8])}')
 
@@ -95,22 +122,24 @@ def compare(tally, what, cells, place, expected, times):
 def recorded(tally, folder, options):
     truth = json.loads(gzip.decompress((folder / 'truth.json.gz').read_bytes()))
     stages = truth['stages_of_rank']
-    expected, times = {}, {}
-    for rank, steps in enumerate(truth['executed']):
-        for number, calls in enumerate(steps, 1):
-            expected[rank, number] = [call[0] for call in calls]
-            times[rank, number] = [tuple(call[1:]) for call in calls]
+    executed = {(rank, number): calls for rank, steps in enumerate(truth['executed']) for number, calls in enumerate(steps, 1)}
     with tempfile.TemporaryDirectory() as scratch:
         without_notes(folder, pathlib.Path(scratch))
         for how, source, flags in (('named', folder, []), ('inferred', scratch, ['--cells', 'inferred'])):
             if options.how and how != options.how:
                 continue
             cells, note = cells_of(source, *flags)
+            if how == 'inferred' and folder.name in LESS:
+                tally.check(f'{folder.name} {how}', '' if cells is None and 'none' in note else f'told, though {LESS[folder.name]}')
+                continue
             if cells is None:
                 tally.check(f'{folder.name} {how}', note)
                 continue
+            seen = {key: as_run(calls) if how == 'inferred' else calls for key, calls in executed.items()}
             compare(tally, f'{folder.name} {how}', cells,
-                    lambda rank, chunk: stages[rank][chunk] if 0 <= chunk < len(stages[rank]) else -1, expected, times)
+                    lambda rank, chunk: stages[rank][chunk] if 0 <= chunk < len(stages[rank]) else -1,
+                    {key: [call[0] for call in calls] for key, calls in seen.items()},
+                    {key: [tuple(call[1:]) for call in calls] for key, calls in seen.items()})
 
 
 def generated(tally, options):

@@ -76,7 +76,7 @@ def worker(case, rank, scratch):
         layers = torch.nn.Sequential(torch.nn.Linear(SIZE, SIZE), torch.nn.ReLU())
         stage = pipelining.PipelineStage(layers, index, pp * chunks, torch.device('cpu'), group=group)
         timed(stage, 'forward_one_chunk', 'F', log)
-        timed(stage, 'backward_one_chunk', 'IB', log)
+        timed(stage, 'backward_one_chunk', ('I', 'B'), log)
         timed(stage, 'backward_weight_one_chunk', 'W', log)
         stages.append(stage)
     plan = getattr(pipelining, kind, None) or getattr(pipelining.schedules, kind)

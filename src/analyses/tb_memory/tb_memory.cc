@@ -6,6 +6,7 @@
 
 #include "analyses/analysis.h"
 #include "base/parallel.h"
+#include "model/thin_series.h"
 
 namespace stageline {
 namespace {
@@ -42,29 +43,6 @@ Table peaks_table(const std::vector<MemoryAnswer>& ranks, bool plugin) {
   return table;
 }
 
-// At most about `most` points: of each of most / 2 equal stretches of time the highest and the last.
-std::vector<MemoryPoint> thinned(const std::vector<MemoryPoint>& points, size_t most) {
-  if (points.size() <= most) return points;
-  const size_t stretches = std::max<size_t>(1, most / 2);
-  const double first = static_cast<double>(points.front().time_ns);
-  const double span = std::max(1.0, static_cast<double>(points.back().time_ns) - first);
-  const auto stretch_of = [&](const MemoryPoint& p) {
-    const double share = (static_cast<double>(p.time_ns) - first) / span;
-    return std::min(stretches - 1, static_cast<size_t>(share * static_cast<double>(stretches)));
-  };
-  std::vector<MemoryPoint> kept;
-  for (size_t i = 0; i < points.size();) {
-    const size_t stretch = stretch_of(points[i]);
-    size_t highest = i, end = i + 1;
-    for (; end < points.size() && stretch_of(points[end]) == stretch; ++end)
-      if (points[end].allocated > points[highest].allocated) highest = end;
-    kept.push_back(points[highest]);
-    if (highest != end - 1) kept.push_back(points[end - 1]);
-    i = end;
-  }
-  return kept;
-}
-
 Table curve_table(const std::vector<MemoryAnswer>& ranks, bool plugin, size_t most_points) {
   Table table("memory-curve", "Memory over time",
               {{"rank", "rank", Type::kInteger, "Global rank"},
@@ -74,7 +52,8 @@ Table curve_table(const std::vector<MemoryAnswer>& ranks, bool plugin, size_t mo
                {"reserved_bytes", "reserved", Type::kInteger, "Held by the allocator, used or not"}});
   for (const MemoryAnswer& answer : ranks)
     for (const MemoryCurve& curve : answer.curves)
-      for (const MemoryPoint& point : thinned(curve.points, most_points))
+      for (const MemoryPoint& point :
+           thin_series(curve.points, most_points, [](const MemoryPoint& p) { return p.allocated; }))
         table.add_row({int64_t{answer.rank}, device_text(curve.device, plugin), point.time_ns, point.allocated,
                        point.reserved < 0 ? kNullInteger : point.reserved});
   return table;
@@ -155,6 +134,15 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
                  "the trace holds no memory records",
                  {},
                  "torch.profiler writes them with profile_memory=True"};
+  if (input.tb)
+    for (const size_t p : torch->parts)
+      for (const MemoryRecord& record : input.trace->parts[p].memory)
+        if (record.device_type != 0 && record.device_type != 1 && record.address != 0)
+          return Error{ErrorCode::kBadInput,
+                       "TypeError: '<' not supported between instances of 'NoneType' and 'str'",
+                       {},
+                       "the plugin knows the memory of CPU and CUDA only (device types 0 and 1), and fails on type " +
+                           std::to_string(record.device_type) + "; without --compat tb it is shown"};
   AnalysisResult result;
   result.tables.push_back(peaks_table(ranks, input.tb));
   result.tables.push_back(operators_table(*torch, ranks, input.tb));
