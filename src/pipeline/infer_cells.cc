@@ -158,7 +158,8 @@ class FlowFinder {
       int32_t length = 1;
       uint32_t at = n;
       while (flow_.nodes[at].next != kNoStretch) at = flow_.nodes[at].next, ++length;  // a node is fed once: no circle
-      if (flow_.nodes[at].to != kNobody) continue;  // the way ends in a message that reached nobody here
+      // The way ends in a message that reached nobody here, or the work was for nobody.
+      if (flow_.nodes[at].to != kNobody || length < 2) continue;
       paths.emplace_back(n, length);
       ++lengths[length];
     }

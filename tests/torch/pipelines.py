@@ -99,9 +99,12 @@ def compare(tally, what, cells, place, expected, times):
     """expected: {(rank, step): ["2F0", …]}; times: the same keys, [(start, end)]; place(rank, chunk) → virtual stage."""
     for key, wanted in expected.items():
         found = [f'{place(key[0], cell[1])}{cell[0]}{cell[2]}' for cell in cells.get(key, [])]
-        for i in range(len(found) - 1):  # an overlapped pair has one time; the order of its halves is not said
-            if cells[key][i][3:] == cells[key][i + 1][3:] and found[i:i + 2] == wanted[i:i + 2][::-1]:
-                found[i:i + 2] = wanted[i:i + 2]
+        calls = list(times[key])
+        for i in range(min(len(found), len(wanted)) - 1):  # an overlapped pair has one time; the order of its halves is not said
+            if cells[key][i][3:] == cells[key][i + 1][3:]:
+                if found[i:i + 2] == wanted[i:i + 2][::-1]:
+                    found[i:i + 2] = wanted[i:i + 2]
+                calls[i:i + 2] = [(min(calls[i][0], calls[i + 1][0]), max(calls[i][1], calls[i + 1][1]))] * 2
         if found != wanted:
             at = next((i for i, (a, b) in enumerate(zip(found, wanted)) if a != b), min(len(found), len(wanted)))
             tally.check(f'{what}: rank {key[0]} step {key[1]}',
@@ -110,8 +113,8 @@ def compare(tally, what, cells, place, expected, times):
             continue
         tally.check(what, '')
         # Work ends before the next call begins: the loss is computed after the call of the last stage's forward.
-        ends = [start for start, _ in times[key][1:]] + [1 << 62]
-        late = [f'{w} by {start - cell[3]} and {cell[4] - end} ns' for w, cell, (start, _), end in zip(wanted, cells[key], times[key], ends)
+        ends = [max(end, after) for (_, end), (after, _) in zip(calls, calls[1:])] + [1 << 62]
+        late = [f'{w} by {start - cell[3]} and {cell[4] - end} ns' for w, cell, (start, _), end in zip(wanted, cells[key], calls, ends)
                 if cell[3] < start - SLACK_NS or cell[4] > end + SLACK_NS]
         tally.check(f'{what}: rank {key[0]} step {key[1]}', late and f'outside of the call: {" ".join(late[:8])}')
 
