@@ -43,7 +43,7 @@ KINETO = {
     'kineto-pipeline': [['--shape', 'pipeline', '--ranks', 2, '--micro-batches', 3, '--steps', 1, '--format', 'gz']],
     'kineto-amd': [[*SMALL, '--vendor', 'amd', '--python', '--graphs', '--format', 'gz', '--only-ranks', 0]],
     # Pipelines: torch's annotations on GPUs, numbered names, Megatron's frames, DualPipe's modules.
-    'kineto-pipeline': [[*PIPELINE, '--notes', 'actions']],
+    'kineto-actions': [[*PIPELINE, '--notes', 'actions']],
     'kineto-numbers': [[*PIPELINE, '--notes', 'numbers']],
     'kineto-megatron': [[*PIPELINE, '--notes', 'megatron']],
     'kineto-dualpipe': [['--shape', 'dualpipe']],
