@@ -31,7 +31,7 @@ const playwright = await import('playwright-core').catch(error => skip(`playwrig
 
 mkdirSync(folder, {recursive: true});
 execFileSync(makeReport, [folder, join(here, '../golden/readers/kineto/input'),
-  join(here, '../golden/readers/kineto-actions/input')], {stdio: 'inherit'});
+  join(here, '../golden/readers/kineto-pipeline/input')], {stdio: 'inherit'});
 
 const browser = await playwright.chromium.launch({
   executablePath: chromium,
