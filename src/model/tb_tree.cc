@@ -10,7 +10,6 @@ namespace {
 
 using Type = TbNode::Type;
 
-constexpr std::string_view kBackwardRoot = "autograd::engine::evaluate_function:";
 constexpr std::array<std::string_view, 5> kCollectives = {"broadcast", "reduce", "all_reduce", "all_gather",
                                                           "reduce_scatter"};
 
@@ -38,7 +37,6 @@ class Builder {
     join_same_names();
     hang_device_time();
     sum();
-    take_out_backward();
     return std::move(tree_);
   }
 
@@ -178,39 +176,6 @@ class Builder {
       up.self_host_ns -= at.host_ns;
       up.device_ns += at.device_ns;
       if (up.type == Type::kModule && at.type == Type::kOperator) up.self_device_ns += at.device_ns;
-    }
-  }
-
-  // Modules at the top of a thread, or under its steps, make the plugin build modules of the backward pass.
-  void take_out_backward() {
-    const bool arrows = std::any_of(part_.slice_links.begin(), part_.slice_links.end(),
-                                    [](const SliceLink& link) { return link.kind == SliceLinkKind::kForwardBackward; });
-    const auto high = [&](const TbNode& at) {  // only steps stand between it and the thread's root
-      if (at.parent < 0) return false;
-      const Type up = node(at.parent).type;
-      return up == Type::kRoot || up == Type::kStep;
-    };
-    const size_t n = tree_.nodes.size();
-    std::vector<bool> reached(n, false);
-    std::vector<bool> holds_modules(n, false);  // by root
-    std::vector<int32_t> root(n, 0);
-    bool modules = false;
-    for (size_t i = 0; i < n; ++i) {
-      const TbNode& at = tree_.nodes[i];
-      root[i] = at.parent < 0 ? static_cast<int32_t>(i) : root[static_cast<size_t>(at.parent)];
-      reached[i] = at.parent < 0 || (high(at) && reached[static_cast<size_t>(at.parent)]);
-      if (!reached[i] || at.type != Type::kModule) continue;
-      modules = true;
-      holds_modules[static_cast<size_t>(root[i])] = true;
-    }
-    if (!arrows || !modules) return;
-    for (size_t i = 0; i < n; ++i) {
-      TbNode& at = tree_.nodes[i];
-      if (at.parent < 0) continue;
-      at.backward = node(at.parent).backward ||
-                    (reached[i] && at.type == Type::kOperator && name(at.slice).starts_with(kBackwardRoot));
-      // On the modules' own thread the nodes that are put in their place lead to them again.
-      if (at.backward && !holds_modules[static_cast<size_t>(root[i])]) at.counted = false;
     }
   }
 

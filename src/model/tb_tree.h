@@ -5,9 +5,9 @@
 //     annotations and Python frames are not there;
 //   - a range that overlaps its thread's open one is dropped. Ends are compared as sums of doubles in microseconds, so
 //     that on long-running hosts a range that ends where the next begins may lose it;
-//   - an operator whose only child has its name takes the child's place, children and calls;
-//   - where modules and forward-backward arrows are recorded, roots of the backward pass are taken out of their thread
-//     and put under nodes that nothing counts.
+//   - an operator whose only child has its name takes the child's place, children and calls.
+//
+// Its rule for modules of the backward pass never runs: it looks for arrows of a category that Kineto does not write.
 //
 // Device time hangs under runtime calls only: driver calls (cuLaunchKernel, as Triton makes them) have none.
 #pragma once
@@ -29,8 +29,7 @@ struct TbNode {
   uint32_t slice = kNoSliceIndex;  // kRoot: none
   int32_t parent = kNone;          // stands before the node
   Type type = Type::kOther;
-  bool counted = true;    // false: absorbed by its parent, or out of reach: backward of a thread without modules
-  bool backward = false;  // within a root of the backward pass that was taken out
+  bool counted = true;  // false: absorbed by its parent
 };
 
 struct TbTree {

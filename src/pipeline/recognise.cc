@@ -52,16 +52,11 @@ int64_t warm_up_of(const WorkList& list) {
   return -1;  // a list without backwards was cut
 }
 
-// The value that most lists have; of equally common ones the smallest.
-template <class Value>
-std::optional<int64_t> usual(const WorkLists& lists, Value value_of) {
-  std::map<int64_t, int64_t> counts;
-  for (const WorkList& list : lists.lists)
-    if (const int64_t value = value_of(list); value >= 0) counts[value] += list.count;
-  std::optional<int64_t> best;
-  for (const auto& [value, count] : counts)
-    if (!best || count > counts[*best]) best = value;
-  return best;
+// Of equally common values the smallest.
+int64_t most_common(const std::map<int64_t, int64_t>& counts) {
+  return std::max_element(counts.begin(), counts.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
 }
 
 // Forwards of chunk 0 before the first of another chunk: the group of interleaved schedules.
@@ -82,10 +77,12 @@ struct Plausible {
 };
 
 std::vector<Plausible> plausible_ones(const WorkLists& lists) {
-  std::map<int32_t, int64_t> warm_up;  // by stage
-  for (int32_t stage = 0; stage < lists.stages; ++stage)
-    if (const auto value = usual(lists, [&](const WorkList& l) { return l.stage == stage ? warm_up_of(l) : -1; }))
-      warm_up[stage] = *value;
+  // The most common number of warm-up forwards of each stage.
+  std::map<int32_t, std::map<int64_t, int64_t>> counted;  // stage → warm-up → lists
+  for (const WorkList& list : lists.lists)
+    if (const int64_t forwards = warm_up_of(list); forwards >= 0) counted[list.stage][forwards] += list.count;
+  std::map<int32_t, int64_t> warm_up;
+  for (const auto& [stage, counts] : counted) warm_up[stage] = most_common(counts);
   std::vector<Plausible> found;
   const auto consider = [&](const ScheduleDef* def, const ScheduleSizes& sizes) {
     double apart = 0, whole = 0;
@@ -96,6 +93,10 @@ std::vector<Plausible> plausible_ones(const WorkLists& lists) {
     }
     found.push_back({def, sizes, whole > 0 ? apart / whole : 0});
   };
+  std::map<int64_t, int64_t> groups;
+  for (const WorkList& list : lists.lists)
+    if (const int64_t forwards = first_group(list); forwards > 0) groups[forwards] += list.count;
+  const int64_t group = groups.empty() ? 0 : most_common(groups);
   for (const ScheduleDef* def : schedules()) {
     const bool fixed = def->default_chunks == def->most_chunks;
     if (fixed ? lists.chunks != def->most_chunks : lists.chunks < 2 || lists.chunks > def->most_chunks) continue;
@@ -104,9 +105,8 @@ std::vector<Plausible> plausible_ones(const WorkLists& lists) {
       continue;
     consider(def, sizes);
     if (def->grouped) {
-      const auto group = usual(lists, first_group);
-      if (group && *group > 0 && *group <= 65536 && *group != sizes.stages) {
-        sizes.group = static_cast<int32_t>(*group);
+      if (group > 0 && group <= 65536 && group != sizes.stages) {
+        sizes.group = static_cast<int32_t>(group);
         consider(def, sizes);
       }
     }
@@ -191,7 +191,7 @@ bool affordable(const WorkLists& lists, size_t cells) {
   const int64_t forwards = int64_t{lists.stages} * lists.micro_batches * std::max(1, lists.chunks);
   return lists.list_count > 0 && lists.stages > 0 && lists.stages <= 4096 && lists.micro_batches > 0 &&
          lists.micro_batches <= 65536 && lists.chunks > 0 && lists.chunks <= 64 &&
-         forwards <= static_cast<int64_t>(cells) * 64 + 65536;
+         forwards <= static_cast<int64_t>(cells) * 64 + 16384;
 }
 
 // Candidates of both label rules that apply, best first.

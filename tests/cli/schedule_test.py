@@ -54,6 +54,21 @@ class Schedule(Case):
             self.assertGreater(path.stat().st_size, 1000, kind)
         self.assertIn('\x1b[', run('schedule', '1f1b', '--color', 'always', check=0).out)
 
+    def test_simulated_runs_are_recognised(self):
+        for name in NAMES:
+            run('simulate', name, '--micro-batches', 12, '--jitter', 0.1, '-o', self.dir / name, check=0)
+            found = json.loads(run('info', self.dir / name, '--json', check=0).out)['schedule']
+            self.assertEqual((found['name'], found['score'], found['equal_lists']), (name, 1, found['lists']))
+            self.assertIn(f'schedule      {name}, 4 stages, 12 micro-batches', run('info', self.dir / name, check=0).out)
+            table = run('analyze', 'schedule', self.dir / name, '--table', 'recognition', '--format', 'csv', '-q', check=0).out.splitlines()
+            self.assertTrue(table[1].startswith(f'{name},1'), table[1])
+            self.assertEqual(len(run('analyze', 'schedule', self.dir / name, '--table', 'divergence', '--format', 'csv', '-q', check=0).out.splitlines()), 1)
+
+    def test_a_word_that_is_command_and_analysis(self):
+        text = run('help', 'schedule', check=0).out
+        self.assertIn('--from-csv', text)
+        self.assertIn('divergence', text)
+
     def test_what_it_refuses(self):
         (self.dir / 'bad.csv').write_text('stage,index,kind,microbatch,chunk\n0,0,F,0,0\n0,0,F,x,0\n')
         for words, reason in [([], 'which schedule'), (['1f1'], '1f1b'), (['1f1b', '--chunks', 2], 'one chunk'), (['zb-v', '--chunks', 3], 'two chunks'),

@@ -38,6 +38,7 @@ KINETO = {
     'kineto': [[*SMALL, '--format', 'json', '--only-ranks', 0], [*SMALL, '--format', 'gz', '--only-ranks', 1]],
     'kineto-us': [[*SMALL, '--era', 'us', '--format', 'gz', '--fault', 'slow-rank:1,1.5']],
     'kineto-old': [[*SMALL, '--era', 'old', '--format', 'gz', '--only-ranks', 0]],
+    'kineto-modules': [[*SMALL, '--python', '--format', 'gz', '--only-ranks', 0]],
     'kineto-amd': [[*SMALL, '--vendor', 'amd', '--python', '--graphs', '--format', 'gz', '--only-ranks', 0]],
     # Pipelines: torch's annotations on GPUs, numbered names, Megatron's frames, nothing named at all, DualPipe's modules.
     'kineto-pipeline': [[*PIPELINE, '--notes', 'actions']],
@@ -55,6 +56,11 @@ OPTIONS = {
     'tb-operator': [[], ['--group-by', 'operator-and-shape']],
     'frequent-cuda-kernel-sequences': [['--operator-name', 'aten::linear', '--min-pattern-len', '1']],
 }
+# Analyses that need more than TORCH holds.
+INPUTS = dict.fromkeys(('tb-module', 'memory-categories'), 'readers/kineto-modules/input')
+# Calls of export-stacks.
+STACKS = [[], ['--metric', 'self_cuda_time_total', '--aggregate', '--leaf', 'kernel'], ['--aggregate', '--leaf', 'none'],
+          ['--aggregate', '--metric', 'samples', '--format', 'speedscope']]
 # Analyses of files that are no traces.
 FILES = dict.fromkeys(('memory-timeline', 'memory-analysis'), 'files/memory_timeline.raw.gz')
 counts = {'passed': 0, 'failed': 0}
@@ -254,12 +260,21 @@ def analysis_text(name):
     if code == 0 and name not in FILES:
         return tables
     about = stageline('help', name).decode()
-    source = TWO_RUNS if '--control A' in about.splitlines()[0] else [FILES.get(name, TORCH)]
+    source = TWO_RUNS if '--control A' in about.splitlines()[0] else [FILES.get(name, INPUTS.get(name, TORCH))]
     out = ''
     for mode in [[], *(['--compat', rival] for rival in re.findall(r'^  --compat (\w+)', about, re.M))]:
         for options in OPTIONS.get(name, [[]]):
             code, tables, words = called('analyze', name, *source, '--format', 'csv', '-q', *options, *mode)
             out += f'$ analyze {" ".join(map(str, [name, *options, *mode]))}\n' + (tables if code == 0 else f'exit {code}\n{words}') + '\n'
+    return out.rstrip('\n') + '\n'
+
+
+def stacks_text():
+    """What export-stacks writes of a short trace with Python frames: each call and its output, at most 60 lines of it."""
+    out = ''
+    for options in STACKS:
+        lines = stageline('export-stacks', 'readers/kineto-modules/input', *options, '-o', '-', '-q').decode().splitlines()
+        out += f'$ export-stacks {" ".join(options)}\n' + ''.join(f'{line}\n' for line in lines[:60]) + f'({len(lines)} lines)\n\n'
     return out.rstrip('\n') + '\n'
 
 
@@ -292,6 +307,7 @@ def main():
             stageline('export', *sample, '--to', name, '-o', path, '-q', '--title', 'golden', '--lang', 'en')
             data = path.read_bytes()
         compare(HERE / 'exporters' / f'{name}.txt', without_version(facts(name, data)))
+    compare(HERE / 'exporters' / 'export-stacks.txt', stacks_text())
     print(f'{counts["passed"]} passed, {counts["failed"]} failed')
     return 1 if counts['failed'] or not counts['passed'] else 0
 

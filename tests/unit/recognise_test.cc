@@ -280,6 +280,25 @@ TEST_CASE("recognise: distance is what the textbook's is") {
   CHECK(edit_distance(zeros, std::vector<WorkToken>(4900, WorkToken{0}), same_work) == 100);
 }
 
+TEST_CASE("recognise: runs that torch itself recorded") {
+  const std::string folder = std::string(STAGELINE_SOURCE_DIR) + "/tests/torch/recorded/pipelines/";
+  for (const auto& [run, name, chunks] :
+       {std::tuple("1f1b", "1f1b", 1), std::tuple("1f1b-shapes", "1f1b", 1), std::tuple("1f1b-stacks", "1f1b", 1),
+        std::tuple("1f1b-two-replicas", "1f1b", 1), std::tuple("gpipe", "fthenb", 1),
+        std::tuple("interleaved", "vpp", 2), std::tuple("interleaved-shapes", "vpp", 2),
+        std::tuple("interleaved-zb", "interleaved-zb", 2), std::tuple("looped-bfs", "bfs", 2),
+        std::tuple("zbv", "zb-v", 2), std::tuple("zbv-shapes", "zb-v", 2), std::tuple("dualpipe-v", "dualpipe-v", 2)}) {
+    CAPTURE(std::string(run));
+    const Result<Trace> trace = open_trace({folder + run}, {});
+    REQUIRE(trace);
+    const Recognition r = recognise(*trace);
+    REQUIRE(!r.candidates.empty());
+    CHECK_MESSAGE(r.best().name == name, said(r));
+    CHECK(r.best().sizes.chunks == chunks);
+    CHECK(r.best().equal_lists == r.lists);
+  }
+}
+
 TEST_CASE("recognise: real runs") {
   struct Real {
     const char* file;
@@ -288,7 +307,7 @@ TEST_CASE("recognise: real runs") {
   };
   for (const Real& real : std::initializer_list<Real>{{"pipeline_ops/bytedance/timeline-ST.json.gz", "1f1b", 256},
                                                       {"pipeline_ops/bytedance/trace-ST.csv.gz", "1f1b", 256},
-                                                      {"pipeline_ops/bytedance/timeline-SE.json.gz", "1f1b", 2752},
+                                                      {"pipeline_ops/bytedance/timeline-SE.json.gz", "1f1b", 2880},
                                                       {"pipeline_ops/bytedance/trace-SE.csv.gz", "1f1b", 2752},
                                                       {"pipeline_ops/primus_pp8", "1f1b", 160}}) {
     if (shared_data(real.file).empty()) continue;

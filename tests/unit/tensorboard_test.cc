@@ -148,6 +148,13 @@ TEST_CASE(
   CHECK(cell(device, "Kernel Time using Tensor Cores (%)") == "0");
 }
 
+TEST_CASE("the first step begins after work that was launched before it") {
+  const Trace trace = torch_trace({call("cudaLaunchKernel", "0", "2", 1), work("before", "10", "30", 1),
+                                   work("lost its launch", "2", "3", 9), step(1, "20", "80"),
+                                   call("cudaLaunchKernel", "30", "2", 2), work("own", "50", "10", 2)});
+  CHECK(cell(table_of(ask(trace, "tb-overview"), "step-breakdown"), "total_ns") == "60000");  // 40–100
+}
+
 TEST_CASE("the last steps stay when asked for") {
   const Trace trace = two_steps();
   AnalysisInput input;
@@ -256,8 +263,9 @@ TEST_CASE("what the plugin does not know: driver calls, copies that run as kerne
   const Table ours = table_of(ask(trace, "tb-overview"), "step-breakdown");
   //                         rank step total     kernel   memcpy   memset comm. runtime loader cpu      other
   CHECK(row_of(ours, 0) == Row{"0", "1", "100000", "30000", "10000", "0", "0", "7000", "0", "15000", "38000"});
+  // No step launched the kernel, so the first step begins after it: at 50.
   const Table plugin = table_of(ask(trace, "tb-overview", {.tb = true}), "step-breakdown");
-  CHECK(row_of(plugin, 0) == Row{"0", "1", "40", "0", "0", "2", "0", "20", "38", "100"});
+  CHECK(row_of(plugin, 0) == Row{"0", "1", "10", "0", "0", "2", "0", "0", "38", "50"});
   // The call's time is its caller's own, and what it launches is nobody's.
   CHECK(cell(table_of(ask(trace, "tb-operator"), "operators"), "self_host_ns") == "45000");
   CHECK(cell(table_of(ask(trace, "tb-operator"), "operators"), "device_ns") == "30000");

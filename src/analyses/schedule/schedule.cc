@@ -43,7 +43,7 @@ Table divergence_table(const Trace& trace, const Recognition& r) {
                {"position", "place", Type::kInteger, "Place among the forwards and backwards of the list, from 0"},
                {"expected", "expected", Type::kText, "What the schedule has there; nothing: it has ended"},
                {"found", "found", Type::kText, "What the run has there; nothing: it has ended"},
-               {"is_order", "kind", Type::kText,
+               {"kind", "kind", Type::kText,
                 "order: both are there, the other way round; gap: something is missing or more"},
                {"sentence", "the rank", Type::kText, "In words"}});
   for (const Divergence& d : r.divergences) {

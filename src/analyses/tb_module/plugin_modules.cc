@@ -78,9 +78,9 @@ class Plugin {
     for (const TbNode& node : tree.nodes) {
       if (node.parent >= 0 && node.type == TbNode::Type::kOperator && node.counted) {
         const TbNode& up = tree.nodes[static_cast<size_t>(node.parent)];
-        if (up.type == TbNode::Type::kModule && up.counted && !up.backward) ++sums_[key_of(up.slice)].operators;
+        if (up.type == TbNode::Type::kModule && up.counted) ++sums_[key_of(up.slice)].operators;
       }
-      if (node.type != TbNode::Type::kModule || !node.counted || node.backward) continue;
+      if (node.type != TbNode::Type::kModule || !node.counted) continue;
       ModuleSums call;
       call.occurrences = 1;
       call.host_ns = node.host_ns;

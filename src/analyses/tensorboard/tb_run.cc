@@ -231,15 +231,20 @@ std::vector<StepWork> work_of_steps(const TbRun& run, const std::vector<TbStep>&
   return work;
 }
 
-// The end of the last work before the first step's own that no step started.
+// The end of the last work before the first step's own that was launched before it. The plugin: that no step launched,
+// which includes all that driver calls launch.
 int64_t first_step_start(const TbRun& run, const TbRank& rank, const DeviceSide& side, const StepWork& first) {
-  int64_t start = rank.steps[0].start_ns;
+  const int64_t host_start = rank.steps[0].start_ns;
+  int64_t start = host_start;
   if (first.count == 0) return start;
   for (size_t i = 0; i < rank.rank.rows.size(); ++i) {
     const TorchRow& row = rank.rank.rows[i];
     if (!is_work(run.event(rank.rank, row)) || row.end_ns() >= first.first_ns) continue;
-    const int32_t launch = side.launch_of_row[i];
-    if (launch < 0 || !side.launches[static_cast<size_t>(launch)].in_step) start = std::max(start, row.end_ns());
+    const Launch* launch =
+        side.launch_of_row[i] < 0 ? nullptr : &side.launches[static_cast<size_t>(side.launch_of_row[i])];
+    const bool before =
+        run.plugin ? !launch || !launch->in_step : (launch ? launch->start_ns : row.start_ns) < host_start;
+    if (before) start = std::max(start, row.end_ns());
   }
   return start;
 }
