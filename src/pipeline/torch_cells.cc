@@ -57,10 +57,12 @@ class CellMaker {
  public:
   CellMaker(Trace& trace, std::vector<CellMark> marks, const std::vector<std::vector<StepMark>>& steps, bool inferred)
       : trace_(trace), marks_(std::move(marks)), steps_(steps), inferred_(inferred) {
-    std::stable_sort(marks_.begin(), marks_.end(), [](const CellMark& a, const CellMark& b) {
+    const auto before = [](const CellMark& a, const CellMark& b) {
       return std::tuple(a.part, a.lane, a.start_ns, -a.end_ns, a.slice) <
              std::tuple(b.part, b.lane, b.start_ns, -b.end_ns, b.slice);
-    });
+    };
+    if (!std::is_sorted(marks_.begin(), marks_.end(), before))
+      std::stable_sort(marks_.begin(), marks_.end(), before);
   }
 
   // `number`: count micro-batches that are not said. `unsure`: chunks are not told apart, so nothing is counted.
