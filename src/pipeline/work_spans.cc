@@ -196,7 +196,7 @@ class Spans {
   Places work_, messages_;
   std::vector<WorkSpan> compute_, copies_, transfer_;  // by place
   std::vector<bool> lane_has_work_;
-  uint32_t last_ = kNone;  // place that work_at() found
+  uint32_t last_ = kNone;             // place that work_at() found
   std::vector<int8_t> communicates_;  // by name; −1: not looked at
 };
 
