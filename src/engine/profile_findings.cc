@@ -433,6 +433,15 @@ Findings profile_findings(const Trace& trace, const std::vector<Table>& tables) 
     none.detail_zh = "设备很少空闲，通信被计算掩盖，也没有哪个 rank 或哪一步明显慢于同类。";
     list.push_back(std::move(none));
   }
+  if (list.empty() && facts.ranks.empty() && !result.headline.parts.empty()) {  // the host alone
+    Finding none;
+    none.id = "none";
+    none.title_en = "Nothing stands out on the host";
+    none.title_zh = "主机上没有突出的问题";
+    none.detail_en = "Little time is spent waiting for input. What the operators take stands below.";
+    none.detail_zh = "等待输入的时间很少。各算子的用时见下文。";
+    list.push_back(std::move(none));
+  }
   return result;
 }
 

@@ -12,7 +12,7 @@ namespace stageline {
 namespace {
 
 constexpr double kLoadingShare = 0.05, kWaitingShare = 0.05, kMostlyWaiting = 0.5, kMostlyKnown = 0.5;
-constexpr double kEligibleShare = 0.5, kLateRatio = 0.5, kIdleLeft = 0.05;
+constexpr double kEligibleShare = 0.5, kLateRatio = 0.5, kIdleLeft = 0.05, kLongestOperator = 0.1;
 
 double share_of(double part, double whole) { return whole > 0 ? part / whole : 0; }
 std::string rank_text(int64_t rank) { return "rank " + std::to_string(rank); }
@@ -266,7 +266,7 @@ void add_host_parts(const std::vector<Table>& tables, Headline& h) {
     if (table.text(i, "kind") == "operator" &&
         (longest == SIZE_MAX || table.integer(i, "self_host_ns") > table.integer(longest, "self_host_ns")))
       longest = i;
-  if (longest == SIZE_MAX) return;
+  if (longest == SIZE_MAX || table.real(longest, "self_host_share") < kLongestOperator) return;
   const std::string name(table.text(longest, "name"));
   const std::string share = percent(table.real(longest, "self_host_share"));
   h.lead_en = "Of the operators " + name + " takes most of the host's time by itself (" + share + " on " +
