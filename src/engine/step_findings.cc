@@ -183,7 +183,7 @@ std::pair<std::string, std::string> largest_class(const std::vector<Table>& tabl
       {"temporary_bytes", {"temporary tensors", "临时张量"}}};
   const TableReader peaks(tables, "memory-category-peaks");
   for (size_t i = 0; i < peaks.row_count(); ++i) {
-    if (peaks.integer(i, "rank") != rank || peaks.text(i, "device") == "cpu") continue;
+    if (peaks.integer(i, "rank") != rank || peaks.text(i, "device") == "CPU") continue;
     for (const auto& [column, words] : kClasses) {
       const double share =
           share_of(static_cast<double>(peaks.integer(i, column)), static_cast<double>(peaks.integer(i, "total_bytes")));

@@ -17,7 +17,8 @@ const partsOf = (row: Row, parts: readonly Part[]): BarPart[] =>
 // The mean step of every rank; without steps the union over the whole trace.
 function overlapBars(report: Report): Found {
   const step = frameOf(report, 'overlap', 'step_ns');
-  if (step && most(step.rows, row => row.num('communication_ns') + row.num('overlap_ns')) > 0) {
+  // Without devices the operator that waits for a message lies over it: hidden would mean nothing.
+  if (step && frameOf(report, 'temporal-breakdown') && most(step.rows, row => row.num('communication_ns') + row.num('overlap_ns')) > 0) {
     const parts: Part[] = [[['computing'], 'computation_ns', kindName('computing')], [['computing', 'communication'], 'overlap_ns', t('overlap.both')],
                            [['communication'], 'communication_ns', t('exposed.communication')], [['hidden'], 'other_ns', t('overlap.neither')]];
     const rows = step.rows.map((row): BarRow => {
@@ -80,7 +81,7 @@ export const communication: Topic = {
   build({app: {report}}) {
     const found = [overlapBars(report), waitBars(report), sizeBars(report)].flatMap(part => part ?? []);
     if (!found.some(part => part.nodes.length > 0)) return null;
-    const others = ['comm-comp-overlap', 'collectives'].flatMap(name => frameOf(report, name)?.table ?? []);
+    const others = ['comm-comp-overlap', 'overlap', 'collectives'].flatMap(name => frameOf(report, name)?.table ?? []);
     return {nodes: found.flatMap(part => part.nodes), tables: [...new Set([...found.map(part => part.table), ...others])]};
   },
 };

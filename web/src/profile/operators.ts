@@ -6,7 +6,7 @@ import {t} from '../i18n/i18n';
 import {barTable, legend, shareCell, type BarRow, type Kind} from '../plots/bars';
 import {oneRank, rankLabel, ranksOf, type Profile, type Topic} from './topic';
 
-const TOP = 20, MOST_MODULES = 200;
+const TOP = 18, MOST_MODULES = 200;
 
 const ofRank = (profile: Profile, rows: Row[]): Row[] => (profile.rank === null ? rows : rows.filter(row => row.num('rank') === profile.rank));
 
@@ -38,7 +38,7 @@ export const operators: Topic = {
                    ...(delays && device ? [t('operators.launch'), t('operators.runtime')] : []),
                    ...(memory ? [memory === 'self_device_bytes' ? t('operators.deviceBytes') : t('operators.hostBytes')] : []), ...(flops ? ['FLOP'] : [])];
     const rows = groups.slice(0, TOP).map(({name, list, ns}): BarRow => ({
-      label: name, title: name, parts: [{kinds: [device ? 'computing' : 'host'], value: ns, words: duration(ns)}],
+      label: name, title: name, parts: [{kinds: [/^(c10d|nccl|gloo|mpi|ucc)::?/.test(name) ? 'communication' : device ? 'computing' : 'host'], value: ns, words: duration(ns)}],
       cells: [duration(ns), shareCell(ns, whole), ...(device ? [duration(total(list, 'self_host_ns'))] : []), grouped(total(list, 'count')),
               ...(delays && device ? [delay(name, 'avg_launch_delay_ns'), delay(name, 'avg_runtime_delay_ns')] : []),
               ...(memory ? [bytes(total(list, memory))] : []), ...(flops ? [total(list, 'flops') > 0 ? scaled(total(list, 'flops')) : '–'] : [])],

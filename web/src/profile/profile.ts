@@ -79,10 +79,10 @@ export function profileFacts(app: App, ranks: number, beside = false): HTMLEleme
   const hidden = overlap && communication > 0 ? sum(overlap.rows, row => row.num('overlap_ns')) / communication : null;
   const facts: [string, string | false][] = [
     [t('facts.ranks'), !beside && String(ranks || report.parts.length)],
-    [t('facts.steps'), steps > 0 && String(steps)],
+    [t('facts.steps'), !beside && steps > 0 && String(steps)],
     [t('facts.deviceTime'), !!devices && duration(sum(devices.rows, row => row.num('span_ns')))],
     [t('facts.overlap'), hidden !== null && percent(hidden)],
-    [t('facts.launches'), !!outliers && grouped(sum(outliers.rows, row => row.num('events')))],
+    [t('facts.launches'), !!outliers && sum(outliers.rows, row => row.num('events')) > 0 && grouped(sum(outliers.rows, row => row.num('events')))],
     [t('facts.slices'), grouped(report.slices)],
     [t('facts.source'), !beside && `${report.format}, ${report.description}`],
   ];

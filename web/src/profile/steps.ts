@@ -10,31 +10,36 @@ import type {Report} from '../data/report';
 import {rankLabel, type Topic} from './topic';
 
 // The categories of tb-overview, by priority; colours as everywhere, textures where no device works.
-const CATEGORIES: ReadonlyArray<readonly [name: string, column: string, kind: Kind]> = [
-  ['Kernel', 'kernel_ns', 'computing'], ['Communication', 'communication_ns', 'communication'], ['Memcpy', 'memcpy_ns', 'memory'],
-  ['Memset', 'memset_ns', 'mem-set'], ['CPU Exec', 'cpu_exec_ns', 'host'], ['Runtime', 'runtime_ns', 'idle-kernel'],
-  ['DataLoader', 'data_loader_ns', 'idle'], ['Other', 'other_ns', 'hidden']];
-const categoryName = (name: string): string => t(`category.${name.replace(' ', '')}` as Key);
-const categoryLegend = (shown: typeof CATEGORIES): HTMLElement => legend(shown.map(([name, , kind]) => [[kind], categoryName(name)] as const));
+interface Category { id: string; kind: Kind; names: string[]; columns: string[] }
+const CATEGORIES: readonly Category[] = [
+  {id: 'Kernel', kind: 'computing', names: ['Kernel'], columns: ['kernel_ns']},
+  {id: 'Communication', kind: 'communication', names: ['Communication'], columns: ['communication_ns']},
+  {id: 'Copies', kind: 'memory', names: ['Memcpy', 'Memset'], columns: ['memcpy_ns', 'memset_ns']},
+  {id: 'CPUExec', kind: 'host', names: ['CPU Exec'], columns: ['cpu_exec_ns']},
+  {id: 'Runtime', kind: 'idle-kernel', names: ['Runtime'], columns: ['runtime_ns']},
+  {id: 'DataLoader', kind: 'idle', names: ['DataLoader'], columns: ['data_loader_ns']},
+  {id: 'Other', kind: 'hidden', names: ['Other'], columns: ['other_ns']}];
+const nameOf = (category: Category): string => t(`category.${category.id}` as Key);
+const categoryLegend = (shown: readonly Category[]): HTMLElement => legend(shown.map(category => [[category.kind], nameOf(category)] as const));
 
 // The average step of every rank, as bars that add up; null without its table.
 export function averageStep(report: Report): { nodes: Node[]; table: Table } | null {
   const frame = frameOf(report, 'step-averages', 'category', 'time_ns');
   if (!frame || most(frame.rows, row => row.num('time_ns')) === 0) return null;
-  const of = (rows: Row[], name: string): number => rows.find(row => row.text('category') === name)?.num('time_ns') ?? 0;
+  const of = (rows: Row[], names: string[]): number => sum(rows, row => (names.includes(row.text('category')) ? row.num('time_ns') : 0));
   const ranks = [...groupBy(frame.rows, row => row.text('rank'))];
-  const shown = CATEGORIES.filter(([name]) => ranks.some(([, rows]) => of(rows, name) > 0));
+  const shown = CATEGORIES.filter(category => ranks.some(([, rows]) => of(rows, category.names) > 0));
   const rows = ranks.map(([rank, list]): BarRow => {
-    const step = of(list, 'Step');
+    const step = of(list, ['Step']);
     return {
       label: rankLabel(Number(rank)), whole: most(frame.rows, row => (row.text('category') === 'Step' ? row.num('time_ns') : 0)),
-      parts: shown.map(([name, , kind]) => ({kinds: [kind], value: of(list, name), words: `${categoryName(name)}: ${duration(of(list, name))}`})),
-      cells: [...shown.map(([name]) => shareCell(of(list, name), step)), duration(step)],
+      parts: shown.map(category => ({kinds: [category.kind], value: of(list, category.names), words: `${nameOf(category)}: ${duration(of(list, category.names))}`})),
+      cells: [...shown.map(category => shareCell(of(list, category.names), step)), duration(step)],
     };
   });
   return {
     nodes: [h('h3', {}, t('steps.average')), categoryLegend(shown),
-            barTable(t('steps.average'), t('details.rank'), [...shown.map(([name]) => categoryName(name)), t('steps.step')], rows)],
+            barTable(t('steps.average'), t('details.rank'), [...shown.map(nameOf), t('steps.step')], rows)],
     table: frame.table,
   };
 }
@@ -61,15 +66,16 @@ export function deviceUse(report: Report): { nodes: Node[]; table: Table } | nul
 }
 
 // Mean over ranks of every category, by step.
-function madeOf(frame: Frame, rank: number | null): { bars: ColumnBar[]; shown: typeof CATEGORIES } {
+function madeOf(frame: Frame, rank: number | null): { bars: ColumnBar[]; shown: Category[] } {
   const rows = rank === null ? frame.rows : frame.rows.filter(row => row.num('rank') === rank);
-  const shown = CATEGORIES.filter(([, column]) => most(rows, row => row.num(column)) > 0);
+  const of = (row: Row, category: Category): number => sum(category.columns, column => row.num(column));
+  const shown = CATEGORIES.filter(category => most(rows, row => of(row, category)) > 0);
   const bars = [...groupBy(rows, row => row.text('step'))].sort(([a], [b]) => Number(a) - Number(b)).map(([step, list]): ColumnBar => {
-    const parts = shown.map(([, column, kind]) => ({kind, value: sum(list, row => row.num(column)) / list.length}));
+    const parts = shown.map(category => ({kind: category.kind, value: sum(list, row => of(row, category)) / list.length}));
     const value = sum(parts, part => part.value);
     return {value, label: step, parts, words: `${t('chart.step', step)}: ${duration(value)} = ` +
-      shown.map(([name], k) => [categoryName(name), parts[k]!.value] as const).filter(([, ns]) => ns > 0)
-        .map(([name, ns]) => `${name} ${duration(ns)}`).join(' + ')};
+      shown.map((category, k) => [category, parts[k]!.value] as const).filter(([, ns]) => ns > 0)
+        .map(([category, ns]) => `${nameOf(category)} ${duration(ns)}`).join(' + ')};
   });
   return {bars, shown};
 }
@@ -108,6 +114,6 @@ export const steps: Topic = {
         nodes.push(nodes.length > 0 ? h('h3', {}, t('steps.lengths')) : null, columnPlot(t('topic.steps'), bars.slice(0, MOST_STEPS)));
       tables.push(lengths.table);
     }
-    return tables.length > 0 ? {nodes, tables, pick: 'all'} : null;
+    return nodes.length > 0 ? {nodes, tables, pick: 'all'} : null;
   },
 };
