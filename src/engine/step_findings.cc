@@ -181,9 +181,16 @@ std::pair<std::string, std::string> largest_class(const std::vector<Table>& tabl
       {"activation_bytes", {"activations", "激活"}},
       {"gradient_bytes", {"gradients", "梯度"}},
       {"temporary_bytes", {"temporary tensors", "临时张量"}}};
-  const TableReader peaks(tables, "memory-category-peaks");
+  const TableReader peaks(tables, "memory-category-peaks"), allocated(tables, "memory-peaks");
   for (size_t i = 0; i < peaks.row_count(); ++i) {
     if (peaks.integer(i, "rank") != rank || peaks.text(i, "device") == "CPU") continue;
+    // Blocks whose frees were not recorded pile up: then the sum is above what was ever allocated, and tells nothing.
+    bool followed = false;
+    for (size_t k = 0; k < allocated.row_count(); ++k)
+      followed |= allocated.integer(k, "rank") == rank && allocated.text(k, "device") == peaks.text(i, "device") &&
+                  static_cast<double>(peaks.integer(i, "total_bytes")) <=
+                      1.1 * static_cast<double>(allocated.integer(k, "peak_bytes"));
+    if (!followed) continue;
     for (const auto& [column, words] : kClasses) {
       const double share =
           share_of(static_cast<double>(peaks.integer(i, column)), static_cast<double>(peaks.integer(i, "total_bytes")));

@@ -21,7 +21,7 @@ export function columnPlot(name: string, bars: ColumnBar[], low = 0): HTMLElemen
     const height = Math.max(bar.value > 0 ? 1.5 : 0, heightOf(bar.value));
     return svg('rect', {x: i + 0.06, width: 0.88, y: HEIGHT - height, height, class: bar.hot ? 'hot' : ''});
   });
-  const plot = stacked ? h('div', {class: 'column-plot stacked', 'aria-hidden': 'true'}, ...marks) : h('div', {class: 'column-plot'},
+  const plot = stacked ? h('div', {class: `column-plot stacked${bars.length <= 40 ? ' few' : ''}`, 'aria-hidden': 'true'}, ...marks) : h('div', {class: 'column-plot'},
     svg('svg', {viewBox: `0 0 ${bars.length} ${HEIGHT}`, preserveAspectRatio: 'none', 'aria-hidden': 'true'}, ...marks));
   const labels = h('div', {class: 'column-labels', 'aria-hidden': 'true'},
     ...bars.map((bar, i) => h('span', {}, i % every === 0 ? bar.label : '')));

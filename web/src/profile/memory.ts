@@ -50,18 +50,19 @@ export const memory: Topic = {
     for (const [device, rows] of byDevice.slice(0, MOST_DEVICES)) {
       const on = (list: Row[]): Row[] => list.filter(row => row.text('device') === device);
       const place = [ranks.length > 1 && rankLabel(rank), device].filter(Boolean).join(' · ');
-      const reserves = rows.some(row => row.num('reserved_bytes') > 0), reserved = reserves ? [[['mem-reserved'], t('memory.reserved')] as const] : [];
+      // Far above the rest the line would leave no room for it; the peaks above have the number.
+      const held = most(rows, row => row.num('reserved_bytes')), reserves = held > 0 && held <= 5 * most(rows, row => row.num('allocated_bytes')), reserved = reserves ? [[['mem-reserved'], t('memory.reserved')] as const] : [];
       const classed = on(mine(series?.rows)), shown = CLASSES.filter(name => classed.some(row => row.num(`${name}_bytes`) > 0));
       // Blocks that are never seen freed pile up; then the sum passes what was ever allocated, and says nothing.
       const followed = most(classed, row => row.num('total_bytes')) <= 1.1 * most(on(peaks.rows).filter(row => row.num('rank') === rank), row => row.num('peak_bytes'));
       const title = `${t('memory.curve')}, ${place}`;
       if (shown.length > 0 && followed) {
         nodes.push(h('h3', {}, title), legend([...shown.map(name => [[kindOf(name)], className(name)] as const), ...reserved].map(([kinds, name]) => [[...kinds], name])),
-          levelPlot(title, shown.map(name => ({kind: kindOf(name), name: className(name)})), withReserved(classed, rows, shown), t('memory.reserved')));
+          levelPlot(title, shown.map(name => ({kind: kindOf(name), name: className(name)})), withReserved(classed, reserves ? rows : [], shown), t('memory.reserved')));
       } else {
         nodes.push(h('h3', {}, title), legend([[['plain'], t('memory.allocated')], ...reserved.map(([kinds, name]): [Kind[], string] => [[...kinds], name])]),
           levelPlot(title, [{kind: 'plain', name: t('memory.allocated')}],
-            rows.map((row): LevelPoint => ({time: row.num('time_ns'), values: [row.num('allocated_bytes')], line: row.num('reserved_bytes')})), t('memory.reserved')),
+            rows.map((row): LevelPoint => ({time: row.num('time_ns'), values: [row.num('allocated_bytes')], line: reserves ? row.num('reserved_bytes') : 0})), t('memory.reserved')),
           shown.length > 0 ? h('p', {class: 'quiet'}, t('memory.lost')) : null);
         continue;
       }

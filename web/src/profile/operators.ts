@@ -38,7 +38,7 @@ export const operators: Topic = {
                    ...(delays && device ? [t('operators.launch'), t('operators.runtime')] : []),
                    ...(memory ? [memory === 'self_device_bytes' ? t('operators.deviceBytes') : t('operators.hostBytes')] : []), ...(flops ? ['FLOP'] : [])];
     const rows = groups.slice(0, TOP).map(({name, list, ns}): BarRow => ({
-      label: name, title: name, parts: [{kinds: [/^(c10d|nccl|gloo|mpi|ucc)::?/.test(name) ? 'communication' : device ? 'computing' : 'host'], value: ns, words: duration(ns)}],
+      label: name, title: name, parts: [{kinds: [/^(c10d|nccl|gloo|mpi|ucc)::?|^record_param_comms/.test(name) ? 'communication' : device ? 'computing' : 'host'], value: ns, words: duration(ns)}],
       cells: [duration(ns), shareCell(ns, whole), ...(device ? [duration(total(list, 'self_host_ns'))] : []), grouped(total(list, 'count')),
               ...(delays && device ? [delay(name, 'avg_launch_delay_ns'), delay(name, 'avg_runtime_delay_ns')] : []),
               ...(memory ? [bytes(total(list, memory))] : []), ...(flops ? [total(list, 'flops') > 0 ? scaled(total(list, 'flops')) : '–'] : [])],
