@@ -26,13 +26,13 @@ def labels(rows, rank, step):
 class Cells(Case):
     def test_the_same_run_named_in_three_ways_has_the_same_cells(self):
         named = {}
-        for case in ('actions', 'numbers', 'megatron'):
+        for case in ('pipeline', 'numbers', 'megatron'):
             rows = cells(GOLDEN / f'kineto-{case}' / 'input')
             named[case] = [(r['rank'], r['step'], r['kind'], r['micro_batch'], r['start_ns'], r['dur_ns']) for r in rows if r['kind'] in 'FB']
-        self.assertEqual(len(named['actions']), 24)
-        self.assertEqual(named['actions'], named['numbers'])
+        self.assertEqual(len(named['pipeline']), 24)
+        self.assertEqual(named['pipeline'], named['numbers'])
         # Frames cost the host other time than annotations: the same order, not the same instants.
-        self.assertEqual([cell[:4] for cell in named['actions']], [cell[:4] for cell in named['megatron']])
+        self.assertEqual([cell[:4] for cell in named['pipeline']], [cell[:4] for cell in named['megatron']])
 
     def test_the_generator_and_the_program_agree(self):
         folder = self.dir / 'run'
@@ -45,7 +45,7 @@ class Cells(Case):
         self.assertTrue(truth)
 
     def test_every_output_takes_them(self):
-        source = GOLDEN / 'kineto-actions' / 'input'
+        source = GOLDEN / 'kineto-pipeline' / 'input'
         for name in ('out.svg', 'out.png', 'out.pdf', 'out.json', 'out.csv', 'out.pftrace', 'out.sqlite'):
             self.assertIn('cells', run('export', source, '-o', (self.dir / name), check=0).err, name)
         done = run('report', source, '-o', (self.dir / 'out.html'), '--fail-on', 'bubble', check=1)
@@ -56,17 +56,17 @@ class Cells(Case):
         self.assertIn('idle', both)
 
     def test_filters_choose_cells_and_slices(self):
-        source = GOLDEN / 'kineto-actions' / 'input'
+        source = GOLDEN / 'kineto-pipeline' / 'input'
         everything = cells(source)
         steps = sorted({r['step'] for r in everything})
         self.assertEqual({r['step'] for r in cells(source, '--steps', steps[1])}, {steps[1]})
         one = cells(source, '--ranks', '1')
         self.assertEqual({r['rank'] for r in one}, {'1'})
         self.assertEqual([r for r in everything if r['rank'] == '1'], one)
-        self.assertEqual(info(source, '--ranks', '1')['slices'], info(GOLDEN / 'kineto-actions/input/rank-1.pt.trace.json.gz')['slices'])
+        self.assertEqual(info(source, '--ranks', '1')['slices'], info(GOLDEN / 'kineto-pipeline/input/rank-1.pt.trace.json.gz')['slices'])
 
     def test_off_and_without_a_pipeline_the_trace_is_a_profile(self):
-        self.assertEqual(info(GOLDEN / 'kineto-actions' / 'input', '--cells', 'off')['cells'], 0)
+        self.assertEqual(info(GOLDEN / 'kineto-pipeline' / 'input', '--cells', 'off')['cells'], 0)
         plain = info(GOLDEN / 'kineto' / 'input')
         self.assertEqual((plain['cells'], plain['stages']), (0, None))
         done = run('export', GOLDEN / 'kineto' / 'input', '--to', 'svg', '-o', (self.dir / 'x.svg'), check=2)
@@ -78,12 +78,12 @@ class Cells(Case):
 class Rules(Case):
     def test_the_shipped_rules_are_a_file_of_rules(self):
         path = self.write('shipped.rules', run('help', 'cell-rules', check=0).out)
-        source = GOLDEN / 'kineto-actions' / 'input'
+        source = GOLDEN / 'kineto-pipeline' / 'input'
         self.assertEqual(cells(source, '--cell-rules', path), cells(source))
 
     def test_rules_of_ones_own(self):
         path = self.write('mine.rules', '# the backward is called W\nannotation F PP:{stage}F{mb}\nannotation W PP:{stage}B{mb}\n')
-        source = GOLDEN / 'kineto-actions' / 'input'
+        source = GOLDEN / 'kineto-pipeline' / 'input'
         renamed = [r['kind'] for r in cells(source, '--cell-rules', path) if r['kind'] in 'FBW']
         self.assertEqual(renamed, [{'F': 'F', 'B': 'W'}[r['kind']] for r in cells(source) if r['kind'] in 'FB'])
 
@@ -97,7 +97,7 @@ class Rules(Case):
 
 class Layout(Case):
     def test_options_that_contradict_or_miss_something(self):
-        source = GOLDEN / 'kineto-actions' / 'input'
+        source = GOLDEN / 'kineto-pipeline' / 'input'
         self.assertIn('--pp', run('info', source, '--tp', 2, check=2).err)
         self.assertIn('two numbers', run('info', source, '--pp', 2, '--stages', 4, check=2).err)
         self.assertIn('tp-cp-ep-dp-pp', run('info', source, '--pp', 2, '--order', 'pp-tp', check=2).err)

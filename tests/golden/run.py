@@ -41,7 +41,7 @@ KINETO = {
     'kineto-modules': [[*SMALL, '--python', '--format', 'gz', '--only-ranks', 0]],
     'kineto-amd': [[*SMALL, '--vendor', 'amd', '--python', '--graphs', '--format', 'gz', '--only-ranks', 0]],
     # Pipelines: torch's annotations on GPUs, numbered names, Megatron's frames, nothing named at all, DualPipe's modules.
-    'kineto-actions': [[*PIPELINE, '--notes', 'actions']],
+    'kineto-pipeline': [[*PIPELINE, '--notes', 'actions']],
     'kineto-numbers': [[*PIPELINE, '--notes', 'numbers']],
     'kineto-megatron': [[*PIPELINE, '--notes', 'megatron']],
     'kineto-inferred': [[*PIPELINE]],

@@ -71,7 +71,8 @@ function sizeBars(report: Report): Found {
               known ? duration(moved) : '–', row.text('bus_gbps') === '' ? '–' : plain(row.num('bus_gbps'))],
     };
   });
-  return {table: frame.table, nodes: [h('h3', {}, t('sizes.title')),
+  return {table: frame.table, nodes: [h('h3', {}, t('sizes.title')), legend(([[['communication'], t('waits.transfer')], [['idle'], t('waits.waiting')], [['hidden'], t('waits.unknown')]] as [Kind[], string][])
+      .filter(([, name]) => rows.some(row => row.parts.some(part => part.value > 0 && part.words.startsWith(name))))),
     barTable(t('sizes.title'), t('sizes.collective'), [t('kernels.sum'), t('kernels.calls'), t('sizes.mean'), t('kernels.mean'), t('sizes.transfer'), t('sizes.bus')], rows),
     frame.rows.length > MOST_SIZES ? h('p', {class: 'quiet'}, t('plot.top', MOST_SIZES, grouped(frame.rows.length))) : null]};
 }
