@@ -252,6 +252,18 @@ int edge(const std::string& folder) {  // no stages, no steps, own zeros, an ins
   return write(folder + "/edge.html", {trace, tables, {}, {}, {}});
 }
 
+int many(const std::string& folder) {  // devices of 1500 ranks
+  Trace trace;
+  Table table("temporal-breakdown", "Where each device's time went",
+              {{"rank", "rank", ColumnType::kInteger, ""},
+               {"span_ns", "span", ColumnType::kDuration, ""},
+               {"compute_ns", "computing", ColumnType::kDuration, ""},
+               {"non_compute_ns", "other work", ColumnType::kDuration, ""},
+               {"idle_ns", "idle", ColumnType::kDuration, ""}});
+  for (int64_t rank = 0; rank < 1500; ++rank) table.add_row({rank, 9 * kMs, 5 * kMs, 3 * kMs, kMs});
+  return write(folder + "/many.html", {trace, {table}, {}, {}, {.title = "many"}});
+}
+
 int hostile(const std::string& folder) {
   const std::string bad = "</script><img src=x onerror=alert(1)><!--<script>&\"' \xff\xe2\x80\xa8";
   Trace trace;
@@ -306,6 +318,7 @@ int main(int argc, char** argv) {
                        profile(folder + "/both.html", golden + "kineto-pipeline/input") +
                        profile(folder + "/modules.html", golden + "kineto-modules/input") +
                        profile(folder + "/host.html", tests + "/torch/recorded/memory-shapes.trace.json.gz");
-  const int pipelines = usual(folder) + wide(folder) + empty(folder) + edge(folder) + hostile(folder) + large(folder);
+  const int pipelines =
+      usual(folder) + wide(folder) + empty(folder) + edge(folder) + hostile(folder) + large(folder) + many(folder);
   return profiles + pipelines == 0 ? 0 : 2;
 }

@@ -160,6 +160,12 @@ export const cases = [
     assert.equal(await page.$('#topic-overlap'), null);
     assert.equal(await page.$('#table-recommendations'), null, 'findings say it');
   }],
+  ['profile: of 1500 ranks a chart has 200 rows and says so, the table has all', async open => {
+    const page = await open('many.html');
+    assert.equal((await page.$$('#topic-breakdown .plot tbody tr')).length, 200);
+    assert.match(await page.textContent('#topic-breakdown'), /The first 200 of 1500; the table below has them all/);
+    assert.match(await page.textContent('#table-temporal-breakdown summary'), /1500 rows/);
+  }],
   ['profile: nothing overflows sideways, in both themes', async open => {
     for (const [file, dark] of [['profile.html', false], ['profile.html', true], ['modules.html', false], ['both.html', true], ['host.html', false]]) {
       const page = await open(file, '?lang=en', {dark});
