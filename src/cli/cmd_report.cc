@@ -60,6 +60,7 @@ int run_report(const Arguments& arguments) {
   Findings findings;
   ExportOptions options;
   options.lang = terminal->lang;
+  options.ghosts = ghosts_of(arguments);
   options.title = valid_utf8(arguments.get("title", run_name(arguments.operands)));
   const Status written = [&] {
     const WritingBar bar(*terminal);
