@@ -178,7 +178,7 @@ struct Painter {
   void phases() const {
     for (const ChartRect& bar : layout.phase_bars) {
       // ├──── word ────┤: the words stand between, so the line stays at the bottom.
-      const double y = bar.y + bar.h + 0.5;
+      const double y = bar.y + bar.h + 1.5;
       line(bar.x + 0.5, y, bar.x + bar.w - 0.5, y);
       line(bar.x + 0.5, y - 3, bar.x + 0.5, y + 0.5);
       line(bar.x + bar.w - 0.5, y - 3, bar.x + bar.w - 0.5, y + 0.5);

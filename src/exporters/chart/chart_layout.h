@@ -160,7 +160,7 @@ void place_phase_marks(const std::vector<RankPhases>& phases, const ChartTime& t
 // enough.
 bool place_phase_bars(const std::vector<RankPhases>& phases, const ChartTime& time, double y, ChartLang lang,
                       const MeasureText& measure, ChartLayout& layout);
-inline constexpr double kPhaseBarH = 17, kLeastPhaseStep = 160;
+inline constexpr double kPhaseBarH = 19, kLeastPhaseStep = 160;
 
 // Writes micro-batch numbers into the cells that have room for them; `with_chunk` adds the chunk
 // ("3·1") where that fits too. place_cells() left the micro-batch in ChartCell::label.

@@ -132,13 +132,13 @@ bool place_phase_bars(const std::vector<RankPhases>& phases, const ChartTime& ti
     for (int phase = 0; phase < 3; ++phase) {
       const double x0 = to_x(time, layout, bounds[phase]), x1 = to_x(time, layout, bounds[phase + 1]);
       if (x1 - x0 < 1) continue;
-      layout.phase_bars.push_back({x0, y, x1 - x0, kPhaseBarH - 5});
+      layout.phase_bars.push_back({x0, y, x1 - x0, kPhaseBarH - 6});
       const std::string word = word_phase(lang, phase);
       const std::string full = word + " " + human_duration(static_cast<double>(bounds[phase + 1] - bounds[phase]));
       for (const std::string& text : {full, word}) {
         const double width = measure(text, kWordSize, false);
         if (width + 16 > x1 - x0) continue;
-        layout.step_labels.push_back({(x0 + x1 - width) / 2, y + 10, width, kWordSize, false, false, text});
+        layout.step_labels.push_back({(x0 + x1 - width) / 2, y + 9.5, width, kWordSize, false, false, text});
         break;
       }
     }
