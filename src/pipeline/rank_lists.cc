@@ -230,6 +230,7 @@ RankLists rank_lists(const Trace& trace, LabelRule rule) {
   RankLists all;
   all.rule = rule;
   const Cells& cells = trace.cells;
+  if (cells.size() == 0) return all;
   const auto places = places_of(trace);
   all.stages = trace.pipeline_stages;
   for (const auto& [stage, dp] : places) all.stages = std::max(all.stages, stage + 1);

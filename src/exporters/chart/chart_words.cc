@@ -58,7 +58,7 @@ std::string word_ghost(ChartLang lang, const std::string& schedule) {
   return say(lang, (schedule + " in theory: mean times, no latency").c_str(),
              (schedule + " 的理论值：平均耗时、无延迟").c_str());
 }
-std::string word_theory_end(ChartLang lang) { return say(lang, "its end", "理论终点"); }
+std::string word_theory_end(ChartLang lang) { return say(lang, "end in theory", "理论终点"); }
 std::string word_phase(ChartLang lang, int phase) {
   constexpr const char* kEnglish[] = {"warm-up", "steady", "cool-down"};
   constexpr const char* kChinese[] = {"预热", "稳定", "收尾"};
