@@ -146,27 +146,26 @@ bool on_one_clock(const Trace& trace) {
 // What one reason is called and what to do about it.
 struct LateWords {
   double ns;
-  const char *title_en, *title_zh, *detail_en, *detail_zh;
+  const char *title_en, *title_end_en, *title_zh, *detail_en, *detail_zh;
 };
 
 void add_late(const Trace& trace, const TheoryRun& run, std::vector<Finding>& out) {
   if (!on_one_clock(trace)) return;
   const LateChain c = late_cells(trace, run, INT64_MAX).chain;
   const LateWords reasons[] = {
-      {c.message_ns, "Late messages hold the pipeline up for ", "消息迟到，流水线每步为此多等 ",
+      {c.message_ns, "Late messages hold the pipeline up for ", " a step", "消息迟到，流水线每步为此多等 ",
        "Their results were ready and the ranks free. Look at the links, and at sends that wait for their receives.",
        "结果已就绪，rank 也空闲。请检查链路，以及是否有发送在等待对方的接收。"},
-      {c.launch_ns, "Late launches hold the pipeline up for ", "内核下发过晚，流水线每步为此多等 ",
+      {c.launch_ns, "Late launches hold the pipeline up for ", " a step", "内核下发过晚，流水线每步为此多等 ",
        "Inputs were there and the devices free before the host asked for the work. Look at what the host does then.",
        "输入已到、设备空闲之后，主机才下发计算。请检查主机此时在做什么。"},
-      {c.unexplained_ns, "Ranks stand ready, and nothing recorded says what they wait for, for ",
-       "rank 已就绪却未开始，且没有记录能说明原因，每步共 ",
+      {c.unexplained_ns, "Ranks stand ready for ", " a step, and nothing says why",
+       "没有记录能说明原因：rank 已就绪却未开始，每步共 ",
        "Between the end of what it needs and its own start a cell could have run: latency of messages that were not "
        "recorded, or the host.",
        "单元所需的一切已完成，本可开始：可能是未被记录的消息延迟，或主机端的开销。"},
-      {c.longer_ns, "Cells that run longer than their mean hold the pipeline up for ",
-       "个别单元比均值慢，流水线每步为此多等 ",
-       "Each stage's own jitter adds up, because the others wait for whoever is slow at the moment.",
+      {c.longer_ns, "Uneven cells hold the pipeline up for ", " a step", "个别单元比均值慢，流水线每步为此多等 ",
+       "Some take longer than the mean of their stage and kind, and the others wait for whoever is slow at the moment.",
        "各级的抖动会累加：其他级总在等当下最慢的那一个。"}};
   const LateWords* worst = &reasons[0];
   double sum = 0;
@@ -187,7 +186,7 @@ void add_late(const Trace& trace, const TheoryRun& run, std::vector<Finding>& ou
   f.value = percent(share);
   f.value_note_en = "of the pipeline's span";
   f.value_note_zh = "占流水线跨度";
-  f.title_en = worst->title_en + each + " a step";
+  f.title_en = worst->title_en + each + worst->title_end_en;
   f.title_zh = worst->title_zh + each;
   f.detail_en = name + " with this run's mean times and no latency takes " + theory + ", the run " + actual + ". " +
                 worst->detail_en + " stageline analyze theory lists the cells.";
