@@ -91,7 +91,8 @@ TEST_CASE("torch cells: without a device the operators decide, and communication
                                          op("AddmmBackward0", 230, 30), op("c10d::send", 265, 10)};
   const Trace trace = read_ranks({first, last});
   CHECK(cells_of(trace, 0) == "F0@50-80 B0@230-260");
-  CHECK(trace.pipeline_stages == 2);
+  CHECK(trace.parts[1].stage == 1);
+  CHECK(trace.pipeline_stages == 0);  // one after the other by their numbers alone
 }
 
 TEST_CASE("torch cells: names in common use are no pipeline without a sign of one") {
