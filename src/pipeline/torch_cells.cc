@@ -100,6 +100,10 @@ class CellMaker {
       const int32_t said = known.stages > 0 ? known.stage[p] : kUnknown;
       const int32_t named = map_.stages > 0 ? map_.stage[p] : kUnknown;
       part.stage = by_option || named == kUnknown ? said : named;
+      if (by_option && named != kUnknown && named != said)
+        trace_.diagnostics.add(
+            "cells.stages_disagree", Severity::kWarning,
+            "names put ranks on other stages than --pp, --tp, --dp and --order do; these are believed", {part.source});
       part.dp = known.stages > 0 && known.dp[p] != kUnknown ? known.dp[p]
                 : part.stage == kUnknown                    ? kUnknown
                                                             : replicas[{part.stage, 0}]++;
@@ -109,6 +113,8 @@ class CellMaker {
     if (!layout_known_) return;
     const char* const by_marks = inferred_ ? "the way of the micro-batches" : "the stage numbers in names";
     std::string how = map_.stages > 0 ? by_marks : known.how;
+    const bool said_alone = map_.stages > 0 && map_.last_stage + 1 < options.pp && map_.stages == options.pp;
+    if (said_alone) how = "--pp: names and files show " + std::to_string(map_.last_stage + 1);
     std::string shape = counted(trace_.pipeline_stages, "stage", "stages");
     if (map_.stages > 0 && map_.chunks > 1)
       shape += " of " + std::to_string(map_.chunks) + " chunks, " +

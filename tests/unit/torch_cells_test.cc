@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -158,6 +159,23 @@ TEST_CASE("torch cells: pieces of modules alone are no pipeline, and ranks in a 
   const Trace named = read_ranks({{note("PP:0F0", 0, 10), op("aten::mm", 1, 5), note("PP:0B0", 20, 10)}});
   CHECK(named.pipeline_stages == 1);
   CHECK(recognition_text(recognise(named)).find("1 stage, 1 micro-batch,") != std::string::npos);
+}
+
+TEST_CASE("torch cells: options that names contradict are believed, with a warning") {
+  const std::vector<std::string> zero = {note("PP:0F0", 0, 10), op("aten::mm", 1, 5)};
+  const std::vector<std::string> one = {note("PP:1F0", 0, 10), op("aten::mm", 1, 5)};
+  OpenOptions wrong;
+  wrong.layout = {.pp = 1, .tp = 1, .dp = 2, .order = ""};
+  const Trace trace = read_ranks({zero, one}, wrong);
+  CHECK(trace.parts[1].stage == 0);
+  CHECK(trace.diagnostics.count("cells.stages_disagree") == 1);
+  wrong.layout = {.pp = 3, .tp = 0, .dp = 0, .order = ""};
+  const Trace more = read_ranks({zero, one}, wrong);
+  CHECK(more.pipeline_stages == 3);
+  const auto& items = more.diagnostics.items();
+  CHECK(std::any_of(items.begin(), items.end(), [](const Diagnostic& d) {
+    return d.message == "3 stages follow from --pp: names and files show 2";
+  }));
 }
 
 TEST_CASE("torch cells: virtual stages lie in a loop or in a V") {
