@@ -33,7 +33,7 @@ class OutEdges {
 // cycle, or −1. `slack` keeps rounding from being taken for a contradiction.
 int32_t relax(size_t nodes, const std::vector<Limit>& limits, bool reversed, std::vector<double>& distance,
               std::vector<int32_t>& came_by) {
-  constexpr double kSlack = 1e-7;
+  constexpr double kSlack = 1e-3;  // of a nanosecond, or of a part per billion
   const OutEdges out(nodes, limits, reversed);
   came_by.assign(nodes, -1);
   std::vector<int32_t> hops(nodes, 0), queue, next;
