@@ -28,6 +28,7 @@ SLOW = {
 }
 WALL_JSON, CPU_GZ, MEMORY, SLOW_CPU = 40, 15, 10, 200
 MANY_MB = 24 * 1024 ** 3 / 1e6
+OPERATORS = 0.5  # the operator table with shapes and stacks costs at most so much of reading the trace
 LINEAR = 1.25  # an event among 64 files costs at most so much more than one among 16
 
 
@@ -136,6 +137,21 @@ class Bench:
                      f"{floor['json_bytes'] / 1e6 / cpu:.0f}", f"{floor['events'] / cpu / 1e6:.2f} M",
                      f"{rss * 1e6 / floor['events']:.0f}", text, self.times(cpu / least))
 
+    def operators(self):
+        """The operator table (torch's key_averages) by shapes and stacks, against reading the trace."""
+        case = kineto_cases.Case("py1m" if self.full else "py200k").prepare()
+        print()
+        self.row("operator table", "input", "load CPU", "table CPU", "of the load")
+        self.row(*["---"] * 5)
+        load = min(measure.run([STAGELINE, "info", case.json, "--quiet"], SAID).cpu for _ in range(5))
+        for text, options in (("by name", []), ("by shape and 5 frames", ["--group-by-input-shape", "true", "--group-by-stack-n", "5"]),
+                              ("torch's own", ["--format", "torch"])):
+            command = [STAGELINE, "analyze", "operators", case.json, "--quiet", *options]
+            alone = max(0.001, min(measure.run(command, SAID).cpu for _ in range(5)) - load)
+            self.row(text, case.text, self.seconds(load), self.seconds(alone), f"{alone / load:.2f}")
+            if "5" in options:
+                self.bar(f"operators by shape and stack: {alone / load:.2f} of the load, asked ≤ {OPERATORS}", alone / load <= OPERATORS)
+
     def many(self):
         """100 M events in 64 files."""
         folder, paths, events = kineto_cases.many()
@@ -163,5 +179,6 @@ def run(report, full):
     bench.sessions()
     bench.slow()
     bench.load()
+    bench.operators()
     if full:
         bench.many()

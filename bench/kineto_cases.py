@@ -23,6 +23,8 @@ RECIPES = {
     "ns1m": (["--ranks", 8, "--events", 1_000_000, *JOB], "8 ranks x 1M events, ns era"),
     "us1m": (["--ranks", 2, "--events", 1_000_000, *LATE, "host-delay:1,90", "--bucket", 16, "--link-us", 30000, *JOB],
              "2 ranks x 1M events, µs era"),
+    "py1m": (["--ranks", 1, "--events", 1_000_000, "--python", "--memory", *JOB], "1 rank x 1M events with frames and shapes"),
+    "py200k": (["--ranks", 1, "--events", 200_000, "--python", "--memory", *JOB], "1 rank x 200k events with frames and shapes"),
 }
 MANY = ("ns100m", 64, 4, 1_562_500)  # name, files, distinct ranks behind them, events of each
 

@@ -76,6 +76,32 @@ def find_hta():
     return python if has_hta(python) else None
 
 
+TORCH = "torch==2.13.0"
+TORCH_HOME = ".cache/rivals/torch"
+
+
+def has_torch(python):
+    return subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0
+
+
+def find_torch():
+    """A python that holds torch: $STAGELINE_RIVAL_TORCH_PYTHON, or an environment made here (CPU only is enough).
+    None where it cannot be installed."""
+    python = os.environ.get("STAGELINE_RIVAL_TORCH_PYTHON")
+    if python:
+        if has_torch(python):
+            return python
+        print(f"{python} cannot import torch", file=sys.stderr)
+        return None
+    python = os.path.abspath(os.path.join(TORCH_HOME, "bin", "python"))
+    if not os.path.exists(python) or not has_torch(python):
+        print(f"installing {TORCH} under {TORCH_HOME} (once)", file=sys.stderr)
+        if subprocess.run([sys.executable, "-m", "venv", TORCH_HOME]).returncode != 0:
+            return None
+        subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", TORCH, "numpy"])
+    return python if has_torch(python) else None
+
+
 def hta_version(python):
     code = ("import importlib.metadata as m, pandas, numpy, sys\n"
             "have = {d.metadata['Name'].lower(): d.version for d in m.distributions()}\n"

@@ -1,5 +1,6 @@
 #include "base/number.h"
 
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -89,6 +90,15 @@ std::optional<double> parse_double(std::string_view text) {
   if (ec != std::errc() || end != text.data() + text.size() || text.empty() || !std::isfinite(value))
     return std::nullopt;
   return value;
+}
+
+double decimal_of(float value) {
+  if (!std::isfinite(value)) return static_cast<double>(value);
+  std::array<char, 32> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  double exact = static_cast<double>(value);
+  std::from_chars(text.data(), end, exact);
+  return exact;
 }
 
 std::string repr_double(double value) {

@@ -25,6 +25,9 @@ std::optional<int64_t> parse_int(std::string_view text);
 // Whole text as a finite double; nullopt otherwise.
 std::optional<double> parse_double(std::string_view text);
 
+// The decimal that a float was written from, as a double: 0.025f → 0.025. O(1), for texts of up to seven digits.
+double decimal_of(float value);
+
 // Shortest text that reads back as the same double, as Python's repr(float) prints it:
 // "1697793307213761.0", "0.1", "1e+16", "inf", "nan".
 std::string repr_double(double value);

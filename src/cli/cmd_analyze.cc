@@ -68,9 +68,10 @@ Status check_format(const std::vector<const Analysis*>& chosen, const std::strin
 }
 
 const std::vector<std::string_view>& shared_flags() {
-  static const std::vector<std::string_view> names = {"table",  "format",  "output",  "range",
-                                                      "compat", "overlay", "reader",  "ranks",
-                                                      "steps",  "stages",  "devices", "include-last-profiler-step"};
+  static const std::vector<std::string_view> names = split(
+      "table,rows,format,output,range,compat,overlay,reader,ranks,steps,stages,devices,include-last-profiler-step,"
+      "pp,tp,dp,order,cells,cell-rules",
+      ',');
   return names;
 }
 

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/run_common.h"
 #include "model/torch_facts.h"
+#include "pipeline/recognise.h"
 
 namespace stageline {
 namespace {
@@ -37,18 +38,22 @@ std::string counted_label(Category category, int64_t count) {
   return label;
 }
 
-void cell_lines(const Trace& trace, Lines& lines) {
+// `beside_slices`: the lines of the profile say steps and time already.
+void cell_lines(const Trace& trace, bool beside_slices, Lines& lines) {
   const Extent extent = extent_of(trace);
   lines.emplace_back("stages", std::to_string(extent.stage_count) +
                                    (extent.dp_count > 1 ? " × " + std::to_string(extent.dp_count) + " replicas" : ""));
   if (extent.chunk_count > 1) lines.emplace_back("chunks", std::to_string(extent.chunk_count) + " a rank");
   lines.emplace_back("micro-batches", std::to_string(extent.micro_batch_count));
-  lines.emplace_back("steps", std::to_string(extent.step_count));
+  if (!beside_slices) lines.emplace_back("steps", std::to_string(extent.step_count));
+  if (const std::string schedule = recognition_text(recognise(trace)); !schedule.empty())
+    lines.emplace_back("schedule", schedule);
   lines.emplace_back("cells", grouped(static_cast<int64_t>(trace.cells.size())) + " of " +
                                   grouped(static_cast<int64_t>(trace.slice_count())) + " slices");
-  lines.emplace_back("time", human_duration(static_cast<double>(extent.end_ns - extent.start_ns)) +
-                                 " from first start to last end" +
-                                 (trace.steps_laid_end_to_end ? ", steps laid end to end" : ""));
+  lines.emplace_back(beside_slices ? "pipeline" : "time",
+                     human_duration(static_cast<double>(extent.end_ns - extent.start_ns)) +
+                         " from first start to last end" +
+                         (trace.steps_laid_end_to_end ? ", steps laid end to end" : ""));
 }
 
 // Profiler traces: what the slices are, as far as --ranks, --steps and --range leave them.
@@ -99,11 +104,11 @@ std::string info_text(const Trace& trace) {
   lines.emplace_back("format", trace.format + (trace.description.empty() ? "" : "  (" + trace.description + ")"));
   if (trace.machine_count() > 1) lines.emplace_back("machines", std::to_string(trace.machine_count()));
   lines.emplace_back("ranks", std::to_string(trace.parts.size()));
-  if (trace.cells.size() == 0 && trace.slice_count() > 0) {
-    slice_lines(trace, lines);
-  } else {
-    cell_lines(trace, lines);
-  }
+  const bool profiled =
+      std::any_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.event_count > 0; });
+  const bool of_slices = profiled || (trace.cells.size() == 0 && trace.slice_count() > 0);
+  if (of_slices) slice_lines(trace, lines);
+  if (trace.cells.size() > 0 || !of_slices) cell_lines(trace, of_slices, lines);
   lines.emplace_back("clocks", trace.clock == ClockState::kShared      ? "one clock"
                                : trace.clock == ClockState::kUnaligned ? "as recorded, not aligned"
                                                                        : "each rank counts from its own zero");

@@ -15,8 +15,9 @@ namespace {
 // 1 when one of the findings named by --fail-on was made.
 Result<int> fail_on(const Arguments& arguments, const Findings& findings) {
   if (!arguments.has("fail-on")) return kExitGood;
-  std::vector<std::string> known = {"stage.slow",     "bubble",  "rank.slow",       "step.outlier",
-                                    "replica.uneven", "outside", "clock.causality", "any"};
+  std::vector<std::string> known = {"stage.slow",          "bubble",  "rank.slow",       "step.outlier",
+                                    "replica.uneven",      "outside", "clock.causality", "schedule.order",
+                                    "schedule.late_start", "any"};
   known.insert(known.end(), profile_finding_ids().begin(), profile_finding_ids().end());
   const std::string list = arguments.get("fail-on");
   for (const std::string_view item : split(list, ',')) {

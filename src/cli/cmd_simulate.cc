@@ -1,49 +1,19 @@
-#include <cmath>
 #include <filesystem>
 
 #include "base/number.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
+#include "cli/schedule_options.h"
 #include "exporters/timings_csv.h"
 #include "exporters/worker_logs.h"
 #include "pipeline/simulate.h"
-#include "schedules/make.h"
 
 namespace stageline {
 namespace {
 
-// "10,20" → F,B with B split in halves; "10,10,10" → F,I,W with B their sum.
-Status parse_cost(const std::string& text, SimulateOptions& options) {
-  const Error bad{ErrorCode::kUsage,
-                  "\"" + text + "\" is not a cost",
-                  {},
-                  "write --cost F,B such as 10,20 or --cost F,I,W such as 10,10,10 (ms, or with a unit)"};
-  std::vector<int64_t> values;
-  for (const std::string_view item : split(text, ',')) {
-    const auto value = parse_duration(item);
-    if (!value || *value <= 0) return bad;
-    values.push_back(*value);
-  }
-  if (values.size() == 2) {
-    options.forward_ns = values[0];
-    options.backward_ns = values[1];
-    options.input_ns = values[1] / 2;
-    options.weight_ns = values[1] - options.input_ns;
-  } else if (values.size() == 3) {
-    options.forward_ns = values[0];
-    options.input_ns = values[1];
-    options.weight_ns = values[2];
-    options.backward_ns = values[1] + values[2];
-  } else {
-    return bad;
-  }
-  return {};
-}
-
 Result<SimulateOptions> options_of(const Arguments& a) {
   SimulateOptions o;
-  ScheduleSizes sizes;
   const auto integer = [&](std::string_view name, int64_t fallback, int64_t least, int64_t most,
                            int32_t& into) -> Status {
     Result<int64_t> value = a.integer(name, fallback, least, most);
@@ -51,25 +21,20 @@ Result<SimulateOptions> options_of(const Arguments& a) {
     into = static_cast<int32_t>(*value);
     return {};
   };
-  const std::string& name = a.operands[0];
-  const int32_t default_chunks = dashed(name) == "vpp" ? 2 : 1;
-  if (Status s = integer("stages", 4, 1, 4096, sizes.stages); !s) return std::move(s).error();
-  if (Status s = integer("micro-batches", 8, 1, 65536, sizes.micro_batches); !s) return std::move(s).error();
-  if (Status s = integer("chunks", default_chunks, 1, 64, sizes.chunks); !s) return std::move(s).error();
   if (Status s = integer("dp", 1, 1, 4096, o.dp); !s) return std::move(s).error();
   if (Status s = integer("steps", 3, 1, 100'000, o.steps); !s) return std::move(s).error();
   if (Status s = integer("machines", 1, 1, 100'000, o.machines); !s) return std::move(s).error();
-  Result<Schedule> schedule = make_schedule(name, sizes);
+  Result<Schedule> schedule = schedule_of(a);
   if (!schedule) return std::move(schedule).error();
   o.schedule = std::move(*schedule);
-  if (a.has("cost"))
-    if (Status s = parse_cost(a.get("cost"), o); !s) return std::move(s).error();
+  Result<UnitCosts> costs = costs_of(a, o.costs);
+  if (!costs) return std::move(costs).error();
+  o.costs = *costs;
   struct Time {
     const char* name;
     int64_t* into;
   };
-  for (const Time& t :
-       {Time{"optimizer", &o.optimizer_ns}, {"latency", &o.latency_ns}, {"clock-skew", &o.clock_skew_ns}}) {
+  for (const Time& t : {Time{"optimizer", &o.optimizer_ns}, {"clock-skew", &o.clock_skew_ns}}) {
     Result<int64_t> value = a.duration_ns(t.name, 0);
     if (!value) return std::move(value).error();
     *t.into = *value;

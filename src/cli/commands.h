@@ -8,9 +8,11 @@ namespace stageline {
 int run_report(const Arguments& arguments);
 int run_analyze(const Arguments& arguments);
 int run_export(const Arguments& arguments);
+int run_export_stacks(const Arguments& arguments);
 int run_info(const Arguments& arguments);
 int run_event(const Arguments& arguments);
 int run_paddle_timeline(const Arguments& arguments);
+int run_schedule(const Arguments& arguments);
 int run_simulate(const Arguments& arguments);
 int run_help(const Arguments& arguments);
 int run_completion(const Arguments& arguments);

@@ -17,7 +17,16 @@ const std::vector<Flag>& flag_table() {
       {"reader", "NAME", "Force a reader instead of looking at the files (stageline help readers)", ""},
       {"ranks", "LIST", "Only these global ranks, such as 0-3,8", ""},
       {"steps", "A:B", "Only these steps, both ends included: 3:5, 3:, :5 or 3", ""},
-      {"stages", "P", "Number of pipeline stages, where the input does not say", ""},
+      {"pp", "P", "Number of pipeline stages, where the input does not say", ""},
+      {"stages", "P", "The same as --pp", ""},
+      {"tp", "T", "Ranks of one tensor-parallel group; with --pp it places every rank by its number", ""},
+      {"order", "DIMS", "Dimensions of rank numbers, the fastest first; default tp-cp-ep-dp-pp, as Megatron has it",
+       ""},
+      {"cells", "FROM",
+       "Profiler traces: where pipeline cells come from; default auto: names, and messages where nothing is named",
+       "auto,annotations,inferred,off"},
+      {"cell-rules", "FILE", "Rules that read pipeline work from names, before our own (stageline help cell-rules)",
+       ""},
       {"devices", "LIST", "Only the worker logs with these numbers, such as 0,1,2,3", ""},
       {"range", "T0:T1", "Only what touches this time, from the first cell or slice: 200ms:1.5s; without a unit, ms",
        ""},
@@ -36,15 +45,27 @@ const std::vector<Flag>& flag_table() {
       {"multi-machine", "", "The folder holds one folder machine* per machine", ""},
       {"fail-on", "LIST",
        "Exit with 1 when one of these findings is made: stage.slow, bubble, rank.slow, step.outlier, "
-       "outside, replica.uneven, clock.causality; of profiler traces device.idle, comm.exposed, memory.exposed, "
+       "outside, replica.uneven, clock.causality, schedule.order, schedule.late_start; of profiler traces device.idle, "
+       "comm.exposed, memory.exposed, "
        "copies.pageable, rank.late, rank.slow, launch.bound, step.outlier, queue.full, device.unused; any",
-       "stage.slow,bubble,rank.slow,step.outlier,outside,replica.uneven,clock.causality,device.idle,comm.exposed,"
+       "stage.slow,bubble,rank.slow,step.outlier,outside,replica.uneven,clock.causality,schedule.order,schedule.late_"
+       "start,device.idle,comm.exposed,"
        "memory.exposed,copies.pageable,rank.late,launch.bound,queue.full,device.unused,any"},
       {"micro-batches", "M", "Micro-batches a step", ""},
-      {"chunks", "V", "Model chunks a rank (vpp); default 1, for vpp 2", ""},
-      {"dp", "D", "Data-parallel replicas; default 1", ""},
-      {"cost", "F,B | F,I,W",
-       "Cost of one cell, that is of one micro-batch on one chunk; without a unit, ms; default 10,20 (or 10,10,10)",
+      {"chunks", "V", "Model chunks a rank, where a schedule has a choice; default 1, interleaved and looped ones 2",
+       ""},
+      {"group", "G", "Interleaved schedules: micro-batches that take turns on a chunk; default as many as stages", ""},
+      {"dw-detach", "", "dualpipe-v-mindspeed: weight gradients of the cool-down apart from the input gradients", ""},
+      {"plan-cost", "F,I,W,L",
+       "zbvpp: the costs it plans with, and the latency; default Paddle's 50,55,45,5 (whole numbers of any unit)", ""},
+      {"from-csv", "FILE", "The order is in this file: our table (stage,index,kind,microbatch,chunk) or torch's CSV",
+       ""},
+      {"layout", "KIND", "How chunks lie on the ranks, with --from-csv; default the one under which the order runs",
+       "loop,v,bidirectional"},
+      {"dp", "D", "Data-parallel replicas, of simulate default 1; with --pp it places every rank by its number", ""},
+      {"cost", "F,B | F,I,W[,F&B]",
+       "Cost of one cell, that is of one micro-batch on one chunk; without a unit, ms; default 10,10,10, and F&B the "
+       "sum of its parts",
        ""},
       {"optimizer", "T", "Cost of the optimizer; default 0: none is written", ""},
       {"latency", "L", "Delay of every message between ranks; default 0", ""},
@@ -55,6 +76,10 @@ const std::vector<Flag>& flag_table() {
       {"rank", "R", "Global rank of the event; not needed when there is one rank", ""},
       {"index", "N", "Position of the event in traceEvents, from 0, as tables give it", ""},
       {"seed", "N", "Seed of everything random; default 1", ""},
+      {"metric", "NAME", "What stacks are weighed by", ""},
+      {"stacks", "KIND", "Where stacks come from", ""},
+      {"aggregate", "", "One line for equal stacks", ""},
+      {"leaf", "KIND", "What stands below the frames of a stack", ""},
   };
   return table;
 }
@@ -98,7 +123,8 @@ std::vector<const char*> with_analysis_flags(std::vector<const char*> names) {
 }  // namespace
 
 const std::vector<Command>& command_table() {
-  static const std::vector<const char*> open = {"reader", "ranks", "steps", "stages", "devices"};
+  static const std::vector<const char*> open = {"reader", "ranks", "steps", "pp",         "stages", "tp",
+                                                "dp",     "order", "cells", "cell-rules", "devices"};
   const auto with_open = [](std::vector<const char*> flags) {
     flags.insert(flags.end(), open.begin(), open.end());
     return flags;
@@ -129,6 +155,25 @@ const std::vector<Command>& command_table() {
        -1,
        run_export,
        {{"compat", "NAME", "hta: HTA's own counters, of trace-with-counters", "hta"}}},
+      {"export-stacks",
+       "PATH…",
+       "Write Python stacks and what was spent in them, for flame graphs",
+       "Of PyTorch profiler traces recorded with with_stack=True. The collapsed form is that of torch's "
+       "export_stacks(), a line per event; --aggregate makes one line of equal stacks. Several ranks: a file each, "
+       "with --aggregate a first frame each, with --format speedscope a profile each.",
+       with_open({"metric", "stacks", "aggregate", "leaf", "format", "rank", "output", "range"}),
+       1,
+       -1,
+       run_export_stacks,
+       {{"metric", "NAME", "self_cpu_time_total (default), self_cuda_time_total, self_cpu_memory_usage, samples, …",
+         ""},
+        {"stacks", "KIND", "rebuilt (default): from Python frames; torch: as torch itself writes them",
+         "rebuilt,torch"},
+        {"leaf", "KIND", "What stands below the frames: none, op (default with --aggregate) or kernel",
+         "none,op,kernel"},
+        {"format", "KIND", "collapsed (default) or speedscope", "collapsed,speedscope"},
+        {"rank", "R", "Only this global rank", ""},
+        {"output", "FILE", "Where to write; - is stdout", ""}}},
       {"info",
        "PATH…",
        "Say what was found, and what was wrong with it",
@@ -164,24 +209,42 @@ const std::vector<Command>& command_table() {
          "Folder of workerlog.N; the two files are written here (--log_dir is the same: _ serves for - in every flag)",
          ""},
         {"devices", "LIST", "Rows in this order, such as 0,1,2,3; default all logs found", ""}}},
+      {"schedule",
+       "[SCHEDULE]",
+       "Draw a schedule; its span, bubbles and activations beside the published formulas",
+       "Replays the order of a schedule (stageline help schedules) or of a file (--from-csv) with the given costs. "
+       "--format csv writes the order as a table, torch as the CSV that torch and torchtitan run; -o FILE.svg (.png, "
+       ".pdf, .html, …) draws it. Times without a unit are milliseconds.",
+       {"stages", "micro-batches", "chunks", "group", "dw-detach", "plan-cost", "cost", "latency", "from-csv", "layout",
+        "format", "output", "to", "rows", "dark", "width", "title"},
+       0,
+       1,
+       run_schedule,
+       {{"stages", "P", "Ranks of one pipeline; default 4", ""},
+        {"micro-batches", "M", "Micro-batches a step; default 8", ""},
+        {"cost", "F,B | F,I,W[,F&B]",
+         "Cost of one cell, that is of one micro-batch on one chunk; default 1,1,1, and F&B the sum of its parts", ""},
+        {"format", "KIND", "text (default), csv: the order as a table, torch: as torch's CSV, json: the numbers",
+         "text,csv,torch,json"}}},
       {"simulate",
        "SCHEDULE",
        "Make a synthetic run: worker logs or a table of cells, with the truth beside it",
        "Replays a schedule (stageline help schedules) with the given costs and writes workerlog.N (--format paddle) or "
        "cells.csv (--format cells), and truth.csv. Times without a unit are milliseconds.",
-       {"stages", "micro-batches", "chunks", "dp", "steps", "cost", "optimizer", "latency", "jitter", "clock-skew",
-        "machines", "fault", "seed", "format", "output"},
+       {"stages", "micro-batches", "chunks", "group", "dw-detach", "plan-cost", "dp", "steps", "cost", "optimizer",
+        "latency", "jitter", "clock-skew", "machines", "fault", "seed", "format", "output"},
        1,
        1,
        run_simulate,
        {{"stages", "P", "Ranks of one pipeline; default 4", ""},
+        {"dp", "D", "Data-parallel replicas; default 1", ""},
         {"steps", "N", "Steps to simulate; default 3", ""},
         {"micro-batches", "M", "Micro-batches a step; default 8", ""},
         {"format", "KIND", "paddle: workerlog.N (default); cells: one table, cells.csv", "paddle,cells"},
         {"output", "DIR", "Folder to write to; made when missing", ""}}},
       {"help",
        "[TOPIC]",
-       "Help for a command, or lists: readers, analyses, exporters, schedules",
+       "Help for a command, or lists: readers, analyses, exporters, schedules, cell-rules",
        "Without a topic, an overview.",
        {},
        0,

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/terminal.h"
 #include "exporters/exporter.h"
+#include "pipeline/cell_rules.h"
 #include "readers/reader.h"
 #include "schedules/registry.h"
 
@@ -69,7 +70,7 @@ std::string overview_text() {
   for (const Command& command : command_table()) out += entry(command.name, command.summary, 20);
   out +=
       "\nStart with:  stageline report LOGS -o report.html\n"
-      "Lists:       stageline help readers | analyses | exporters | schedules\n"
+      "Lists:       stageline help readers | analyses | exporters | schedules | cell-rules\n"
       "Details:     stageline COMMAND --help\n";
   return out;
 }
@@ -111,6 +112,23 @@ std::string analysis_help_text(const Analysis& analysis) {
   return out + entry("…", "and those of every analysis: stageline analyze --help", 26);
 }
 
+// How to write rules, as comments, then the rules that are compiled in: the output is a file of rules itself.
+std::string cell_rules_help_text() {
+  return "# How pipeline work is read from the names in profiler traces; --cell-rules FILE puts\n"
+         "# yours first. A line is a set, or a rule: WHERE KIND PATTERN.\n"
+         "#   set NAME    needs-stages: its names count only where ranks are known to be stages;\n"
+         "#               split-b: where there is W, B is its input half I; always: goes with\n"
+         "#               every other set. The first set that finds work is taken.\n"
+         "#   WHERE       annotation (record_function), frame (Python) or operator\n"
+         "#   KIND        F B I W SF RF SB RB C O other; F+B: both at once; part-of-F: one of\n"
+         "#               several slices of an F; step: one step; pipeline, interleaved: one\n"
+         "#               step, and there is a pipeline\n"
+         "#   PATTERN     text; {stage} {chunk} {mb} {step} {}: whole numbers; {a|b}: one of\n"
+         "#               these; *: anything; {{: the character. A second {stage} or {mb}\n"
+         "#               belongs to the second kind.\n\n" +
+         std::string(shipped_cell_rules_text());
+}
+
 }  // namespace
 
 int run_help(const Arguments& arguments) {
@@ -119,19 +137,21 @@ int run_help(const Arguments& arguments) {
     return kExitGood;
   }
   const std::string topic = dashed(arguments.operands[0]);
-  if (const Command* command = find_command(topic)) {
-    fputs(command_help_text(*command).c_str(), stdout);
-    return kExitGood;
-  }
-  if (const Analysis* analysis = find_analysis(topic)) {
-    fputs(analysis_help_text(*analysis).c_str(), stdout);
+  const Command* command = find_command(topic);
+  const Analysis* analysis = find_analysis(topic);  // a word may be both
+  if (command) fputs(command_help_text(*command).c_str(), stdout);
+  if (command && analysis) fputs("\n", stdout);
+  if (analysis) fputs(analysis_help_text(*analysis).c_str(), stdout);
+  if (command || analysis) return kExitGood;
+  if (topic == "cell-rules") {
+    fputs(cell_rules_help_text().c_str(), stdout);
     return kExitGood;
   }
   const std::vector<Item> items = topic_items(topic);
   if (items.empty()) {
-    std::vector<std::string> known = {"readers", "analyses", "exporters", "schedules"};
-    for (const Command& command : command_table()) known.emplace_back(command.name);
-    for (const Analysis* analysis : analyses()) known.emplace_back(analysis->name);
+    std::vector<std::string> known = {"readers", "analyses", "exporters", "schedules", "cell-rules"};
+    for (const Command& one : command_table()) known.emplace_back(one.name);
+    for (const Analysis* one : analyses()) known.emplace_back(one->name);
     const std::string near = nearest(topic, known);
     return fail({ErrorCode::kUsage,
                  "no help on \"" + arguments.operands[0] + "\"",
@@ -176,11 +196,11 @@ std::vector<std::string> operand_words(std::string_view command) {
   std::vector<std::string> words;
   if (command == "analyze")
     for (const Item& item : topic_items("analyses")) words.push_back(item.name);
-  if (command == "simulate")
+  if (command == "simulate" || command == "schedule")
     for (const Item& item : topic_items("schedules")) words.push_back(item.name);
   if (command == "completion") words = {"bash", "zsh", "fish"};
   if (command == "help") {
-    words = {"readers", "analyses", "exporters", "schedules"};
+    words = {"readers", "analyses", "exporters", "schedules", "cell-rules"};
     for (const Command& known : command_table()) words.emplace_back(known.name);
     for (const Item& item : topic_items("analyses")) words.push_back(item.name);
   }

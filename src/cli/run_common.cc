@@ -21,6 +21,38 @@ Status check_compat(const Arguments& arguments, std::string_view known, std::str
   return Error{ErrorCode::kUsage, who + " has no --compat " + arguments.get("compat"), {}, hint};
 }
 
+namespace {
+
+// --pp (--stages), --tp, --dp, --order; --cells and --cell-rules.
+Status take_layout(const Arguments& arguments, OpenOptions& options) {
+  constexpr int64_t kMost = 100'000;
+  if (arguments.has("pp") && arguments.has("stages") && arguments.get("pp") != arguments.get("stages"))
+    return Error{ErrorCode::kUsage, "--pp and --stages are the same and say two numbers", {}, "give one of them"};
+  for (const auto& [name, value] : {std::pair{"stages", &options.layout.pp},
+                                    {"pp", &options.layout.pp},
+                                    {"tp", &options.layout.tp},
+                                    {"dp", &options.layout.dp}}) {
+    auto number = arguments.integer(name, *value, 1, kMost);
+    if (arguments.has(name) && !number) return std::move(number).error();
+    if (arguments.has(name)) *value = static_cast<int32_t>(*number);
+  }
+  options.layout.order = dashed(arguments.get("order"));
+  if (!options.layout.order.empty())
+    if (Status s = check_rank_order(options.layout.order); !s) return s;
+  if (options.layout.pp == 0 && (options.layout.tp > 0 || options.layout.dp > 0 || !options.layout.order.empty()))
+    return Error{
+        ErrorCode::kUsage, "--tp, --dp and --order place ranks only together with --pp", {}, "say --pp P as well"};
+  const std::string cells = arguments.get("cells", "auto");
+  options.cells = cells == "off"           ? CellSource::kOff
+                  : cells == "annotations" ? CellSource::kAnnotations
+                  : cells == "inferred"    ? CellSource::kInferred
+                                           : CellSource::kAuto;
+  options.cell_rules = arguments.get("cell-rules");
+  return {};
+}
+
+}  // namespace
+
 Result<Trace> open_run(const Arguments& arguments, const Terminal& terminal, const std::vector<std::string>& paths,
                        std::string_view compat) {
   if (Status s = check_compat(arguments, compat); !s) return std::move(s).error();
@@ -44,9 +76,7 @@ Result<Trace> open_run(const Arguments& arguments, const Terminal& terminal, con
     if (!range) return std::move(range).error();
     options.range = *range;
   }
-  auto stages = arguments.integer("stages", 0, 1, 100'000);
-  if (!stages) return std::move(stages).error();
-  options.stages = static_cast<int32_t>(*stages);
+  if (Status s = take_layout(arguments, options); !s) return std::move(s).error();
   auto threads = arguments.integer("threads", 0, 1, 1024);
   if (!threads) return std::move(threads).error();
   set_thread_count(static_cast<int>(*threads));

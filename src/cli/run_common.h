@@ -10,8 +10,8 @@
 
 namespace stageline {
 
-// Opens `paths` with --reader, --ranks, --steps, --stages, --devices, --range, --threads; shows
-// progress. Also refuses a --compat that the command does not have.
+// Opens `paths` with --reader, --ranks, --steps, --pp and its kin, --cells, --cell-rules, --devices, --range,
+// --threads; shows progress. Also refuses a --compat that the command does not have.
 Result<Trace> open_run(const Arguments& arguments, const Terminal& terminal, const std::vector<std::string>& paths,
                        std::string_view compat = "");
 

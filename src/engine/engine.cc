@@ -10,10 +10,12 @@
 #include "base/number.h"
 #include "base/output_file.h"
 #include "base/text.h"
+#include "engine/filter_run.h"
 #include "engine/merge_notes.h"
 #include "engine/model_tables.h"
 #include "engine/profile_findings.h"
 #include "model/torch_facts.h"
+#include "pipeline/infer_cells.h"
 #include "pipeline/infer_layout.h"
 #include "pipeline/link_cells.h"
 #include "readers/reader.h"
@@ -21,60 +23,27 @@
 namespace stageline {
 namespace {
 
-// Keeps the cells that touch the range; times stay as they are.
-void keep_range(Trace& trace, const TimeRange& range) {
-  const int64_t zero = extent_of(trace).start_ns;
-  const auto at = [&](int64_t ns) {
-    int64_t sum = 0;
-    if (__builtin_add_overflow(zero, ns, &sum)) return ns < 0 ? INT64_MIN : INT64_MAX;
-    return ns == INT64_MIN || ns == INT64_MAX ? ns : sum;
-  };
-  const int64_t from = at(range.from_ns), to = at(range.to_ns);
-  Cells& cells = trace.cells;
-  cells.filter([&](size_t i) { return cells.end_ns[i] >= from && cells.start_ns[i] <= to; });
+// Rules of the user's, before those that come with Stageline.
+Result<CellRules> rules_for(const OpenOptions& options) {
+  constexpr size_t kLongestRules = size_t{1} << 20;
+  CellRules rules = shipped_cell_rules();
+  if (options.cell_rules.empty()) return rules;
+  Result<std::string> text = read_all(options.cell_rules, kLongestRules);
+  if (!text) return std::move(text).error();
+  if (Status s = rules.add(*text, options.cell_rules, true); !s) return std::move(s).error();
+  return rules;
 }
 
-std::string number_ranges(const std::vector<int64_t>& numbers) {
-  std::string out;
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    size_t last = i;
-    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-    out += (out.empty() ? "" : ",") + std::to_string(numbers[i]);
-    if (last > i) out += "-" + std::to_string(numbers[last]);
-    i = last;
+// Cells of a profiler trace, and the layout of its ranks.
+void find_cells(Trace& trace, const CellRules& rules, const OpenOptions& options) {
+  const TorchCellOptions how{options.cells, options.layout, infer_cells};
+  if (!find_torch_cells(trace, rules, how)) {
+    if (options.layout.pp > 0) infer_layout(trace, options.layout);
+    return;
   }
-  return out;
-}
-
-// A profiler trace that --ranks, --steps or --range leave nothing of is an error that says what there is.
-Status check_slices_left(const Trace& trace, const std::vector<std::string>& paths) {
-  const SliceFilter& filter = trace.slice_filter;
-  if (filter.ranks.empty() && !filter.any()) return {};
-  const SliceCounts left = count_slices(trace);
-  if (left.slices > 0) return {};
-  Error error{ErrorCode::kBadInput, "", {paths.empty() ? "" : paths[0]}, ""};
-  if (left.parts.empty()) {
-    std::vector<int64_t> ranks;
-    for (const Part& part : trace.parts) ranks.push_back(part.rank);
-    error.what = "none of the ranks named by --ranks is there";
-    error.hint = "it has rank" + std::string(ranks.size() == 1 ? " " : "s ") + number_ranges(ranks);
-    return error;
-  }
-  std::vector<int64_t> steps;
-  for (const size_t p : left.parts)
-    for (const ProfilerStep& step : trace.parts[p].steps) steps.push_back(step.number);
-  std::sort(steps.begin(), steps.end());
-  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
-  const bool by_step = filter.first_step != INT64_MIN || filter.last_step != INT64_MAX;
-  if (by_step && left.steps.empty()) {
-    error.what = steps.empty() ? "--steps: this trace names no steps" : "none of the steps named by --steps is there";
-    error.hint = steps.empty() ? "steps are the slices ProfilerStep#N that profiler.step() makes"
-                               : "it has steps " + number_ranges(steps);
-    return error;
-  }
-  error.what = "nothing is left of it with these --ranks, --steps and --range";
-  error.hint = "--range counts from the first slice of the whole run; stageline info shows its length";
-  return error;
+  const bool known =
+      std::any_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.stage != kUnknown; });
+  if (!known) infer_layout(trace, options.layout);
 }
 
 }  // namespace
@@ -87,6 +56,8 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   ReadOptions read_options;
   read_options.progress = options.progress;
   read_options.devices = options.devices;
+  Result<CellRules> rules = rules_for(options);
+  if (!rules) return std::move(rules).error();
   Result<Trace> trace = (*reader)->read(*source, read_options);
   if (!trace) return trace;
   if (!options.devices.empty() && !(*reader)->takes_devices)
@@ -98,36 +69,19 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   for (const std::string& path : source->repeated)
     trace->diagnostics.add("source.repeated", Severity::kWarning, "the same file under a second name; it counts once",
                            {path});
-  const bool has_slices = trace->cells.size() == 0 && std::any_of(trace->parts.begin(), trace->parts.end(),
-                                                                  [](const Part& p) { return p.event_count > 0; });
-  if (!has_slices || options.stages > 0) infer_layout(*trace, options.stages);
+  const bool profiled = trace->cells.size() == 0 && std::any_of(trace->parts.begin(), trace->parts.end(),
+                                                                [](const Part& p) { return p.event_count > 0; });
+  if (profiled) {
+    find_cells(*trace, *rules, options);
+  } else {
+    infer_layout(*trace, options.layout);
+  }
   for (const int32_t rank : options.ranks)
     if (std::none_of(trace->parts.begin(), trace->parts.end(), [&](const Part& part) { return part.rank == rank; }))
       trace->diagnostics.add("filter.no_such_rank", Severity::kWarning,
                              "--ranks names rank " + std::to_string(rank) + ", which the input does not have");
-  // Slices are chosen when an analysis looks at them: times count from the whole run's start, and steps
-  // are a matter of links between ranks' rows.
-  if (!has_slices && (!options.ranks.empty() || options.first_step != INT64_MIN || options.last_step != INT64_MAX))
-    filter_trace(*trace, options.ranks, options.first_step, options.last_step);
-  if (options.range) keep_range(*trace, *options.range);
-  trace->slice_filter.first_step = options.first_step;
-  trace->slice_filter.last_step = options.last_step;
-  if (options.range) {
-    trace->slice_filter.from_ns = options.range->from_ns;
-    trace->slice_filter.to_ns = options.range->to_ns;
-  }
-  trace->slice_filter.ranks = options.ranks;
-  if (has_slices)
-    if (Status s = check_slices_left(*trace, paths); !s) return std::move(s).error();
-  if (trace->cells.size() == 0 && !has_slices) {
-    const bool filtered =
-        !options.ranks.empty() || options.range || options.first_step != INT64_MIN || options.last_step != INT64_MAX;
-    return Error{
-        ErrorCode::kBadInput,
-        filtered ? "nothing is left of it with these --ranks, --steps and --range" : "it holds no pipeline work",
-        {paths.empty() ? "" : paths[0]},
-        "stageline info shows what there is"};
-  }
+  const RunFilter filter{options.ranks, options.first_step, options.last_step, options.range};
+  if (Status s = filter_run(*trace, filter, profiled, paths.empty() ? "" : paths[0]); !s) return std::move(s).error();
   link_cells(*trace);
   return trace;
 }
@@ -168,14 +122,25 @@ std::vector<Table> all_tables(const Trace& trace, Diagnostics& diagnostics) {
 }
 
 Findings findings_of(const Trace& trace, const std::vector<Table>& tables) {
-  const bool profiled =
-      std::any_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.slices.has_facts(); });
-  return trace.cells.size() == 0 && profiled ? profile_findings(trace, tables) : find_findings(trace);
+  const bool profiled = std::any_of(trace.parts.begin(), trace.parts.end(),
+                                    [](const Part& part) { return part.event_count > 0 && part.slices.has_facts(); });
+  if (!profiled) return find_findings(trace);
+  Findings of_slices = profile_findings(trace, tables);
+  if (trace.cells.size() == 0) return of_slices;
+  // The pipeline speaks first, and its headline stands; what the devices say follows.
+  Findings both = find_findings(trace);
+  const auto stands_out = [](const Finding& finding) { return finding.id != "none"; };
+  if (std::any_of(of_slices.list.begin(), of_slices.list.end(), stands_out))
+    std::erase_if(both.list, [&](const Finding& f) { return !stands_out(f); });
+  for (Finding& finding : of_slices.list)
+    if (stands_out(finding)) both.list.push_back(std::move(finding));
+  return both;
 }
 
 Status write_report(Trace& trace, const std::string& path, const ExportOptions& options, Findings& findings) {
   const std::vector<Table> tables = all_tables(trace, trace.diagnostics);
   findings = findings_of(trace, tables);
+  drop_other_ranks(trace);
   return find_exporter("html")->write({trace, tables, findings.headline, findings.list, options}, path);
 }
 
@@ -228,6 +193,7 @@ Status export_trace(Trace& trace, const std::string& path, std::string_view to, 
     tables = all_tables(trace, trace.diagnostics);
     findings = findings_of(trace, tables);
   }
+  drop_other_ranks(trace);
   const ExportInput input{trace, tables, findings.headline, findings.list, options};
   written->push_back(path);
   return (*exporter)->write(input, path);

@@ -12,6 +12,7 @@
 #include "model/table.h"
 #include "model/trace.h"
 #include "pipeline/findings.h"
+#include "pipeline/torch_cells.h"
 
 namespace stageline {
 
@@ -24,13 +25,17 @@ struct OpenOptions {
   std::vector<int32_t> ranks;  // sorted; empty keeps all
   int64_t first_step = INT64_MIN, last_step = INT64_MAX;
   std::optional<TimeRange> range;
-  std::vector<int32_t> devices;  // Paddle: workerlog numbers
-  int32_t stages = 0;            // number of stages where the source does not say; 0 infers
+  std::vector<int32_t> devices;          // Paddle: workerlog numbers
+  RankLayoutOptions layout;              // stages and order of ranks where the source does not say; pp 0 infers
+  CellSource cells = CellSource::kAuto;  // where profiler traces get their cells from
+  std::string cell_rules;                // a file of rules that come before ours; "": none
   Progress* progress = nullptr;
 };
 
-// Reads paths, infers what the source does not say, filters, links cells. Errors: those of
-// scan_source, choose_reader and the reader; kBadInput when the filters leave nothing.
+// Reads paths, finds cells in profiler traces, infers what the source does not say, filters, links cells. Errors:
+// those of scan_source, choose_reader, the reader and the file of rules; kBadInput when the filters leave nothing.
+// A profiler trace with cells keeps all its parts and slices: `ranks`, `steps` and `range` choose cells here, and
+// slices when an analysis looks at them.
 Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOptions& options);
 
 // Whether an analysis can be put to this trace at all, by what it holds.

@@ -1,33 +1,76 @@
 // What was found in a trace, for programs: `stageline info --json`.
+#include <algorithm>
+
 #include "base/json_writer.h"
 #include "engine/engine.h"
 #include "model/torch_facts.h"
+#include "pipeline/recognise.h"
 
 namespace stageline {
 namespace {
 
+void recognition_field(const Trace& trace, JsonWriter& json) {
+  const Recognition r = recognise(trace);
+  json.key("schedule");
+  if (r.candidates.empty()) {
+    json.null();
+    return;
+  }
+  const ScheduleCandidate& best = r.best();
+  json.begin_object();
+  json.key("name");
+  if (r.recognised) {
+    json.value(best.name);
+  } else {
+    json.null();
+  }
+  json.field("nearest", best.name).field("score", best.score);
+  json.field("order_score", best.order_score);
+  json.field("stages", best.sizes.stages).field("micro_batches", best.sizes.micro_batches);
+  json.field("chunks", best.sizes.chunks).field("layout", layout_name(best.layout));
+  json.field("equal_lists", best.equal_lists).field("lists", r.lists);
+  json.key("same_as").begin_array();
+  for (const std::string& other : r.same_as) json.value(other);
+  json.end_array();
+  json.key("second");
+  if (r.candidates.size() > 1) {
+    json.begin_object();
+    json.field("name", r.candidates[1].name).field("score", r.candidates[1].score);
+    json.field("order_score", r.candidates[1].order_score).end_object();
+  } else {
+    json.null();
+  }
+  json.end_object();
+}
+
 // Keys that only pipeline cells have an answer to.
-void cell_fields(const Trace& trace, JsonWriter& json) {
+// `beside_slices`: slices and the whole time follow from those.
+void cell_fields(const Trace& trace, bool beside_slices, JsonWriter& json) {
   const Extent extent = extent_of(trace);
   json.field("stages", extent.stage_count);
   json.field("replicas", extent.dp_count);
   json.field("chunks", extent.chunk_count);
   json.field("micro_batches", extent.micro_batch_count);
   json.field("steps", extent.step_count);
+  recognition_field(trace, json);
   json.field("cells", static_cast<int64_t>(trace.cells.size()));
+  if (beside_slices) return;
   json.field("slices", static_cast<int64_t>(trace.slice_count()));
   json.field("start_ns", extent.start_ns);
   json.field("end_ns", extent.end_ns);
 }
 
-void slice_fields(const Trace& trace, JsonWriter& json) {
+// `with_cells`: pipeline cells were found in the slices, and their fields stand already.
+void slice_fields(const Trace& trace, bool with_cells, JsonWriter& json) {
   const SliceCounts counts = count_slices(trace);
-  for (const char* key : {"stages", "replicas", "chunks", "micro_batches"}) json.key(key).null();
-  json.field("steps", static_cast<int64_t>(counts.steps.size()));
+  if (!with_cells) {
+    for (const char* key : {"stages", "replicas", "chunks", "micro_batches", "schedule"}) json.key(key).null();
+    json.field("steps", static_cast<int64_t>(counts.steps.size()));
+  }
   json.key("step_numbers").begin_array();
   for (const int64_t step : counts.steps) json.value(step);
   json.end_array();
-  json.field("cells", int64_t{0});
+  if (!with_cells) json.field("cells", int64_t{0});
   json.field("events", counts.events);
   json.field("slices", counts.slices);
   json.key("slices_by_kind").begin_object();
@@ -65,18 +108,18 @@ void slice_fields(const Trace& trace, JsonWriter& json) {
 }  // namespace
 
 std::string info_json(const Trace& trace) {
-  const bool by_slices = trace.cells.size() == 0 && trace.slice_count() > 0;
+  const bool with_cells = trace.cells.size() > 0;
+  const bool by_slices =
+      (!with_cells && trace.slice_count() > 0) ||
+      std::any_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.event_count > 0; });
   JsonWriter json;
   json.begin_object();
   json.field("format", trace.format);
   json.field("description", trace.description);
   json.field("machines", trace.machine_count());
   json.field("ranks", static_cast<int64_t>(trace.parts.size()));
-  if (by_slices) {
-    slice_fields(trace, json);
-  } else {
-    cell_fields(trace, json);
-  }
+  if (with_cells || !by_slices) cell_fields(trace, by_slices, json);
+  if (by_slices) slice_fields(trace, with_cells, json);
   json.field("clock", clock_name(trace.clock));
   json.key("diagnostics").begin_array();
   for (const Diagnostic& d : trace.diagnostics.items()) {

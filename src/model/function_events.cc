@@ -284,7 +284,8 @@ class Builder {
         e.thread = l;
         e.category = c;
         e.on_device = true;
-        e.device_ns = e.self_device_ns = e.end_ns - e.start_ns;
+        e.device_ns = e.end_ns - e.start_ns;
+        e.self_device_ns = is_device_work(c) || options_.as_torch ? e.device_ns : 0;
         while (next < owned_.size() && owned_[next].slice < i) ++next;
         if (next < owned_.size() && owned_[next].slice == i) e.owner = owned_[next].owner;
       }

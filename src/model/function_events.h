@@ -23,8 +23,8 @@ struct FunctionEventOptions {
   // torch's own faults:
   //   memory is charged to every call open at the time, on any thread (ours: of the record's thread);
   //   calls outside all operators are on a thread of their own (ours: they count in the annotation around them);
-  //   a joined wrapper's own kernels are lost (ours: kept); waits (cuda_sync) are device time of the operator (ours:
-  //   not).
+  //   a joined wrapper's own kernels are lost (ours: kept); annotations of devices are their own work; waits
+  //   (cuda_sync) are device time of the operator (ours: not).
   bool as_torch = false;
 };
 

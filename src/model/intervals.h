@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace stageline {
@@ -51,5 +52,57 @@ inline int64_t shared_length(const std::vector<Interval>& a, const std::vector<I
   }
   return sum;
 }
+
+// What two unions share, as a union.
+inline std::vector<Interval> shared_of(const std::vector<Interval>& a, const std::vector<Interval>& b) {
+  std::vector<Interval> out;
+  for (size_t i = 0, k = 0; i < a.size() && k < b.size();) {
+    const int64_t start = std::max(a[i].start, b[k].start), end = std::min(a[i].end, b[k].end);
+    if (start < end) out.push_back({start, end});
+    if (a[i].end < b[k].end) {
+      ++i;
+    } else {
+      ++k;
+    }
+  }
+  return out;
+}
+
+// The union `a` without the union `b`.
+inline std::vector<Interval> without(const std::vector<Interval>& a, const std::vector<Interval>& b) {
+  std::vector<Interval> out;
+  size_t k = 0;
+  for (const Interval& whole : a) {
+    int64_t start = whole.start;
+    while (k < b.size() && b[k].end <= start) ++k;
+    for (size_t j = k; j < b.size() && b[j].start < whole.end; ++j) {
+      if (b[j].start > start) out.push_back({start, b[j].start});
+      start = std::max(start, b[j].end);
+      k = j;  // it may reach into the next interval of `a`
+    }
+    if (start < whole.end) out.push_back({start, whole.end});
+  }
+  return out;
+}
+
+// A union that answers how much of any window it covers, in O(log n).
+class CoveredTime {
+ public:
+  explicit CoveredTime(std::vector<Interval> merged) : merged_(std::move(merged)), before_(merged_.size() + 1, 0) {
+    for (size_t i = 0; i < merged_.size(); ++i) before_[i + 1] = before_[i] + merged_[i].end - merged_[i].start;
+  }
+  int64_t within(int64_t start, int64_t end) const { return end > start ? until(end) - until(start) : 0; }
+  int64_t total() const { return before_.back(); }
+
+ private:
+  int64_t until(int64_t time) const {
+    const auto after = std::upper_bound(merged_.begin(), merged_.end(), time,
+                                        [](int64_t at, const Interval& i) { return at < i.start; });
+    const auto i = static_cast<size_t>(after - merged_.begin());
+    return i == 0 ? 0 : before_[i - 1] + std::min(time, merged_[i - 1].end) - merged_[i - 1].start;
+  }
+  std::vector<Interval> merged_;
+  std::vector<int64_t> before_;  // covered by the intervals before
+};
 
 }  // namespace stageline

@@ -229,7 +229,10 @@ class PythonStackBuilder {
  private:
   static constexpr StringId kUnknownFrame = UINT32_MAX, kDroppedFrame = UINT32_MAX - 1;
 
-  bool is_frame(size_t i) const { return category_at(trace_, part_, i) == Category::kPythonFunction; }
+  bool is_frame(size_t i) const {
+    const Category c = category_at(trace_, part_, i);
+    return c == Category::kPythonFunction || (options_.operators && c == Category::kCpuOp);
+  }
   bool any_frame() const {
     for (size_t i = 0; i < s_.size(); ++i)
       if (is_frame(i)) return true;
@@ -244,7 +247,7 @@ class PythonStackBuilder {
     const std::vector<uint32_t> backward = backward_operators(trace_, part_);
     const std::vector<uint32_t> forward = forward_operators(trace_, part_, backward);
     for (size_t i = 0; i < s_.size(); ++i) {
-      if (backward[i] == kNoSliceIndex) continue;
+      if (backward[i] == kNoSliceIndex || (options_.operators && backward[i] != i)) continue;
       from_[i] = forward[backward[i]];
       same_stack_[i] = true;
     }

@@ -34,6 +34,7 @@ enum class BackwardFrames : uint8_t {
 struct PythonStackOptions {
   BackwardFrames backward = BackwardFrames::kForward;
   bool drop_torch_entries = false;  // leave out what torch leaves out: drops_stack_entry()
+  bool operators = false;           // operators are frames too, so that stacks end in them
   bool cut_addresses = false;       // "<built-in method f of T object at 0x7f12>" → "<built-in method f of T object>"
 };
 

@@ -88,7 +88,7 @@ KernelClass classify_kernel(Category category, std::string_view name, bool has_c
   }
   if (has_collective) return KernelClass::kCommunication;
   if (category == Category::kMtiaWork) return hta_kernel_class(name);  // the only written rules for MTIA
-  // NCCL and RCCL, MSCCL(++), oneCCL, HCCL, NVSHMEM and DeepEP, symmetric memory, custom all-reduces of
+  // NCCL and RCCL, MSCCL(++), oneCCL, HCCL, NVSHMEM and DeepEP, AMD's MoRI, symmetric memory, custom all-reduces of
   // vLLM, SGLang, TensorRT-LLM and FlashInfer.
   if (contains_any(name, {"ncclKernel",
                           "ncclDevKernel",
@@ -102,6 +102,10 @@ KernelClass classify_kernel(Category category, std::string_view name, bool has_c
                           "internode::",
                           "intranode::",
                           "internode_ll::",
+                          "notify_dispatch",
+                          "notify_combine",
+                          "EpDispatch",
+                          "EpCombine",
                           "cross_device_reduce",
                           "multimem_all_",
                           "multimem_one_shot",

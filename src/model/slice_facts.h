@@ -115,7 +115,7 @@ struct InputFact {  // of operators recorded with record_shapes; texts as the fi
   uint32_t slice = 0;
   StringId dims = 0;      // "[[5, 128], [], []]"
   StringId types = 0;     // "[\"float\", \"int\", \"\"]"
-  StringId concrete = 0;  // "[\"\", \"[1, 1]\", …]": only of operators whose FLOPs depend on them
+  StringId concrete = 0;  // "[\"\", \"[1, 1]\", …]": only where FLOPs or a message's peer depend on them
 };
 
 struct KernelFact {  // how a kernel was launched; −1 where the trace does not say
@@ -144,7 +144,7 @@ struct OwnerFact {  // of launch calls whose "External id" names another operato
   uint32_t owner = kNoSliceIndex;
 };
 
-struct MemoryRecord {  // [memory] instants
+struct MemoryRecord {  // [memory] and [OutOfMemory] instants
   int64_t time_ns = 0;
   uint64_t address = 0;
   int64_t bytes = 0;  // negative: freed
@@ -152,6 +152,7 @@ struct MemoryRecord {  // [memory] instants
   int32_t device_type = 0, device_id = -1;  // c10 numbers: 0 CPU, 1 CUDA, …
   uint32_t lane = 0;
   uint32_t file_index = 0;
+  bool failed = false;  // [OutOfMemory]: `bytes` were asked for and not given
 };
 
 // Calls visit(StringId&) for every text of a fact: readers rename them.

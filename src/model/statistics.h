@@ -7,6 +7,8 @@
 #include <limits>
 #include <vector>
 
+#include "base/number.h"
+
 namespace stageline {
 
 // numpy.round: scale, round half to even, scale back.
@@ -14,6 +16,29 @@ inline double round_to(double value, int decimals) {
   double scale = 1;
   for (int i = 0; i < decimals; ++i) scale *= 10;
   return std::nearbyint(value * scale) / scale;
+}
+
+// Python's round(): of the double's exact value, so that 0.025 (a little more than that) becomes 0.03.
+inline double round_exactly(double value, int decimals) {
+  return std::isfinite(value) ? parse_double(fixed(value, decimals)).value_or(value) : value;
+}
+
+// numpy.sum of doubles: pairs of blocks of up to 128, eight sums within a block. O(n).
+inline double pairwise_sum(const double* values, size_t count) {
+  if (count > 128) {
+    const size_t half = count / 2 - count / 2 % 8;
+    return pairwise_sum(values, half) + pairwise_sum(values + half, count - half);
+  }
+  double sum = 0;
+  size_t i = 0;
+  if (count >= 8) {
+    double r[8] = {values[0], values[1], values[2], values[3], values[4], values[5], values[6], values[7]};
+    for (i = 8; i + 8 <= count; i += 8)
+      for (size_t k = 0; k < 8; ++k) r[k] += values[i + k];
+    sum = ((r[0] + r[1]) + (r[2] + r[3])) + ((r[4] + r[5]) + (r[6] + r[7]));
+  }
+  for (; i < count; ++i) sum += values[i];
+  return sum;
 }
 
 struct Description {  // pandas' describe(): n−1 standard deviation, linear percentiles

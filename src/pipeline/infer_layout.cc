@@ -163,8 +163,16 @@ void fill_layout(Trace& trace, int32_t stages) {
 
 }  // namespace
 
-void infer_layout(Trace& trace, int32_t stages) {
-  fill_layout(trace, stages);
+void infer_layout(Trace& trace, const RankLayoutOptions& options) {
+  const RankLayout said = layout_from_options(trace, options);
+  if (options.explicit_order() && said.stages == 0)
+    trace.diagnostics.add("layout.stages_ignored", Severity::kWarning,
+                          "--pp, --tp and --dp make fewer ranks than there are; --pp alone is taken");
+  for (size_t p = 0; said.stages > 0 && p < trace.parts.size(); ++p) {
+    trace.parts[p].stage = said.stage[p];
+    trace.parts[p].dp = said.dp[p];
+  }
+  if (said.stages == 0) fill_layout(trace, options.pp);
   trace.pipeline_stages = extent_of(trace).stage_count;
 }
 

@@ -2,16 +2,18 @@
 #pragma once
 
 #include "model/trace.h"
+#include "pipeline/rank_layout.h"
 
 namespace stageline {
 
 // Fills stage and dp of every part where they are unknown, and says in Diagnostics how:
-//  1. `stages` > 0: the user said so; ranks count dp-major, then stage, then tensor-parallel peers.
+//  1. options.pp > 0: the user said so; ranks count dp-major, then stage, then tensor-parallel peers. With tp, dp or
+//     an order too, every rank's place follows from its number (pipeline/rank_layout.h).
 //  2. From the order of work: the forwards before a rank's first backward fall from stage to stage
 //     in 1F1B, Eager 1F1B, VPP and the zero-bubble schedules; equal neighbours are tensor-parallel
 //     peers, a repeating pattern is data parallelism.
 //  3. From time (FThenB): ranks whose first forward starts together are one stage.
 //  4. Else one pipeline in rank order.
-void infer_layout(Trace& trace, int32_t stages);
+void infer_layout(Trace& trace, const RankLayoutOptions& options);
 
 }  // namespace stageline

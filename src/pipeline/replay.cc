@@ -6,9 +6,9 @@
 namespace stageline {
 namespace {
 
-// When F and I/B of (micro-batch, virtual stage) end and where they ran; −1 while they have not.
+// When F and I/B of (micro-batch, virtual stage) end; −1 while they have not.
 struct Done {
-  std::vector<int64_t> forward, backward, input;
+  std::vector<int64_t> forward, backward;
 };
 
 }  // namespace
@@ -16,12 +16,17 @@ struct Done {
 Result<std::vector<std::vector<ReplayedCell>>> replay(const Schedule& schedule, const ReplayCosts& costs) {
   const auto ranks = static_cast<int32_t>(schedule.ranks.size());
   const int32_t chunks = schedule.sizes.chunks;
-  const int32_t virtual_stages = ranks * chunks;
+  const int32_t virtual_stages = virtual_stage_count(schedule);
+  const bool two_ways = schedule.layout == ChunkLayout::kBidirectional;
   const auto slots = static_cast<size_t>(virtual_stages) * static_cast<size_t>(schedule.sizes.micro_batches);
-  Done done{std::vector<int64_t>(slots, -1), std::vector<int64_t>(slots, -1), std::vector<int64_t>(slots, -1)};
-  std::vector<int32_t> rank_of(static_cast<size_t>(virtual_stages));
+  Done done{std::vector<int64_t>(slots, -1), std::vector<int64_t>(slots, -1)};
+  std::vector<int32_t> ranks_of(static_cast<size_t>(virtual_stages) * (two_ways ? 2 : 1));
+  // Which rank holds a virtual stage; with two directions that depends on the chunk.
+  const auto rank_of = [&](int32_t stage, int32_t chunk) -> int32_t& {
+    return ranks_of[static_cast<size_t>(stage) + (two_ways && chunk == 1 ? static_cast<size_t>(virtual_stages) : 0)];
+  };
   for (int32_t r = 0; r < ranks; ++r)
-    for (int32_t c = 0; c < chunks; ++c) rank_of[static_cast<size_t>(virtual_stage(schedule, r, c))] = r;
+    for (int32_t c = 0; c < chunks; ++c) rank_of(virtual_stage(schedule, r, c), c) = r;
   const auto slot = [&](int32_t mb, int32_t stage) {
     return static_cast<size_t>(mb) * static_cast<size_t>(virtual_stages) + static_cast<size_t>(stage);
   };
@@ -31,12 +36,12 @@ Result<std::vector<std::vector<ReplayedCell>>> replay(const Schedule& schedule, 
     const int32_t stage = virtual_stage(schedule, rank, action.chunk);
     const auto after = [&](int64_t end, int32_t other_stage) -> int64_t {
       if (end < 0) return -1;
-      return rank_of[static_cast<size_t>(other_stage)] == rank ? end : end + costs.latency_ns;
+      return rank_of(other_stage, action.chunk) == rank ? end : end + costs.latency_ns;
     };
     switch (action.kind) {
       case CellKind::kForward:
         return stage == 0 ? 0 : after(done.forward[slot(action.micro_batch, stage - 1)], stage - 1);
-      case CellKind::kWeightGrad: return done.input[slot(action.micro_batch, stage)];
+      case CellKind::kWeightGrad: return done.backward[slot(action.micro_batch, stage)];
       default:
         return stage == virtual_stages - 1 ? done.forward[slot(action.micro_batch, stage)]
                                            : after(done.backward[slot(action.micro_batch, stage + 1)], stage + 1);
@@ -51,9 +56,9 @@ Result<std::vector<std::vector<ReplayedCell>>> replay(const Schedule& schedule, 
   std::vector<int32_t> awake;
   std::vector<bool> is_awake(static_cast<size_t>(ranks), true);
   for (int32_t r = ranks - 1; r >= 0; --r) awake.push_back(r);
-  const auto wake = [&](int32_t stage) {
+  const auto wake = [&](int32_t stage, int32_t chunk) {
     if (stage < 0 || stage >= virtual_stages) return;
-    const int32_t r = rank_of[static_cast<size_t>(stage)];
+    const int32_t r = rank_of(stage, chunk);
     if (!is_awake[static_cast<size_t>(r)]) {
       is_awake[static_cast<size_t>(r)] = true;
       awake.push_back(r);
@@ -64,11 +69,12 @@ Result<std::vector<std::vector<ReplayedCell>>> replay(const Schedule& schedule, 
     awake.pop_back();
     const auto r = static_cast<size_t>(rank);
     is_awake[r] = false;
+    result[r].reserve(schedule.ranks[r].size());
     while (result[r].size() < schedule.ranks[r].size()) {
       const ScheduleCell& cell = schedule.ranks[r][result[r].size()];
       int64_t start = free_at[r];
       bool ready = true;
-      for (const Action& action : cell.actions) {
+      for (const Action& action : cell.actions()) {
         const int64_t at = ready_at(rank, action);
         ready &= at >= 0;
         start = std::max(start, at);
@@ -78,16 +84,15 @@ Result<std::vector<std::vector<ReplayedCell>>> replay(const Schedule& schedule, 
       result[r].push_back({start, end});
       free_at[r] = end;
       --remaining;
-      for (const Action& action : cell.actions) {
+      for (const Action& action : cell.actions()) {
         const int32_t stage = virtual_stage(schedule, rank, action.chunk);
         const size_t at = slot(action.micro_batch, stage);
         if (action.kind == CellKind::kForward) {
           done.forward[at] = end;
-          wake(stage + 1);
+          wake(stage + 1, action.chunk);
         } else if (action.kind != CellKind::kWeightGrad) {
           done.backward[at] = end;
-          done.input[at] = end;
-          wake(stage - 1);
+          wake(stage - 1, action.chunk);
         }
       }
     }
@@ -97,9 +102,10 @@ Result<std::vector<std::vector<ReplayedCell>>> replay(const Schedule& schedule, 
       if (result[r].size() < schedule.ranks[r].size())
         return Error{ErrorCode::kBadInput,
                      "the schedule deadlocks: rank " + std::to_string(r) + " waits for ever at position " +
-                         std::to_string(result[r].size()),
+                         std::to_string(result[r].size()) + ", " + cell_text(schedule.ranks[r][result[r].size()]),
                      {},
-                     "choose other sizes; for vpp, micro-batches a multiple of the stages"};
+                     "choose other sizes; for vpp, micro-batches a multiple of the group and the group no smaller than "
+                     "the stages"};
   }
   return result;
 }

@@ -2,7 +2,8 @@
 //
 // Dependencies (docs/schedules/README.md):
 //   F(mb, s) after F(mb, s−1);  I or B (mb, s) after I or B (mb, s+1), at the last virtual stage
-//   after its F;  W(mb, s) after its I.  s is the virtual stage. A rank runs its list in order.
+//   after its F;  W(mb, s) after its I.  s is the virtual stage. A rank runs its list in order; an overlapped cell
+//   starts when both its actions may.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,8 @@ struct ReplayCosts {
   int64_t latency_ns = 0;
 };
 
-// Start and end of every cell, [rank][index], the first rank able to start doing so at 0.
+// Start and end of every cell, [rank][index], the first rank able to start doing so at 0. Expects an order that
+// check_order() accepts (those of make_schedule are), so that every slot it keeps is used.
 // Errors: kBadInput when the order deadlocks, naming rank and cell. O(cells).
 Result<std::vector<std::vector<ReplayedCell>>> replay(const Schedule& schedule, const ReplayCosts& costs);
 

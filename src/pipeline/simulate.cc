@@ -28,15 +28,6 @@ struct Random {
   }
 };
 
-int64_t cost_of(const SimulateOptions& o, CellKind kind) {
-  switch (kind) {
-    case CellKind::kForward: return o.forward_ns;
-    case CellKind::kInputGrad: return o.input_ns;
-    case CellKind::kWeightGrad: return o.weight_ns;
-    default: return o.backward_ns;
-  }
-}
-
 Status check(const SimulateOptions& o) {
   const auto bad = [](std::string what) { return Error{ErrorCode::kUsage, std::move(what), {}, ""}; };
   const int64_t ranks = int64_t{o.schedule.sizes.stages} * o.dp;
@@ -45,9 +36,10 @@ Status check(const SimulateOptions& o) {
   if (o.machines < 1 || o.machines > ranks)
     return bad("--machines must be 1 to the number of ranks (" + std::to_string(ranks) + ")");
   constexpr int64_t kMaxCostNs = 3'600'000'000'000;
-  for (const int64_t cost : {o.forward_ns, o.backward_ns, o.input_ns, o.weight_ns})
+  for (const int64_t cost :
+       {o.costs.forward_ns, o.costs.backward_ns, o.costs.input_ns, o.costs.weight_ns, o.costs.overlapped_ns})
     if (cost <= 0 || cost > kMaxCostNs) return bad("a cost must be above 0 and at most an hour");
-  for (const int64_t cost : {o.optimizer_ns, o.latency_ns, o.clock_skew_ns, o.step_gap_ns})
+  for (const int64_t cost : {o.optimizer_ns, o.costs.latency_ns, o.clock_skew_ns, o.step_gap_ns})
     if (cost < 0 || cost > kMaxCostNs) return bad("a time must be 0 to an hour");
   if (!(o.jitter >= 0 && o.jitter <= 1)) return bad("--jitter is a share between 0 and 1");
   int64_t cells = 0;
@@ -55,10 +47,11 @@ Status check(const SimulateOptions& o) {
   if (cells * o.dp * o.steps > 50'000'000) return bad("more than 50 000 000 cells; ask for fewer steps or ranks");
   double factor = 2;  // room for jitter
   for (const Fault& fault : o.faults) factor *= std::max(1.0, fault.factor);
-  const double longest_ns =
-      static_cast<double>(std::max({o.forward_ns, o.backward_ns, o.input_ns, o.weight_ns})) * factor;
+  const double longest_ns = static_cast<double>(std::max({o.costs.forward_ns, o.costs.backward_ns, o.costs.input_ns,
+                                                          o.costs.weight_ns, o.costs.overlapped_ns})) *
+                            factor;
   const double most_ns = static_cast<double>(o.steps) *
-                         (static_cast<double>(cells) * (longest_ns + static_cast<double>(o.latency_ns)) +
+                         (static_cast<double>(cells) * (longest_ns + static_cast<double>(o.costs.latency_ns)) +
                           static_cast<double>(o.optimizer_ns) * factor + static_cast<double>(o.step_gap_ns));
   if (most_ns > 2e18)
     return bad("the run could last longer than 60 years; ask for fewer steps, cells or smaller costs");
@@ -123,8 +116,8 @@ Result<SimulatedRun> simulate_run(const SimulateOptions& o) {
     return factor;
   };
   // Worker logs carry whole microseconds (gettimeofday), so a simulated clock ticks in them too.
-  const auto cost_ns = [&](CellKind kind, double factor) {
-    const double mean = static_cast<double>(kind == CellKind::kOptimizer ? o.optimizer_ns : cost_of(o, kind)) * factor;
+  const auto cost_ns = [&](int64_t usual_ns, double factor) {
+    const double mean = static_cast<double>(usual_ns) * factor;
     const double jittered = o.jitter > 0 ? mean * std::max(0.1, 1 + o.jitter * random.normal()) : mean;
     return std::max<int64_t>(1000, std::llround(jittered / 1000.0) * 1000);
   };
@@ -135,11 +128,9 @@ Result<SimulatedRun> simulate_run(const SimulateOptions& o) {
     std::vector<std::vector<std::vector<ReplayedCell>>> replicas;
     for (int32_t dp = 0; dp < o.dp; ++dp) {
       ReplayCosts costs;
-      costs.latency_ns = o.latency_ns;
+      costs.latency_ns = o.costs.latency_ns;
       costs.cell_ns = [&](int32_t stage, const ScheduleCell& cell) {
-        int64_t total = 0;
-        for (const Action& action : cell.actions) total += cost_ns(action.kind, slowness(stage, dp * p + stage));
-        return total;
+        return cost_ns(o.costs.of(cell), slowness(stage, dp * p + stage));
       };
       auto times = replay(o.schedule, costs);
       if (!times) return std::move(times).error();
@@ -155,12 +146,12 @@ Result<SimulatedRun> simulate_run(const SimulateOptions& o) {
       const auto& times = replicas[static_cast<size_t>(part.dp)][static_cast<size_t>(part.stage)];
       const RankOrder& order = o.schedule.ranks[static_cast<size_t>(part.stage)];
       for (size_t i = 0; i < times.size(); ++i)
-        for (const Action& action : order[i].actions)
+        for (const Action& action : order[i].actions())
           run.trace.cells.add({step, rank, action.kind, action.chunk, action.micro_batch,
                                step_start + times[i].start_ns + offset, step_start + times[i].end_ns + offset,
                                kNoSlice});
       if (o.optimizer_ns > 0) {
-        const int64_t end = step_end + cost_ns(CellKind::kOptimizer, slowness(part.stage, rank));
+        const int64_t end = step_end + cost_ns(o.optimizer_ns, slowness(part.stage, rank));
         run.trace.cells.add({step, rank, CellKind::kOptimizer, 0, kUnknown, step_end + offset, end + offset, kNoSlice});
         optimizer_end = std::max(optimizer_end, end);
       }

@@ -23,12 +23,9 @@ struct SimulateOptions {
   int32_t dp = 1;
   int32_t steps = 3;
   int32_t machines = 1;
-  // Costs of one cell of one chunk, in nanoseconds. backward_ns is a whole B; input_ns and
-  // weight_ns are its halves where a schedule splits it.
-  int64_t forward_ns = 10'000'000, backward_ns = 20'000'000;
-  int64_t input_ns = 10'000'000, weight_ns = 10'000'000;
-  int64_t optimizer_ns = 0;  // 0: no optimizer cell
-  int64_t latency_ns = 0;
+  // An F&B cell is written as an F and a B of one interval.
+  UnitCosts costs = {10'000'000, 10'000'000, 10'000'000, 20'000'000, 30'000'000, 0};
+  int64_t optimizer_ns = 0;   // 0: no optimizer cell
   double jitter = 0;          // standard deviation of a cell's duration as a share of its cost
   int64_t clock_skew_ns = 0;  // each machine's clock is off by up to ± this
   int64_t step_gap_ns = 1'000'000;

@@ -1,22 +1,38 @@
 // Eager 1F1B: as 1F1B with a warm-up of 2(p − r) − 1 forwards. More activations, less exposed latency.
-#include <string>
-
 #include "schedules/build.h"
 
 namespace stageline {
 namespace {
 
+int32_t warm_up(const ScheduleSizes& sizes, int32_t rank) {
+  return std::min(sizes.micro_batches, 2 * (sizes.stages - rank) - 1);
+}
+int64_t activations(const ScheduleSizes& sizes, int32_t rank) { return warm_up(sizes, rank); }
+
 Result<Schedule> make(const ScheduleSizes& sizes) {
-  Schedule schedule{"eager-1f1b", sizes, ChunkLayout::kLoop, {}};
+  Schedule schedule{"eager-1f1b", sizes, ChunkLayout::kLoop};
   for (int32_t r = 0; r < sizes.stages; ++r)
-    schedule.ranks.push_back(warm_alternate(2 * (sizes.stages - r) - 1, sizes.micro_batches));
+    schedule.ranks.push_back(warm_alternate(warm_up(sizes, r), sizes.micro_batches));
   return schedule;
 }
 
 }  // namespace
 
 extern const ScheduleDef eager_1f1b_schedule;
-const ScheduleDef eager_1f1b_schedule = {"eager-1f1b", "1F1B with a longer warm-up that hides message latency",
-                                         "Paddle's Eager1F1B pass", false, make};
+const ScheduleDef eager_1f1b_schedule = {
+    .name = "eager-1f1b",
+    .summary = "1F1B with a longer warm-up that hides message latency",
+    .source = "Paddle's Eager1F1B pass",
+    .default_chunks = 1,
+    .most_chunks = 1,
+    .grouped = false,
+    .make = make,
+    .warm_up = warm_up,
+    .bubble_text = kClassicBubble,
+    .bubble_ns = classic_bubble_ns,
+    .bubble_is_inner = false,
+    .activations_text = "min(m, 2(p−r)−1)",
+    .activations = activations,
+};
 
 }  // namespace stageline

@@ -5,18 +5,31 @@ namespace stageline {
 namespace {
 
 Result<Schedule> make(const ScheduleSizes& sizes) {
-  Schedule schedule{"fthenb", sizes, ChunkLayout::kLoop, {}};
-  RankOrder order;
-  for (int32_t i = 0; i < sizes.micro_batches; ++i) push(order, CellKind::kForward, i);
-  for (int32_t i = 0; i < sizes.micro_batches; ++i) push(order, CellKind::kBackward, i);
-  schedule.ranks.assign(static_cast<size_t>(sizes.stages), order);
+  Schedule schedule{"fthenb", sizes, ChunkLayout::kLoop};
+  schedule.ranks.assign(static_cast<size_t>(sizes.stages), warm_alternate(sizes.micro_batches, sizes.micro_batches));
   return schedule;
 }
+
+int32_t warm_up(const ScheduleSizes& sizes, int32_t) { return sizes.micro_batches; }
+int64_t activations(const ScheduleSizes& sizes, int32_t) { return sizes.micro_batches; }
 
 }  // namespace
 
 extern const ScheduleDef fthenb_schedule;
-const ScheduleDef fthenb_schedule = {"fthenb", "all forwards, then all backwards (GPipe)",
-                                     "Huang et al., GPipe, arXiv 1811.06965; Paddle's FThenB pass", false, make};
+const ScheduleDef fthenb_schedule = {
+    .name = "fthenb",
+    .summary = "all forwards, then all backwards (GPipe)",
+    .source = "Huang et al., GPipe, arXiv 1811.06965; Paddle's FThenB pass",
+    .default_chunks = 1,
+    .most_chunks = 1,
+    .grouped = false,
+    .make = make,
+    .warm_up = warm_up,
+    .bubble_text = kClassicBubble,
+    .bubble_ns = classic_bubble_ns,
+    .bubble_is_inner = false,
+    .activations_text = "m",
+    .activations = activations,
+};
 
 }  // namespace stageline

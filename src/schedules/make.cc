@@ -5,6 +5,18 @@
 #include "base/text.h"
 
 namespace stageline {
+namespace {
+
+constexpr int64_t kMostPlanCost = 1'000'000'000;
+
+Error plan_error() {
+  return {ErrorCode::kUsage,
+          "the costs of a plan are whole numbers from 1 to 10^9 (the latency from 0)",
+          {},
+          "such as --plan-cost 50,55,45,5"};
+}
+
+}  // namespace
 
 Result<Schedule> make_schedule(std::string_view name, const ScheduleSizes& sizes) {
   const ScheduleDef* def = find_schedule(name);
@@ -31,14 +43,29 @@ Result<Schedule> make_schedule(std::string_view name, const ScheduleSizes& sizes
   if (sizes.micro_batches < 1 || sizes.micro_batches > 65536)
     return limit("--micro-batches", sizes.micro_batches, 65536);
   if (sizes.chunks < 1 || sizes.chunks > 64) return limit("--chunks", sizes.chunks, 64);
-  if (sizes.chunks > 1 && !def->chunked)
+  if (def->default_chunks == def->most_chunks && sizes.chunks != def->most_chunks)
+    return Error{ErrorCode::kUsage,
+                 std::string(def->name) + " has " + (def->most_chunks == 1 ? "one chunk" : "two chunks") +
+                     " a rank; --chunks " + std::to_string(sizes.chunks) + " does not apply",
+                 {},
+                 def->most_chunks == 1 ? "leave --chunks out, or use vpp" : "leave --chunks out"};
+  if (sizes.group != 0 && !def->grouped)
+    return Error{ErrorCode::kUsage,
+                 std::string(def->name) + " does not walk in groups; --group does not apply",
+                 {},
+                 "leave --group out, or use vpp"};
+  if (sizes.group < 0 || sizes.group > 65536) return limit("--group", sizes.group, 65536);
+  if (sizes.dw_detach && std::string_view(def->name) != "dualpipe-v-mindspeed")
     return Error{
-        ErrorCode::kUsage,
-        std::string(def->name) + " has one chunk a rank; --chunks " + std::to_string(sizes.chunks) + " does not apply",
-        {},
-        "leave --chunks out, or use vpp"};
+        ErrorCode::kUsage, std::string(def->name) + " has no --dw-detach", {}, "it belongs to dualpipe-v-mindspeed"};
+  for (const int64_t cost : {sizes.plan.forward, sizes.plan.input, sizes.plan.weight})
+    if (cost < 1 || cost > kMostPlanCost) return plan_error();
+  if (sizes.plan.latency < 0 || sizes.plan.latency > kMostPlanCost) return plan_error();
   if (int64_t{sizes.stages} * sizes.micro_batches * sizes.chunks > (int64_t{1} << 23))
-    return Error{ErrorCode::kLimit, "the schedule would have more than 2^24 cells", {}, "ask for fewer micro-batches"};
+    return Error{ErrorCode::kLimit,
+                 "the schedule would have more than 2^23 forwards",
+                 {},
+                 "ask for fewer stages, micro-batches or chunks"};
   return def->make(sizes);
 }
 

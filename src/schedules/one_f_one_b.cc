@@ -5,17 +5,33 @@
 namespace stageline {
 namespace {
 
+int32_t warm_up(const ScheduleSizes& sizes, int32_t rank) { return std::min(sizes.micro_batches, sizes.stages - rank); }
+int64_t activations(const ScheduleSizes& sizes, int32_t rank) { return warm_up(sizes, rank); }
+
 Result<Schedule> make(const ScheduleSizes& sizes) {
-  Schedule schedule{"1f1b", sizes, ChunkLayout::kLoop, {}};
+  Schedule schedule{"1f1b", sizes, ChunkLayout::kLoop};
   for (int32_t r = 0; r < sizes.stages; ++r)
-    schedule.ranks.push_back(warm_alternate(sizes.stages - r, sizes.micro_batches));
+    schedule.ranks.push_back(warm_alternate(warm_up(sizes, r), sizes.micro_batches));
   return schedule;
 }
 
 }  // namespace
 
 extern const ScheduleDef one_f_one_b_schedule;
-const ScheduleDef one_f_one_b_schedule = {"1f1b", "one forward, one backward in turn",
-                                          "Narayanan et al., arXiv 2104.04473; Paddle's 1F1B pass", false, make};
+const ScheduleDef one_f_one_b_schedule = {
+    .name = "1f1b",
+    .summary = "one forward, one backward in turn",
+    .source = "Narayanan et al., arXiv 2104.04473; Paddle's 1F1B pass",
+    .default_chunks = 1,
+    .most_chunks = 1,
+    .grouped = false,
+    .make = make,
+    .warm_up = warm_up,
+    .bubble_text = kClassicBubble,
+    .bubble_ns = classic_bubble_ns,
+    .bubble_is_inner = false,
+    .activations_text = "min(m, p−r)",
+    .activations = activations,
+};
 
 }  // namespace stageline

@@ -11,12 +11,8 @@ namespace {
 Result<Schedule> make(const ScheduleSizes& sizes) {
   const int32_t p = sizes.stages, m = sizes.micro_batches;
   if (m < p)
-    return Error{ErrorCode::kUsage,
-                 "zb-h1-paddle needs at least as many micro-batches as stages (" + std::to_string(p) + "), not " +
-                     std::to_string(m),
-                 {},
-                 "raise --micro-batches"};
-  Schedule schedule{"zb-h1-paddle", sizes, ChunkLayout::kLoop, {}};
+    return sizes_error("zb-h1-paddle", "at least as many micro-batches as stages (" + std::to_string(p) + ")", m);
+  Schedule schedule{"zb-h1-paddle", sizes, ChunkLayout::kLoop};
   for (int32_t r = 0; r < p; ++r) {
     RankOrder order;
     int32_t f = 0, b = 0;
@@ -42,10 +38,30 @@ Result<Schedule> make(const ScheduleSizes& sizes) {
   return schedule;
 }
 
+int32_t warm_up(const ScheduleSizes& sizes, int32_t rank) { return sizes.stages - rank; }
+double bubble_ns(const ScheduleSizes& sizes, const UnitCosts& c) {
+  return static_cast<double>(std::max(0, sizes.stages - 2)) * static_cast<double>(c.forward_ns) +
+         static_cast<double>(sizes.stages - 1) * static_cast<double>(c.input_ns);
+}
+int64_t activations(const ScheduleSizes& sizes, int32_t) { return sizes.stages; }
+
 }  // namespace
 
 extern const ScheduleDef zb_h1_paddle_schedule;
-const ScheduleDef zb_h1_paddle_schedule = {"zb-h1-paddle", "zero-bubble ZB-H1 in Paddle's order",
-                                           "Paddle's zero-bubble pass (differs from arXiv 2401.10241)", false, make};
+const ScheduleDef zb_h1_paddle_schedule = {
+    .name = "zb-h1-paddle",
+    .summary = "zero-bubble ZB-H1 in Paddle's order",
+    .source = "Paddle's zero-bubble pass (differs from arXiv 2401.10241)",
+    .default_chunks = 1,
+    .most_chunks = 1,
+    .grouped = false,
+    .make = make,
+    .warm_up = warm_up,
+    .bubble_text = "(p−2)F+(p−1)I, ours (none is published); exact for I, W ≥ F",
+    .bubble_ns = bubble_ns,
+    .bubble_is_inner = false,
+    .activations_text = "p",
+    .activations = activations,
+};
 
 }  // namespace stageline

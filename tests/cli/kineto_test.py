@@ -40,6 +40,24 @@ def peak_bytes(*args):
     return int(rc), int(peak), words
 
 
+class Rivals(Case):
+    def test_an_analysis_names_the_rivals_it_can_answer_for(self):
+        path = self.write('rank0.json', trace())
+        self.assertIn('it has: hta', run('analyze', 'temporal-breakdown', path, '--compat', 'tb', check=2).err)
+        self.assertIn('it has: tb', run('analyze', 'tb-kernel', path, '--compat', 'hta', check=2).err)
+        self.assertIn('--compat tb ', run('help', 'tb-kernel', check=0).out)
+        ours = run('analyze', 'tb-kernel', path, '--format', 'csv', check=0).out
+        plugin = run('analyze', 'tb-kernel', path, '--format', 'csv', '--compat', 'tb', check=0).out
+        self.assertEqual(ours.splitlines()[0].split(',')[:3], ['rank', 'name', 'kernel_type'])
+        self.assertEqual(plugin.splitlines()[0].split(',')[:3], ['Worker', 'Name', 'Tensor Cores Used'])
+
+    def test_grouping_is_checked_by_analysis(self):
+        path = self.write('rank0.json', trace())
+        for analysis, grouping in (('tb-kernel', 'kernel-and-operator'), ('tb-operator', 'operator-and-shape')):
+            run('analyze', analysis, path, '--group-by', grouping, check=0)
+        self.assertIn('kernel-and-operator', run('analyze', 'tb-kernel', path, '--group-by', 'operator', check=2).err)
+
+
 class Info(Case):
     def two(self):
         for rank in range(2):
@@ -205,6 +223,41 @@ class Real(Case):
                 found = info(path)
                 self.assertEqual(found['ranks'], ranks)
                 self.assertGreater(found['slices'], 1000)
+
+
+class Operators(Case):
+    def test_torch_prints_one_rank(self):
+        for rank in range(2):
+            self.write(f'rank{rank}.json', trace(rank))
+        said = run('analyze', 'operators', self.dir, '--format', 'torch', check=2).err
+        self.assertIn('--rank: 0, 1', said)
+        out = run('analyze', 'operators', self.dir, '--format', 'torch', '--rank', '1', '--sort-by', 'cuda_time_total', check=0).out
+        lines = out.splitlines()
+        self.assertTrue(all(line.endswith('  ') for line in lines[:-2]))
+        self.assertEqual(lines[-1], 'Self CUDA time total: 400.000us')
+        self.assertEqual(out, run('analyze', 'operators', self.dir / 'rank1.json', '--format', 'torch', '--sort-by', 'device_time_total',
+                                  '--threads', '1', check=0).out)
+
+    def test_torch_is_refused_where_it_means_nothing(self):
+        path = self.write('t.json', trace())
+        said = run('analyze', 'temporal-breakdown', path, '--format', 'torch', check=2).err
+        self.assertIn('temporal-breakdown has no --format torch', said)
+        self.assertIn('operators', said)
+        said = run('analyze', 'operators', path, '--format', 'xml', check=2).err
+        self.assertIn('xml', said)
+        said = run('analyze', 'operators', path, '--time-unit', 'ms', check=2).err
+        self.assertIn('--format torch', said)
+
+    def test_rows_cut_the_text(self):
+        path = self.write('t.json', trace())
+        out = run('analyze', 'operators', path, '--rows', '1', check=0).out
+        self.assertIn('… 3 more rows of operators', out)
+        self.assertEqual(len(run('analyze', 'operators', path, '--rows', '0', check=0).out.splitlines()), 5)
+
+    def test_steps_choose_what_is_counted(self):
+        path = self.write('t.json', trace())
+        rows = json.loads(run('analyze', 'operators', path, '--format', 'json', '--steps', '5', check=0).out)['tables'][0]['rows']
+        self.assertEqual({r['name']: (r['count'], r['device_ns']) for r in rows}['aten::mm'], (1, 200000))
 
 
 if __name__ == '__main__':

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""./dev compare: the installed HTA and `--compat hta`, live on the same traces, compared by the checks of tests/hta.
+"""./dev compare: the installed HTA and `--compat hta`, live on the same traces, compared by the checks of tests/hta;
+and the installed torch, which profiles small programs on the spot and whose tables are compared by tests/torch/tables.py.
 
-  run.py [--deep] [--only NAME,NAME] [--checks REGEX] [--keep DIR] [FOLDER…]
+  run.py [--deep] [--only NAME,NAME] [--checks REGEX] [--keep DIR] [FOLDER…]    HTA, then torch
+  run.py --torch [--only CASE,CASE] [--keep DIR]                                torch alone
 
 Without FOLDER: every trace folder of ../shared/data/kineto where there is one, and traces made by tests/gen/kineto.py.
 --deep also compares what takes HTA minutes. HTA comes from PyPI into .cache/rivals, or is the one of
@@ -50,6 +52,20 @@ def given_folders():
     return found
 
 
+def compare_torch(only, keep):
+    """Records tests/torch/record_tables.py anew with the installed torch and compares its tables."""
+    python = rivals.find_torch()
+    if not python:
+        print('skipped: torch\'s tables, torch cannot be installed here')
+        return 0
+    with tempfile.TemporaryDirectory() as scratch:
+        out = pathlib.Path(keep or scratch).resolve() / 'torch'
+        recorder = [python, ROOT / 'tests' / 'torch' / 'record_tables.py', out, *(['--only', only] if only else [])]
+        if subprocess.run(recorder, stdout=sys.stderr).returncode != 0:
+            print('skipped: some of torch\'s tables, this torch could not record them')
+        return subprocess.run([sys.executable, ROOT / 'tests' / 'torch' / 'tables.py', '--recorded', out]).returncode
+
+
 def main():
     parser = argparse.ArgumentParser(prog='./dev compare', description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('folders', nargs='*')
@@ -57,7 +73,10 @@ def main():
     parser.add_argument('--only', default='')
     parser.add_argument('--checks', default='')
     parser.add_argument('--keep', default='', help='leave HTA\'s answers in this folder, and use those that are there')
+    parser.add_argument('--torch', action='store_true', help='only torch\'s tables')
     options = parser.parse_args()
+    if options.torch:
+        return compare_torch(options.only, options.keep)
     only = [name for name in options.only.split(',') if name]
     made = {} if options.folders else {n: a for n, a in MADE.items() if not only or n in only}
     folders = {pathlib.Path(f).name: pathlib.Path(f) for f in options.folders} or {
@@ -65,7 +84,7 @@ def main():
     python = rivals.find_hta()
     if not python:
         print(f'skipped: {len(made) + len(folders)} comparisons, HTA cannot be installed here')
-        return 0
+        return 0 if options.folders or only else compare_torch('', options.keep)
     print(rivals.hta_version(python), file=sys.stderr)
     with tempfile.TemporaryDirectory() as scratch:
         out = pathlib.Path(options.keep or os.path.join(scratch, 'answers')).resolve()
@@ -92,7 +111,8 @@ def main():
         for text in late:
             print(f'skipped: {text}')
         checks = ['--checks', options.checks] if options.checks else []
-        return subprocess.run([sys.executable, ROOT / 'tests' / 'hta' / 'run.py', '--goldens', out / 'answers', *checks]).returncode
+        failed = subprocess.run([sys.executable, ROOT / 'tests' / 'hta' / 'run.py', '--goldens', out / 'answers', *checks]).returncode
+    return failed if options.folders or only else max(failed, compare_torch('', options.keep))
 
 
 if __name__ == '__main__':

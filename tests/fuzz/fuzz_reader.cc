@@ -92,7 +92,9 @@ void export_with(Trace& trace, const TempFolder& folder, const Exporter& exporte
 
 void look_at(Trace& trace, const TempFolder& folder, uint8_t how, uint8_t exporter) {
   check_trace(trace);
-  infer_layout(trace, (how >> 1) & 3);
+  RankLayoutOptions layout;
+  layout.pp = (how >> 1) & 3;
+  infer_layout(trace, layout);
   for (const Part& part : trace.parts) FUZZ_CHECK(part.stage >= 0 && part.dp >= 0, part.source);
   link_cells(trace);
   check_trace(trace);

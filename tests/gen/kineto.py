@@ -7,7 +7,7 @@ calls, kernels on a compute stream, copies, and collectives that end together on
 The same options and seed give the same bytes. Eras: ns (torch 2.4 and newer: decimals, baseTimeNanoseconds, device
 annotations, collective arguments), us (1.12 to 2.2: whole microseconds), old (1.8 to 1.11: Operator, Kernel, "stream 7").
 Faults: slow-rank:RANK,FACTOR (its kernels), host-delay:RANK,MS[,EVERY] (its data loader, every so many steps),
-clock:RANK,MS (its clock is ahead). Works as a module too: generate(arguments) → [(rank, path, events, bytes)].
+clock:RANK,MS (its clock is ahead). --shape pipeline and dualpipe: see kineto_pipeline.py. Works as a module too: generate(arguments) → [(rank, path, events, bytes)].
 """
 import argparse
 import gzip
@@ -19,6 +19,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import kineto_pipeline  # noqa: E402
 from kineto_plan import Plan  # noqa: E402
 from kineto_rank import NS_BASE, Rank  # noqa: E402
 
@@ -209,6 +210,10 @@ def parse(arguments=None):
     p.add_argument('--no-device-annotations', dest='device_annotations', action='store_false')
     p.add_argument('--no-distributed-info', dest='distributed_info', action='store_false')
     p.add_argument('--minify', action='store_true', help='JSON without white space between tokens')
+    p.add_argument('--shape', choices=('data-parallel', 'pipeline', 'dualpipe'), default='data-parallel')
+    p.add_argument('--notes', choices=('none', 'actions', 'numbers', 'megatron'), default='none', help='pipeline: what says F and B')
+    p.add_argument('--micro-batches', type=int, default=8, help='pipeline: of a step')
+    p.add_argument('--dp', type=int, default=1, help='pipeline: replicas; --ranks counts all')
     p.add_argument('--fault', action='append', default=[], metavar='KIND:RANK,X', help='see above; may be given again')
     options = p.parse_args(arguments)
     options.slow, options.host_delay, options.skew_ms, options.fault_every = {}, {}, {}, 1
@@ -230,6 +235,9 @@ def parse(arguments=None):
 
 def generate(arguments):
     options = parse([str(a) for a in arguments])
+    if options.shape != 'data-parallel':
+        make = kineto_pipeline.generate_pipeline if options.shape == 'pipeline' else kineto_pipeline.generate_dualpipe
+        return make(options)
     layers = layers_for(options)
     ranks = [Rank(options, r, Plan) for r in range(options.ranks)]
     only = {int(r) for r in options.only_ranks.split(',')} if options.only_ranks else set(range(options.ranks))

@@ -3,6 +3,7 @@
 Times are whole nanoseconds. Text is made while simulating; what is known later (the duration of an operator when it ends,
 the end of a collective when every rank has arrived) has its place reserved in the list."""
 import random
+import re
 
 from kineto_plan import collective_args
 
@@ -95,7 +96,9 @@ class Rank:
             elif kind == 'end':
                 out.append((END, int(rest[0] * 700), int(rest[0] * 600)))
             elif kind == 'frame':
-                out.append((FRAME, self.head('python_function', rest[0], self.pid, tid)))
+                module = re.fullmatch(r'nn\.Module: \w+_(\d+)', rest[0])
+                out.append((FRAME, self.head('python_function', rest[0], self.pid, tid),
+                            f'"Python module id": {module[1]}, ' if module else ''))
             elif kind == 'endframe':
                 out.append((ENDFRAME,))
             elif kind == 'call':
@@ -229,14 +232,14 @@ class Rank:
             elif kind == FRAME:
                 self.frame_id += 1
                 parent = open_frames[-1][1] if open_frames else self.outer_frame
-                open_frames.append((len(self.frames), self.frame_id, parent, ins[1], self.t))
+                open_frames.append((len(self.frames), self.frame_id, parent, ins[1], ins[2], self.t))
                 self.frames.append(None)
                 self.t += 600 + int(800 * random_())
             elif kind == ENDFRAME:
-                slot, number, parent, head, start = open_frames.pop()
+                slot, number, parent, head, module, start = open_frames.pop()
                 self.t += 300
-                self.frames[slot] = self.slice(head, start, self.t - start, '"Python parent id": %s, "Python id": %d, "Ev Idx": %d' % (
-                    parent, number, 30_000_000 + number))
+                self.frames[slot] = self.slice(head, start, self.t - start, '"Python parent id": %s, "Python id": %d, %s"Ev Idx": %d' % (
+                    parent, number, module, 30_000_000 + number))
             elif kind == GRAPH:
                 _, head, args, tid, heads, rest, dur = ins
                 correlation, start = self.call(head, args, tid, 9000 + int(9000 * random_()), open_ops[-1][4], True)

@@ -4,7 +4,7 @@
   readers/CASE/cells.csv  what `export --to csv` makes of it; where it has no pipeline cells,
   readers/CASE/events.csv what `analyze events` makes of it
   readers/CASE/info.txt   what `info` says
-  schedules/NAME.txt      the order on 4 stages with 8 micro-batches, one line a rank
+  schedules/NAME.txt      the order on 4 stages with 8 micro-batches, one line a rank, as simulated logs have it; drawing and numbers
   analyses/NAME.txt       its tables: of pipeline cells on readers/paddle-log, of profiler traces on readers/kineto in
                           both modes, of two runs on readers/kineto and readers/kineto-us, of files on files/…
   exporters/NAME.txt      the bytes, or facts read back from them by an outside decoder, on readers/paddle-log
@@ -33,17 +33,35 @@ TORCH = pathlib.Path('readers/kineto/input')
 TWO_RUNS = ['--control', TORCH, '--test', 'readers/kineto-us/input']
 # How the inputs of readers/kineto* are made, one call of tests/gen/kineto.py a line.
 SMALL = ['--model', 'mlp', '--layers', 1, '--bucket', 1, '--steps', 3, '--gpus', 2, '--ranks', 2, '--memory', '--sync', '--no-shapes']
+PIPELINE = ['--shape', 'pipeline', '--ranks', 2, '--micro-batches', 3, '--steps', 2]
 KINETO = {
     'kineto': [[*SMALL, '--format', 'json', '--only-ranks', 0], [*SMALL, '--format', 'gz', '--only-ranks', 1]],
     'kineto-us': [[*SMALL, '--era', 'us', '--format', 'gz', '--fault', 'slow-rank:1,1.5']],
     'kineto-old': [[*SMALL, '--era', 'old', '--format', 'gz', '--only-ranks', 0]],
+    'kineto-modules': [[*SMALL, '--python', '--format', 'gz', '--only-ranks', 0]],
+    # Two stages, nothing annotated: cells are inferred.
+    'kineto-pipeline': [['--shape', 'pipeline', '--ranks', 2, '--micro-batches', 3, '--steps', 1, '--format', 'gz']],
     'kineto-amd': [[*SMALL, '--vendor', 'amd', '--python', '--graphs', '--format', 'gz', '--only-ranks', 0]],
+    # Pipelines: torch's annotations on GPUs, numbered names, Megatron's frames, DualPipe's modules.
+    'kineto-pipeline': [[*PIPELINE, '--notes', 'actions']],
+    'kineto-numbers': [[*PIPELINE, '--notes', 'numbers']],
+    'kineto-megatron': [[*PIPELINE, '--notes', 'megatron']],
+    'kineto-dualpipe': [['--shape', 'dualpipe']],
 }
 # Options of analyses that say little, or nothing, without; each line is one call.
 OPTIONS = {
+    'operators': [[], ['--group-by-input-shape', 'true', '--group-by-stack-n', '2', '--show-python', 'true', '--sort-by', 'count'],
+                  ['--rank', '0', '--format', 'torch', '--sort-by', 'self_cuda_time_total', '--row-limit', '12']],
     'critical-path-analysis': [['--annotation', 'ProfilerStep#101']],
+    'tb-kernel': [[], ['--group-by', 'kernel-and-operator']],
+    'tb-operator': [[], ['--group-by', 'operator-and-shape']],
     'frequent-cuda-kernel-sequences': [['--operator-name', 'aten::linear', '--min-pattern-len', '1']],
 }
+# Analyses that need more than TORCH holds.
+INPUTS = dict.fromkeys(('tb-module', 'memory-categories'), 'readers/kineto-modules/input')
+# Calls of export-stacks.
+STACKS = [[], ['--metric', 'self_cuda_time_total', '--aggregate', '--leaf', 'kernel'], ['--aggregate', '--leaf', 'none'],
+          ['--aggregate', '--metric', 'samples', '--format', 'speedscope']]
 # Analyses of files that are no traces.
 FILES = dict.fromkeys(('memory-timeline', 'memory-analysis'), 'files/memory_timeline.raw.gz')
 counts = {'passed': 0, 'failed': 0}
@@ -201,6 +219,7 @@ def make_kinetos(root):
     for case, calls in KINETO.items():
         for arguments in calls:
             kineto.generate([*arguments, '-o', root / case / 'input'])
+        (root / case / 'input' / 'truth.json').unlink(missing_ok=True)  # tests/torch/pipelines.py looks at that
 
 
 def check_kinetos():
@@ -242,12 +261,21 @@ def analysis_text(name):
     if code == 0 and name not in FILES:
         return tables
     about = stageline('help', name).decode()
-    source = TWO_RUNS if '--control A' in about.splitlines()[0] else [FILES.get(name, TORCH)]
+    source = TWO_RUNS if '--control A' in about.splitlines()[0] else [FILES.get(name, INPUTS.get(name, TORCH))]
     out = ''
     for mode in [[], *(['--compat', rival] for rival in re.findall(r'^  --compat (\w+)', about, re.M))]:
         for options in OPTIONS.get(name, [[]]):
             code, tables, words = called('analyze', name, *source, '--format', 'csv', '-q', *options, *mode)
             out += f'$ analyze {" ".join(map(str, [name, *options, *mode]))}\n' + (tables if code == 0 else f'exit {code}\n{words}') + '\n'
+    return out.rstrip('\n') + '\n'
+
+
+def stacks_text():
+    """What export-stacks writes of a short trace with Python frames: each call and its output, at most 60 lines of it."""
+    out = ''
+    for options in STACKS:
+        lines = stageline('export-stacks', 'readers/kineto-modules/input', *options, '-o', '-', '-q').decode().splitlines()
+        out += f'$ export-stacks {" ".join(options)}\n' + ''.join(f'{line}\n' for line in lines[:60]) + f'({len(lines)} lines)\n\n'
     return out.rstrip('\n') + '\n'
 
 
@@ -267,8 +295,10 @@ def main():
         compare(case / 'info.txt', without_version(stageline('info', source).decode()))
     for name in topics['schedules']:
         with tempfile.TemporaryDirectory() as folder:
-            stageline('simulate', name, '--stages', 4, '--micro-batches', 8, '--steps', 1, '-o', folder)
-            compare(HERE / 'schedules' / f'{name}.txt', job_order(pathlib.Path(folder)))
+            sizes = [name, '--stages', 4, '--micro-batches', 8]
+            stageline('simulate', *sizes, '--steps', 1, '-o', folder)
+            orders = job_order(pathlib.Path(folder)) + '\n' + stageline('schedule', *sizes).decode()
+            compare(HERE / 'schedules' / f'{name}.txt', orders)
     for name in topics['analyses']:
         compare(HERE / 'analyses' / f'{name}.txt', analysis_text(name))
     for name in topics['exporters']:
@@ -278,6 +308,7 @@ def main():
             stageline('export', *sample, '--to', name, '-o', path, '-q', '--title', 'golden', '--lang', 'en')
             data = path.read_bytes()
         compare(HERE / 'exporters' / f'{name}.txt', without_version(facts(name, data)))
+    compare(HERE / 'exporters' / 'export-stacks.txt', stacks_text())
     print(f'{counts["passed"]} passed, {counts["failed"]} failed')
     return 1 if counts['failed'] or not counts['passed'] else 0
 

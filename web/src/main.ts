@@ -6,12 +6,12 @@ import {listenToPointer} from './chart/pointer';
 import {coverage} from './chart/raster';
 import type {Viewport} from './chart/viewport';
 import {readCells} from './data/cells';
-import {readReport, type Report} from './data/report';
+import {hasProfile, readReport, type Report} from './data/report';
 import {makeModel} from './data/rows';
 import {h, styled} from './dom';
 import {currentLang, firstLang, missingKeys, setLang, t} from './i18n/i18n';
 import {fromHash, toHash} from './state';
-import {isProfile, makeProfile, profileFacts, profileView} from './profile/profile';
+import {makeProfile, profileFacts, profileView} from './profile/profile';
 import {chartHeadView, keyHintsView, truncatedView} from './views/chart_head';
 import {detailsView} from './views/details';
 import {factsView} from './views/facts';
@@ -51,7 +51,7 @@ function buildPage(app: App): void {
   const page = document.getElementById('app')!;
   let pointerTime: number | null = null;
   let details = detailsView(app);
-  const profile = isProfile(app) ? makeProfile(app, tip) : null;
+  const profile = hasProfile(app.report) ? makeProfile(app, tip) : null;
 
   function build(): void {
     document.documentElement.lang = currentLang() === 'zh' ? 'zh-CN' : 'en';
@@ -73,11 +73,12 @@ function buildPage(app: App): void {
     const chartBlock = app.cells.count > 0
       ? [chartHeadView(app), truncatedView(app), chart.element, keyHintsView(help.open), details]
       : [h('p', {class: 'quiet'}, t('chart.none'))];
-    const facts = profile ? [profileFacts(app, profile.ranks.length)] : [stagesView(app), factsView(app)];
+    const pipeline = !profile || app.cells.count > 0;
+    const facts = pipeline ? [stagesView(app), factsView(app)] : [profileFacts(app, profile.ranks.length)];
     page.replaceChildren(header, h('main', {},
       headlineView(app),
       h('div', {class: 'cols'}, h('div', {}, findingsView(app), stepBarsView(app)), h('aside', {}, ...facts)),
-      ...(topics ? topics.nodes : [h('section', {class: 'pipeline', 'aria-label': t('chart')}, ...chartBlock)]),
+      ...(pipeline ? [h('section', {class: 'pipeline', 'aria-label': t('chart')}, ...chartBlock)] : []), ...(topics?.nodes ?? []),
       tablesView(app, tip, topics?.drawn ?? new Set()), flawsView(app), methodView(app), footerView(app)), live, tip.element, help.element);
     chart.restyle();
   }

@@ -1,11 +1,11 @@
 // Time, memory and FLOPs by operator, as torch.profiler's key_averages() groups them.
 // Definitions, and where torch's own table differs: docs/analyses/operators.md.
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "analyses/analysis.h"
 #include "analyses/operators/operator_groups.h"
+#include "analyses/operators/operator_options.h"
 #include "analyses/operators/torch_table.h"
 #include "base/parallel.h"
 #include "model/torch_facts.h"
@@ -17,98 +17,19 @@ namespace {
 using operators::Group;
 using operators::GroupOptions;
 using operators::OperatorGroups;
+using operators::Options;
 using operators::SortKey;
-using operators::TorchTableOptions;
 using Type = ColumnType;
 
 constexpr size_t kReportRows = 200;
 
-struct Options {
-  GroupOptions grouping;
-  TorchTableOptions torch;
-  SortKey sort = SortKey::kNone;
-  int64_t row_limit = -1;
-  bool top_level_events_only = false;
-};
-
 struct RankAnswer {
   int32_t rank = 0;
-  OperatorGroups groups;
+  OperatorGroups groups;               // of its events the first of each group alone
+  std::vector<std::string> stacks;     // by group; empty unless asked
   int64_t host_ns = 0, device_ns = 0;  // self times of all rows; device: work alone, as annotations span it again
   bool has_memory = false;
 };
-
-// ---- options ----------------------------------------------------------------------------------------------------
-
-// Options that shape torch's table alone.
-constexpr std::array<std::string_view, 6> kTorchOnly = {
-    "time-unit",        "header", "max-src-column-width", "max-name-column-width", "max-shapes-column-width",
-    "memory-unit-style"};
-
-Status read_torch_options(const AnalysisInput& input, TorchTableOptions& torch) {
-  const AnalysisOptions& given = input.options;
-  for (const std::string_view name : kTorchOnly)
-    if (!input.foreign && given.has(name))
-      return Error{ErrorCode::kUsage,
-                   "--" + std::string(name) + " shapes torch's own table",
-                   {},
-                   "add --format torch; ours has raw values in csv and json"};
-  constexpr int64_t kWidest = 100'000;
-  for (const auto& [name, width] : {std::pair{"max-src-column-width", &torch.max_src_column_width},
-                                    {"max-name-column-width", &torch.max_name_column_width},
-                                    {"max-shapes-column-width", &torch.max_shapes_column_width}}) {
-    Result<int64_t> value = given.integer(name, *width, 0, kWidest);
-    if (!value) return std::move(value).error();
-    *width = *value;
-  }
-  if (given.has("header")) torch.header = given.text("header");
-  torch.time_unit = given.text("time-unit");
-  torch.old_memory_units = given.text("memory-unit-style", "GB") == "Gb";
-  torch.sort_by = given.text("sort-by");
-  return {};
-}
-
-// A top-level member of the trace that says an option of the profiler was on.
-bool says(const Trace& trace, std::string_view key) {
-  return std::any_of(trace.parts.begin(), trace.parts.end(), [&](const Part& part) {
-    const std::string_view json = meta_json(part, key);
-    return json == "1" || json == "true";
-  });
-}
-
-Result<Options> options_of(const AnalysisInput& input) {
-  const AnalysisOptions& given = input.options;
-  Options options;
-  GroupOptions& grouping = options.grouping;
-  const auto flag = [&](const char* name, bool fallback, bool& to) -> Status {
-    Result<bool> value = given.flag(name, fallback);
-    if (!value) return std::move(value).error();
-    to = *value;
-    return {};
-  };
-  grouping.events.as_torch = input.foreign;
-  if (Status s = flag("group-by-input-shape", false, grouping.by_input_shape); !s) return std::move(s).error();
-  if (Status s = flag("group-by-overload-name", false, grouping.by_overload_name); !s) return std::move(s).error();
-  if (Status s = flag("show-python", input.foreign, grouping.events.python_frames); !s) return std::move(s).error();
-  if (Status s = flag("with-flops", says(*input.trace, "with_flops"), grouping.with_flops); !s)
-    return std::move(s).error();
-  if (Status s = flag("top-level-events-only", false, options.top_level_events_only); !s) return std::move(s).error();
-  Result<int64_t> entries = given.integer("group-by-stack-n", 0, 0, 1000);
-  if (!entries) return std::move(entries).error();
-  grouping.stack_entries = *entries;
-  grouping.recorded_stacks = given.text("stacks", input.foreign ? "torch" : "rebuilt") == "torch";
-  Result<int64_t> rows = given.integer("row-limit", input.foreign ? 100 : -1);
-  if (!rows) return std::move(rows).error();
-  options.row_limit = *rows;
-  Result<SortKey> key = operators::sort_key(given.text("sort-by"));
-  if (!key) return std::move(key).error();
-  options.sort = *key;
-  if (Status s = read_torch_options(input, options.torch); !s) return std::move(s).error();
-  options.torch.row_limit = options.row_limit;
-  options.torch.top_level_events_only = options.top_level_events_only;
-  options.torch.with_flops = grouping.with_flops;
-  return options;
-}
 
 // ---- torch's table ----------------------------------------------------------------------------------------------
 
@@ -138,7 +59,7 @@ Result<AnalysisResult> torch_answer(const Trace& trace, const TorchRun& run, Opt
   const Part& part = trace.parts[run.parts[0]];
   const FunctionNames names(trace);
   const OperatorGroups groups = operators::group_events(trace, part, names, options.grouping);
-  options.torch.profile_memory = !part.memory.empty() || says(trace, "profile_memory");
+  options.torch.profile_memory = !part.memory.empty() || operators::says(trace, "profile_memory");
   options.torch.use_device = device_of(trace, part, groups);
   AnalysisResult result;
   result.foreign = operators::torch_table(part, trace, names, groups, options.grouping, options.torch);
@@ -166,6 +87,27 @@ std::string_view kind_of(const FunctionEvent& e) {
   }
 }
 
+std::string stack_text(const OperatorGroups& groups, const Group& group, int64_t entries) {
+  std::string out;
+  for (const std::string_view entry : groups.stacks.entries(group.stack, static_cast<size_t>(entries)))
+    (out += out.empty() ? "" : "; ") += entry;
+  return out;
+}
+
+// A rank's events go when its rows are known: memory is that of the ranks at work, and of rows.
+void keep_first_events(OperatorGroups& groups) {
+  std::vector<FunctionEvent> first;
+  first.reserve(groups.groups.size());
+  for (Group& group : groups.groups) {
+    first.push_back(groups.first_of(group));
+    group.first = static_cast<uint32_t>(first.size() - 1);
+  }
+  groups.made = FunctionEvents();
+  groups.made.events = std::move(first);
+  groups.group_of = {};
+  groups.stacks = PythonStacks();
+}
+
 RankAnswer answer_for(const Trace& trace, const TorchRun& run, size_t p, const FunctionNames& names,
                       const GroupOptions& grouping) {
   RankAnswer answer;
@@ -176,6 +118,10 @@ RankAnswer answer_for(const Trace& trace, const TorchRun& run, size_t p, const F
     answer.host_ns += e.self_host_ns;
     if (is_device_work(e.category)) answer.device_ns += e.self_device_ns;
   }
+  if (grouping.stack_entries > 0)
+    for (const Group& group : answer.groups.groups)
+      answer.stacks.push_back(stack_text(answer.groups, group, grouping.stack_entries));
+  keep_first_events(answer.groups);
   return answer;
 }
 
@@ -232,13 +178,6 @@ double share_of(int64_t part, int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : NAN;
 }
 
-std::string stack_text(const OperatorGroups& groups, const Group& group, int64_t entries) {
-  std::string out;
-  for (const std::string_view entry : groups.stacks.entries(group.stack, static_cast<size_t>(entries)))
-    (out += out.empty() ? "" : "; ") += entry;
-  return out;
-}
-
 std::vector<ColumnSpec> columns_for(const Options& options, bool memory) {
   const GroupOptions& by = options.grouping;
   std::vector<ColumnSpec> columns = {
@@ -273,8 +212,12 @@ Table our_table(const std::vector<RankAnswer>& ranks, const FunctionNames& names
                 size_t most_rows) {
   const bool memory = std::any_of(ranks.begin(), ranks.end(), [](const RankAnswer& r) { return r.has_memory; });
   const GroupOptions& by = options.grouping;
-  Table table("operators", "Operators by time", columns_for(options, memory));
-  for (const Line& line : sorted_lines(ranks, names, options)) {
+  const std::vector<Line> lines = sorted_lines(ranks, names, options);
+  std::string title = "Operators by time";
+  if (lines.size() > most_rows)
+    title += ", the first " + std::to_string(most_rows) + " of " + std::to_string(lines.size()) + " rows";
+  Table table("operators", std::move(title), columns_for(options, memory));
+  for (const Line& line : lines) {
     if (table.row_count() == most_rows) break;
     const Group& g = *line.group;
     const OperatorGroups& groups = line.rank->groups;
@@ -299,7 +242,7 @@ Table our_table(const std::vector<RankAnswer>& ranks, const FunctionNames& names
         row.emplace_back(bytes);
     if (by.with_flops) row.emplace_back(g.flops);
     if (by.by_input_shape) row.emplace_back(groups.shapes[g.shape]);
-    if (by.stack_entries > 0) row.emplace_back(stack_text(groups, g, by.stack_entries));
+    if (by.stack_entries > 0) row.emplace_back(line.rank->stacks[static_cast<size_t>(&g - groups.groups.data())]);
     table.add_row(std::move(row));
   }
   return table;
@@ -326,7 +269,7 @@ void note_missing(const Trace& trace, const TorchRun& run, const GroupOptions& b
 }
 
 Result<AnalysisResult> run(const AnalysisInput& input) {
-  Result<Options> options = options_of(input);
+  Result<Options> options = operators::read_options(input);
   if (!options) return std::move(options).error();
   const Trace& trace = *input.trace;
   Result<TorchRun> torch = make_torch_run(trace, {.hta = false, .include_last_step = true});
@@ -341,6 +284,11 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   AnalysisResult result;
   result.tables.push_back(our_table(ranks, names, *options, most_rows));
   note_missing(trace, *torch, options->grouping, result.notes);
+  if (std::all_of(ranks.begin(), ranks.end(), [](const RankAnswer& r) { return r.groups.groups.empty(); }))
+    result.notes.add(
+        "operators.none", Severity::kWarning,
+        "no operator, annotation, call or kernel by the profiler's own categories; stageline info says what "
+        "there is");
   return result;
 }
 

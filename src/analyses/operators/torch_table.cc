@@ -141,7 +141,7 @@ class Printer {
   std::string print() {
     if (groups_.groups.empty()) return {};
     add_up();
-    if (Result<SortKey> key = sort_key(options_.sort_by); key && *key != SortKey::kNone) sort(*key);
+    if (options_.sort != SortKey::kNone) sort(options_.sort);
     choose_columns();
     if (options_.header) {
       sheet_.rule();
@@ -368,40 +368,6 @@ class Printer {
 std::string torch_table(const Part& part, const Trace& trace, const FunctionNames& names, const OperatorGroups& groups,
                         const GroupOptions& grouping, const TorchTableOptions& options) {
   return Printer(part, trace, names, groups, grouping, options).print();
-}
-
-Result<SortKey> sort_key(std::string_view name) {
-  if (name.empty()) return SortKey::kNone;
-  std::string key(name);
-  std::replace(key.begin(), key.end(), '-', '_');
-  for (const std::string_view device : {"cuda", "xpu", "privateuse1"})
-    for (size_t at = key.find(device); at != std::string::npos; at = key.find(device, at + 6))
-      key.replace(at, device.size(), "device");
-  static constexpr std::array<std::pair<std::string_view, SortKey>, 14> kKeys = {{
-      {"cpu_time_total", SortKey::kHost},
-      {"self_cpu_time_total", SortKey::kSelfHost},
-      {"device_time_total", SortKey::kDevice},
-      {"self_device_time_total", SortKey::kSelfDevice},
-      {"cpu_time", SortKey::kHostMean},
-      {"device_time", SortKey::kDeviceMean},
-      {"count", SortKey::kCount},
-      {"cpu_memory_usage", SortKey::kHostBytes},
-      {"self_cpu_memory_usage", SortKey::kSelfHostBytes},
-      {"device_memory_usage", SortKey::kDeviceBytes},
-      {"self_device_memory_usage", SortKey::kSelfDeviceBytes},
-      {"flops", SortKey::kFlops},
-      {"key", SortKey::kName},
-      {"name", SortKey::kName},
-  }};
-  std::string list;
-  for (const auto& [known, value] : kKeys) {
-    if (key == known) return value;
-    list += (list.empty() ? "" : ", ") + std::string(known);
-  }
-  return Error{ErrorCode::kUsage,
-               "--sort-by knows no \"" + std::string(name) + "\"",
-               {},
-               "it knows " + list + "; cuda and xpu stand for device too"};
 }
 
 }  // namespace stageline::operators

@@ -4,51 +4,15 @@
 // exactly between two printable numbers, and the rounding error decides. So this file adds up as torch does.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
 
 #include "analyses/operators/operator_groups.h"
-#include "base/result.h"
+#include "analyses/operators/operator_options.h"
 
 namespace stageline::operators {
-
-struct TorchTableOptions {
-  std::string sort_by;      // torch's attribute names; "": in order of first occurrence
-  int64_t row_limit = 100;  // below 0: all
-  int64_t max_src_column_width = 75;
-  int64_t max_name_column_width = 55;
-  int64_t max_shapes_column_width = 80;
-  bool top_level_events_only = false;
-  std::optional<std::string> header;
-  std::string time_unit;          // s, ms, us; "": each value's own
-  bool old_memory_units = false;  // "953.67 Mb" as torch printed up to 2024, else "953.67 MB"
-  bool profile_memory = false, with_flops = false;
-  std::string use_device;  // "cuda", "xpu", …; "": only the host was profiled
-};
 
 // Empty when there are no events, as torch prints it. O(events · log events).
 std::string torch_table(const Part& part, const Trace& trace, const FunctionNames& names, const OperatorGroups& groups,
                         const GroupOptions& grouping, const TorchTableOptions& options);
-
-// What --sort-by may say, by torch's names and our columns' alike.
-enum class SortKey : uint8_t {
-  kNone,
-  kName,
-  kCount,
-  kHostMean,
-  kDeviceMean,
-  kHost,
-  kSelfHost,
-  kDevice,
-  kSelfDevice,
-  kHostBytes,
-  kSelfHostBytes,
-  kDeviceBytes,
-  kSelfDeviceBytes,
-  kFlops,
-};
-// "self_cuda_time_total" → kSelfDevice. Errors: kUsage with the list.
-Result<SortKey> sort_key(std::string_view name);
 
 }  // namespace stageline::operators

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "model/exchange_names.h"
 #include "model/hta_rows.h"
 
 namespace stageline::kineto {
@@ -308,10 +309,40 @@ class Finisher {
       if (added) it->second = classify_kernel(c, names_.names[s_.name_id[i]], false);
       s_.kernel_class[i] |= static_cast<uint8_t>(it->second);
     }
+    classify_exchanges();
     for (const CollectiveFact& fact : part_.collectives)
       if (category(fact.slice) == Category::kKernel && fact.name != 0)
         s_.kernel_class[fact.slice] = static_cast<uint8_t>((s_.kernel_class[fact.slice] & Slices::kJoinedBit) |
                                                            static_cast<uint8_t>(KernelClass::kCommunication));
+  }
+
+  // Expert parallelism exchanges tokens in kernels whose names alone could be anything ("dispatch<8, 1024>"): they are
+  // communication where their launch lies under an annotation that says so.
+  void classify_exchanges() {
+    std::vector<bool> says(names_.names.size());
+    bool any = false;
+    for (size_t id = 0; id < says.size(); ++id) {
+      says[id] = is_exchange_annotation(names_.names[id]);
+      any |= says[id];
+    }
+    if (!any) return;
+    std::vector<bool> under(s_.size());
+    for (const Lane& lane : part_.lanes) {
+      if (lane.kind == LaneKind::kDeviceStream) continue;
+      for (size_t i = lane.begin; i < lane.end; ++i)  // what encloses a slice stands before it
+        under[i] = (says[s_.name_id[i]] && is_host(category(i))) ||
+                   (s_.parent[i] != kNoSliceIndex && s_.parent[i] < i && under[s_.parent[i]]);
+    }
+    std::unordered_map<uint32_t, bool> may_be;  // by name
+    for (size_t i = 0; i < s_.size(); ++i) {
+      if (category(i) != Category::kKernel || s_.class_of(i) != KernelClass::kComputation) continue;
+      if (s_.partner[i] == kNoSliceIndex || !under[s_.partner[i]]) continue;
+      const auto [it, added] = may_be.try_emplace(s_.name_id[i]);
+      if (added) it->second = is_exchange_kernel(names_.names[s_.name_id[i]]);
+      if (it->second)
+        s_.kernel_class[i] = static_cast<uint8_t>((s_.kernel_class[i] & Slices::kJoinedBit) |
+                                                  static_cast<uint8_t>(KernelClass::kCommunication));
+    }
   }
 
   const FileNames& names_;

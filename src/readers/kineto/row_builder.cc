@@ -100,9 +100,11 @@ void RowBuilder::add_operator_facts(const Event& event, uint32_t row) {
   TextInterner& names = dictionaries_.names;
   const auto small = [](int64_t value) { return value >= 0 && value <= INT32_MAX ? static_cast<int32_t>(value) : -1; };
   if (event.has_inputs) {
-    const bool sized_by_values = event.name == "aten::conv2d";  // stride, padding and so on decide its FLOPs
+    // stride, padding and so on decide the FLOPs of conv2d; sends and receives say their peer
+    const bool needs_values =
+        event.name == "aten::conv2d" || event.name == "c10d::send" || event.name == "c10d::recv_";
     chunk_.inputs.push_back({row, names.intern(event.input_dims), names.intern(event.input_types),
-                             sized_by_values ? names.intern(event.concrete_inputs) : 0});
+                             needs_values ? names.intern(event.concrete_inputs) : 0});
   }
   if (event.has_stack)
     chunk_.stacks.push_back({row, names.intern(event.call_stack), names.intern(event.module_hierarchy)});
@@ -167,7 +169,7 @@ void RowBuilder::add_instant(const Event& event) {
   if (event.has_memory && event.name != "[OutOfMemory]")  // which tells of memory that was not had
     chunk_.memory.push_back({event.ts_ns, event.address, event.bytes, event.total_allocated, event.total_reserved,
                              static_cast<int32_t>(event.device_type), static_cast<int32_t>(event.device_id), thread,
-                             index});
+                             index, event.name == "[OutOfMemory]"});
   else
     chunk_.marks.push_back({event.ts_ns, dictionaries_.names.intern(event.name), thread, index});
 }

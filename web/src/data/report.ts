@@ -54,6 +54,9 @@ export function readReport(): Report {
 // A profiler trace: slices, and no pipeline cells.
 export const isProfileReport = (report: Report): boolean => report.cells.total === 0 && report.slices > 0;
 
+// A profiler trace, with pipeline cells or without.
+export const hasProfile = (report: Report): boolean => isProfileReport(report) || findTable(report, 'temporal-breakdown') !== undefined;
+
 export function findTable(report: Report, name: string): Table | undefined {
   return report.tables.find(table => table.name === name);
 }

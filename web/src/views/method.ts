@@ -1,11 +1,13 @@
 import type {App} from '../app';
 import {h} from '../dom';
 import {t, type Key} from '../i18n/i18n';
+import {hasProfile} from '../data/report';
 import {isProfile} from '../profile/profile';
 
 export function methodView(app: App): HTMLElement {
-  const keys: Key[] = isProfile(app) ? ['method.profile.device', 'method.profile.step', 'method.profile.time', 'method.profile.findings']
-    : ['method.busy', 'method.span', 'method.inner', 'method.time', 'method.pixel'];
+  const ofCells: Key[] = ['method.busy', 'method.span', 'method.inner', 'method.time', 'method.pixel'];
+  const ofSlices: Key[] = ['method.profile.device', 'method.profile.step', 'method.profile.time', 'method.profile.findings'];
+  const keys = isProfile(app) ? ofSlices : hasProfile(app.report) ? [...ofCells, ...ofSlices] : ofCells;
   return h('section', {class: 'method'}, h('h2', {}, t('method')),
     ...keys.map(key => h('p', {}, t(key))), h('p', {}, t(`clock.${app.report.clock}.help`)),
     app.report.laidEndToEnd && h('p', {}, t('laidEndToEnd')));

@@ -1,6 +1,6 @@
 // Every table of the run, folded; rows are made when a table is opened.
 import type {App} from '../app';
-import {isProfileReport, type Table, type Value} from '../data/report';
+import {hasProfile, type Table, type Value} from '../data/report';
 import {h} from '../dom';
 import {grouped, shown} from '../format';
 import {columnTitle, t, tableTitle} from '../i18n/i18n';
@@ -82,7 +82,7 @@ export function tablesView(app: App, tip: PageTip, drawn: ReadonlySet<Table>): H
   const tables = app.report.tables.filter(table => table.name !== 'diagnostics' && !drawn.has(table));  // flaws have a section
   if (tables.length === 0) return null;
   // Of a profiler trace many questions find nothing; their tables are named in one line.
-  const empty = isProfileReport(app.report) ? tables.filter(table => table.rowCount === 0) : [];
+  const empty = hasProfile(app.report) ? tables.filter(table => table.rowCount === 0) : [];
   return h('section', {class: 'tables'}, h('h2', {}, t('tables')),
     ...tables.filter(table => !empty.includes(table)).map(table => tableFold(app, table, tip)),
     empty.length > 0 && h('p', {class: 'quiet'}, t('tables.without', empty.map(tableTitle).join(t('list.comma')))));

@@ -1,0 +1,243 @@
+// Memory over time by what it is for, and what lives at the peak. Definitions: docs/analyses/memory-categories.md.
+#include <algorithm>
+#include <map>
+
+#include "analyses/analysis.h"
+#include "analyses/memory_categories/memory_classes.h"
+#include "base/parallel.h"
+#include "model/python_stacks.h"
+#include "model/thin_series.h"
+#include "model/torch_view.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+constexpr size_t kStackEntries = 4;  // shown of a stack
+
+using Bytes = std::array<int64_t, kMemoryClasses>;
+
+struct Point {
+  int64_t time_ns = 0;
+  Bytes bytes{};
+  int64_t total() const {
+    int64_t sum = 0;
+    for (const int64_t b : bytes) add_saturated(sum, b);
+    return sum;
+  }
+};
+
+struct Group {  // of blocks that live at the peak
+  size_t kind = 0;
+  std::string operator_name, stack;
+  int64_t blocks = 0, bytes = 0;
+};
+
+struct DeviceAnswer {
+  MemoryDevice device;
+  std::vector<Point> series;
+  Point peak;
+  int64_t before_bytes = 0;  // held before the capture, by the allocator's own total
+  std::vector<Group> alive;
+};
+
+struct RankAnswer {
+  int32_t rank = 0;
+  std::vector<DeviceAnswer> devices;
+};
+
+class Answerer {
+ public:
+  Answerer(const TorchRun& run, size_t part, size_t most_points)
+      : run_(run),
+        trace_(*run.trace),
+        part_(trace_.parts[part]),
+        history_(memory_history(part_)),
+        classes_(classify_memory(trace_, part_, history_)),
+        most_points_(most_points) {
+    answer_.rank = run.ranks[part];
+  }
+
+  RankAnswer answer() {
+    if (history_.by_time.empty()) return answer_;
+    stacks_ = python_stacks(trace_, part_, {.backward = BackwardFrames::kForward, .cut_addresses = true});
+    for (const MemoryDevice device : history_.devices) answer_.devices.push_back(device_answer(device));
+    return std::move(answer_);
+  }
+
+ private:
+  DeviceAnswer device_answer(MemoryDevice device) {
+    DeviceAnswer out;
+    out.device = device;
+    Point now;
+    std::vector<Point> points;
+    bool first = true;
+    int64_t highest = INT64_MIN, peak_ns = 0;
+    size_t peak_record = 0;  // how many records of by_time have passed at the peak
+    for (size_t k = 0; k < history_.by_time.size(); ++k) {
+      const uint32_t i = history_.by_time[k];
+      const MemoryRecord& record = part_.memory[i];
+      if (device_of(record) != device) continue;
+      const auto unknown = static_cast<size_t>(MemoryClass::kNotKnown);
+      if (first && record.total_allocated >= 0) {
+        out.before_bytes = std::max<int64_t>(0, record.total_allocated - bytes_of(record));
+        now.bytes[unknown] = out.before_bytes;
+      }
+      first = false;
+      const uint32_t block = history_.block_of[i];
+      add_saturated(now.bytes[static_cast<size_t>(classes_.of_block[block])], bytes_of(record));
+      // Without totals frees of what was there before would take the unknown below nothing.
+      if (record.total_allocated < 0 && now.bytes[unknown] < 0) now.bytes[unknown] = 0;
+      now.time_ns = record.time_ns - run_.zero_ns;
+      points.push_back(now);
+      if (now.total() > highest) {
+        highest = now.total();
+        peak_ns = now.time_ns;
+        peak_record = k;
+        out.peak = now;
+      }
+    }
+    out.peak.time_ns = peak_ns;
+    out.series = thin_series(points, most_points_, [](const Point& p) { return p.total(); });
+    out.alive = alive_at(device, peak_record, out.before_bytes);
+    return out;
+  }
+
+  // Blocks allocated up to the peak and not freed by then, by category, operator and stack.
+  std::vector<Group> alive_at(MemoryDevice device, size_t peak, int64_t before_bytes) {
+    std::vector<size_t> position(part_.memory.size(), SIZE_MAX);
+    for (size_t k = 0; k < history_.by_time.size(); ++k) position[history_.by_time[k]] = k;
+    std::map<std::tuple<size_t, StringId, uint32_t>, std::pair<int64_t, int64_t>> groups;
+    int64_t gone = 0;
+    for (size_t b = 0; b < history_.blocks.size(); ++b) {
+      const MemoryBlock& block = history_.blocks[b];
+      const bool known = block.allocated != MemoryBlock::kNone;
+      if (device_of(part_.memory[known ? block.allocated : block.freed]) != device) continue;
+      if (!known) {
+        if (position[block.freed] <= peak) add_saturated(gone, block.bytes);
+        continue;
+      }
+      if (position[block.allocated] > peak) continue;
+      if (block.freed != MemoryBlock::kNone && position[block.freed] <= peak) continue;
+      const uint32_t slice = classes_.slice_of_record[block.allocated];
+      const uint32_t op = classes_.operator_of_record[block.allocated];
+      auto& [count, bytes] =
+          groups[{static_cast<size_t>(classes_.of_block[b]), op == kNoSliceIndex ? 0 : part_.slices.name_id[op],
+                  slice == kNoSliceIndex ? PythonStacks::kEmpty : stacks_.inside(slice)}];
+      ++count;
+      add_saturated(bytes, block.bytes);
+    }
+    std::vector<Group> out;
+    for (const auto& [key, sums] : groups) {
+      Group group;
+      group.kind = std::get<0>(key);
+      group.operator_name = std::string(trace_.names.text(std::get<1>(key)));
+      for (const std::string_view entry : stacks_.entries(std::get<2>(key), kStackEntries))
+        group.stack += (group.stack.empty() ? "" : " < ") + std::string(entry);
+      group.blocks = sums.first;
+      group.bytes = sums.second;
+      out.push_back(std::move(group));
+    }
+    if (before_bytes > gone)
+      out.push_back({static_cast<size_t>(MemoryClass::kNotKnown), "(before the capture)", "", 0, before_bytes - gone});
+    std::stable_sort(out.begin(), out.end(), [](const Group& a, const Group& b) {
+      if (a.bytes != b.bytes) return a.bytes > b.bytes;
+      if (a.kind != b.kind) return a.kind < b.kind;
+      return a.operator_name != b.operator_name ? a.operator_name < b.operator_name : a.stack < b.stack;
+    });
+    return out;
+  }
+
+  const TorchRun& run_;
+  const Trace& trace_;
+  const Part& part_;
+  MemoryHistory history_;
+  MemoryClasses classes_;
+  size_t most_points_;
+  PythonStacks stacks_;
+  RankAnswer answer_;
+};
+
+std::vector<ColumnSpec> with_classes(std::vector<ColumnSpec> columns) {
+  for (const char* name : kMemoryClassNames) {
+    std::string title(name);
+    std::replace(title.begin(), title.end(), '_', ' ');
+    columns.push_back({std::string(name) + "_bytes", title, Type::kInteger, "Bytes guessed to be of this category"});
+  }
+  columns.push_back({"total_bytes", "total", Type::kInteger, "Bytes of all categories"});
+  return columns;
+}
+
+std::vector<Table::Value> row_of(int32_t rank, MemoryDevice device, const Point& point) {
+  std::vector<Table::Value> row = {int64_t{rank}, memory_device_name(device), point.time_ns};
+  for (const int64_t b : point.bytes) row.emplace_back(b);
+  row.emplace_back(point.total());
+  return row;
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  Result<int64_t> most = input.options.integer("points", 1000, 2, INT64_MAX);
+  if (!most) return std::move(most).error();
+  Result<int64_t> top = input.options.integer("top", 20, 1, INT64_MAX);
+  if (!top) return std::move(top).error();
+  Result<TorchRun> torch = make_torch_run(*input.trace, {false, true});
+  if (!torch) return std::move(torch).error();
+  std::vector<RankAnswer> ranks(torch->parts.size());
+  parallel_for(ranks.size(),
+               [&](size_t k) { ranks[k] = Answerer(*torch, torch->parts[k], static_cast<size_t>(*most)).answer(); });
+  if (std::all_of(ranks.begin(), ranks.end(), [](const RankAnswer& a) { return a.devices.empty(); }))
+    return Error{ErrorCode::kBadInput,
+                 "the trace holds no memory records",
+                 {},
+                 "torch.profiler writes them with profile_memory=True"};
+  const std::vector<ColumnSpec> place = {{"rank", "rank", Type::kInteger, "Global rank"},
+                                         {"device", "device", Type::kText, "As the allocator names it"},
+                                         {"time_ns", "time", Type::kTime, "From the run's first slice"}};
+  Table peaks("memory-category-peaks", "Memory by category at the peak", with_classes(place));
+  Table alive("memory-at-peak", "What lives at the peak",
+              {{"rank", "rank", Type::kInteger, "Global rank"},
+               {"device", "device", Type::kText, ""},
+               {"category", "category", Type::kText, "Guessed: docs/analyses/memory-categories.md"},
+               {"operator", "operator", Type::kText, "What allocated it"},
+               {"blocks", "blocks", Type::kInteger, ""},
+               {"size_bytes", "size", Type::kInteger, ""},
+               {"stack", "stack", Type::kText, "Python frames around it, innermost first, the first 4"}});
+  Table series("memory-categories", "Memory by category over time", with_classes(place));
+  for (const RankAnswer& answer : ranks)
+    for (const DeviceAnswer& device : answer.devices) {
+      peaks.add_row(row_of(answer.rank, device.device, device.peak));
+      for (size_t k = 0; k < device.alive.size() && static_cast<int64_t>(k) < *top; ++k) {
+        const Group& group = device.alive[k];
+        alive.add_row({int64_t{answer.rank}, memory_device_name(device.device),
+                       std::string(kMemoryClassNames[group.kind]), group.operator_name, group.blocks, group.bytes,
+                       group.stack});
+      }
+      for (const Point& point : device.series) series.add_row(row_of(answer.rank, device.device, point));
+    }
+  AnalysisResult result;
+  result.tables.push_back(std::move(peaks));
+  result.tables.push_back(std::move(alive));
+  if (!input.for_report) result.tables.push_back(std::move(series));
+  result.notes.add(
+      "memory.guessed", Severity::kInfo,
+      "categories of memory are guessed from phase and lifetime: traces do not say which tensor a block is");
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis memory_categories_analysis;
+const Analysis memory_categories_analysis = {
+    .name = "memory-categories",
+    .summary = "memory over time by what it is for (guessed from phase and lifetime), and what lives at the peak",
+    .tables = {{"memory-category-peaks", "one row per device: its peak"},
+               {"memory-at-peak", "what lives then, by category, operator and stack"},
+               {"memory-categories", "bytes of every category over time"}},
+    .run = run,
+    .needs = AnalysisNeeds::kTorch,
+    .options = {{"points", "N", "most points of a series; peaks are kept (default 1000)", ""},
+                {"top", "N", "most rows of memory-at-peak, per device (default 20)", ""}},
+    .in_report = false};
+
+}  // namespace stageline

@@ -1,0 +1,37 @@
+// What a block of memory is for, guessed from who allocated it, when, and how long it lived.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "model/memory_blocks.h"
+#include "model/trace.h"
+
+namespace stageline {
+
+// torch.profiler._memory_profiler's categories, in its order.
+enum class MemoryClass : uint8_t {
+  kParameter,
+  kOptimizerState,
+  kInput,
+  kTemporary,
+  kActivation,
+  kGradient,
+  kAutogradDetail,
+  kNotKnown
+};
+inline constexpr size_t kMemoryClasses = 8;
+inline constexpr std::array<const char*, kMemoryClasses> kMemoryClassNames = {
+    "parameter", "optimizer_state", "input", "temporary", "activation", "gradient", "autograd_detail", "unknown"};
+
+struct MemoryClasses {
+  std::vector<MemoryClass> of_block;         // by MemoryHistory::blocks
+  std::vector<uint32_t> operator_of_record;  // the innermost operator, by record; kNoSliceIndex
+  std::vector<uint32_t> slice_of_record;     // the innermost slice, by record; kNoSliceIndex
+};
+
+// Rules: docs/analyses/memory-categories.md. O(slices + records · log records).
+MemoryClasses classify_memory(const Trace& trace, const Part& part, const MemoryHistory& history);
+
+}  // namespace stageline

@@ -1,0 +1,128 @@
+#include "analyses/operators/operator_options.h"
+
+#include <algorithm>
+#include <array>
+
+#include "model/torch_facts.h"
+
+namespace stageline::operators {
+namespace {
+
+constexpr int64_t kMostStackEntries = 100;  // a row holds them all: the table stays linear in the events
+
+// Options that shape torch's table alone.
+constexpr std::array<std::string_view, 6> kTorchOnly = {
+    "time-unit",        "header", "max-src-column-width", "max-name-column-width", "max-shapes-column-width",
+    "memory-unit-style"};
+
+Status read_torch_options(const AnalysisInput& input, TorchTableOptions& torch) {
+  const AnalysisOptions& given = input.options;
+  for (const std::string_view name : kTorchOnly)
+    if (!input.foreign && given.has(name))
+      return Error{ErrorCode::kUsage,
+                   "--" + std::string(name) + " shapes torch's own table",
+                   {},
+                   "add --format torch; ours has raw values in csv and json"};
+  constexpr int64_t kWidest = 100'000;
+  for (const auto& [name, width] : {std::pair{"max-src-column-width", &torch.max_src_column_width},
+                                    {"max-name-column-width", &torch.max_name_column_width},
+                                    {"max-shapes-column-width", &torch.max_shapes_column_width}}) {
+    Result<int64_t> value = given.integer(name, *width, 0, kWidest);
+    if (!value) return std::move(value).error();
+    *width = *value;
+  }
+  if (given.has("header")) torch.header = given.text("header");
+  torch.time_unit = given.text("time-unit");
+  torch.old_memory_units = given.text("memory-unit-style", "GB") == "Gb";
+  return {};
+}
+
+}  // namespace
+
+Result<SortKey> sort_key(std::string_view name) {
+  if (name.empty()) return SortKey::kNone;
+  std::string key(name);
+  std::replace(key.begin(), key.end(), '-', '_');
+  for (const std::string_view device : {"cuda", "xpu", "privateuse1"})
+    for (size_t at = key.find(device); at != std::string::npos; at = key.find(device, at + 6))
+      key.replace(at, device.size(), "device");
+  static constexpr std::array<std::pair<std::string_view, SortKey>, 24> kKeys = {{
+      {"cpu_time_total", SortKey::kHost},
+      {"self_cpu_time_total", SortKey::kSelfHost},
+      {"device_time_total", SortKey::kDevice},
+      {"self_device_time_total", SortKey::kSelfDevice},
+      {"cpu_time", SortKey::kHostMean},
+      {"device_time", SortKey::kDeviceMean},
+      {"count", SortKey::kCount},
+      {"cpu_memory_usage", SortKey::kHostBytes},
+      {"self_cpu_memory_usage", SortKey::kSelfHostBytes},
+      {"device_memory_usage", SortKey::kDeviceBytes},
+      {"self_device_memory_usage", SortKey::kSelfDeviceBytes},
+      {"flops", SortKey::kFlops},
+      {"key", SortKey::kName},
+      {"name", SortKey::kName},
+      {"host_ns", SortKey::kHost},
+      {"self_host_ns", SortKey::kSelfHost},
+      {"device_ns", SortKey::kDevice},
+      {"self_device_ns", SortKey::kSelfDevice},
+      {"host_mean_ns", SortKey::kHostMean},
+      {"device_mean_ns", SortKey::kDeviceMean},
+      {"host_bytes", SortKey::kHostBytes},
+      {"self_host_bytes", SortKey::kSelfHostBytes},
+      {"device_bytes", SortKey::kDeviceBytes},
+      {"self_device_bytes", SortKey::kSelfDeviceBytes},
+  }};
+  std::string list;
+  for (const auto& [known, value] : kKeys) {
+    if (key == known) return value;
+    list += (list.empty() ? "" : ", ") + std::string(known);
+  }
+  return Error{ErrorCode::kUsage,
+               "--sort-by knows no \"" + std::string(name) + "\"",
+               {},
+               "it knows " + list + "; cuda and xpu stand for device too"};
+}
+
+bool says(const Trace& trace, std::string_view key) {
+  return std::any_of(trace.parts.begin(), trace.parts.end(), [&](const Part& part) {
+    const std::string_view json = meta_json(part, key);
+    return json == "1" || json == "true";
+  });
+}
+
+Result<Options> read_options(const AnalysisInput& input) {
+  const AnalysisOptions& given = input.options;
+  Options options;
+  GroupOptions& grouping = options.grouping;
+  const auto flag = [&](const char* name, bool fallback, bool& to) -> Status {
+    Result<bool> value = given.flag(name, fallback);
+    if (!value) return std::move(value).error();
+    to = *value;
+    return {};
+  };
+  grouping.events.as_torch = input.foreign;
+  if (Status s = flag("group-by-input-shape", false, grouping.by_input_shape); !s) return std::move(s).error();
+  if (Status s = flag("group-by-overload-name", false, grouping.by_overload_name); !s) return std::move(s).error();
+  if (Status s = flag("show-python", input.foreign, grouping.events.python_frames); !s) return std::move(s).error();
+  if (Status s = flag("with-flops", says(*input.trace, "with_flops"), grouping.with_flops); !s)
+    return std::move(s).error();
+  if (Status s = flag("top-level-events-only", false, options.top_level_events_only); !s) return std::move(s).error();
+  Result<int64_t> entries = given.integer("group-by-stack-n", 0, 0, kMostStackEntries);
+  if (!entries) return std::move(entries).error();
+  grouping.stack_entries = *entries;
+  grouping.recorded_stacks = given.text("stacks", input.foreign ? "torch" : "rebuilt") == "torch";
+  Result<int64_t> rows = given.integer("row-limit", input.foreign ? 100 : -1);
+  if (!rows) return std::move(rows).error();
+  options.row_limit = *rows;
+  Result<SortKey> key = sort_key(given.text("sort-by"));
+  if (!key) return std::move(key).error();
+  options.sort = *key;
+  if (Status s = read_torch_options(input, options.torch); !s) return std::move(s).error();
+  options.torch.sort = options.sort;
+  options.torch.row_limit = options.row_limit;
+  options.torch.top_level_events_only = options.top_level_events_only;
+  options.torch.with_flops = grouping.with_flops;
+  return options;
+}
+
+}  // namespace stageline::operators

@@ -1,0 +1,92 @@
+// Which schedule a run follows, how sure that is, and where its lists leave it.
+// Definitions: docs/analyses/schedule.md.
+#include "analyses/analysis.h"
+#include "pipeline/recognise.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+int64_t known(int32_t value) { return value == kUnknown ? kNullInteger : value; }
+
+Table recognition_table(const Recognition& r) {
+  Table table(
+      "recognition", "Schedules, nearest first",
+      {{"schedule", "schedule", Type::kText, "Name, as stageline help schedules has it"},
+       {"score", "score", Type::kShare,
+        "Mean over lists of 1 − edit distance ÷ the longer list's length, of forwards and backwards"},
+       {"order_score", "with W", Type::kShare,
+        "The same with weight gradients, kinds of backward (B or I) and overlaps: decides between equal scores"},
+       {"equal_lists", "equal lists", Type::kInteger,
+        "Lists (step, replica, rank) whose forwards and backwards are exactly the schedule's"},
+       {"lists", "lists", Type::kInteger, "Lists in the run"},
+       {"stages", "stages", Type::kInteger, "Ranks of one pipeline"},
+       {"micro_batches", "micro-batches", Type::kInteger, "Micro-batches of most steps"},
+       {"chunks", "chunks", Type::kInteger, "Chunks a rank"},
+       {"group", "group", Type::kInteger, "Micro-batches that take turns on a chunk, of interleaved schedules"},
+       {"layout", "layout", Type::kText, "How chunks lie on the ranks: loop, v or bidirectional"}});
+  for (const ScheduleCandidate& c : r.candidates)
+    table.add_row({c.name, c.score, c.order_score, c.equal_lists, r.lists, int64_t{c.sizes.stages},
+                   int64_t{c.sizes.micro_batches}, int64_t{c.sizes.chunks},
+                   c.sizes.group > 0 ? int64_t{c.sizes.group} : kNullInteger, std::string(layout_name(c.layout))});
+  return table;
+}
+
+Table divergence_table(const Trace& trace, const Recognition& r) {
+  Table table("divergence", "Where lists first leave the nearest schedule",
+              {{"stage", "stage", Type::kInteger, "Pipeline stage"},
+               {"lists", "lists", Type::kInteger, "Lists that leave it here in this way"},
+               {"step", "step", Type::kInteger, "The first of them: step"},
+               {"dp", "dp", Type::kInteger, "Its data-parallel replica"},
+               {"rank", "rank", Type::kInteger, "Its global rank"},
+               {"position", "place", Type::kInteger, "Place among the forwards and backwards of the list, from 0"},
+               {"expected", "expected", Type::kText, "What the schedule has there; nothing: it has ended"},
+               {"found", "found", Type::kText, "What the run has there; nothing: it has ended"},
+               {"kind", "kind", Type::kText,
+                "order: both are there, the other way round; gap: something is missing or more"},
+               {"sentence", "the rank", Type::kText, "In words"}});
+  for (const Divergence& d : r.divergences) {
+    const Part& part = trace.parts[static_cast<size_t>(d.part)];
+    table.add_row({int64_t{d.stage}, d.lists, int64_t{d.step}, known(d.dp), int64_t{part.rank}, d.position, d.expected,
+                   d.found, std::string(d.is_order ? "order" : "gap"), d.sentence_en});
+  }
+  return table;
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  const Recognition r = recognise(*input.trace);
+  if (r.candidates.empty())
+    return Error{ErrorCode::kBadInput,
+                 r.lists == 0 ? "no step holds a forward or backward cell; there is no schedule to recognise"
+                              : "no schedule has these sizes (stages, micro-batches, chunks)",
+                 {},
+                 "stageline info says what was read"};
+  AnalysisResult result;
+  result.tables.push_back(recognition_table(r));
+  result.tables.push_back(divergence_table(*input.trace, r));
+  if (!r.recognised)
+    result.notes.add("schedule.not_recognised", Severity::kInfo,
+                     "the order is like that of no schedule that is known here; " + recognition_text(r));
+  if (r.renumbered)
+    result.notes.add("schedule.renumbered", Severity::kInfo,
+                     "micro-batches were numbered by the order of their forwards: their own labels fit no schedule");
+  std::string others;
+  for (const std::string& name : r.same_as) others += (others.empty() ? "" : ", ") + name;
+  if (r.recognised && !others.empty())
+    result.notes.add("schedule.ambiguous", Severity::kInfo,
+                     "with these sizes " + r.best().name + " has the same lists as " + others);
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis schedule_analysis;
+const Analysis schedule_analysis = {
+    "schedule",
+    "which pipeline schedule the run follows, how sure that is, and where its order leaves it",
+    {{"recognition", "one row per schedule that was compared, nearest first"},
+     {"divergence", "one row per place where lists first leave the nearest one"}},
+    run};
+
+}  // namespace stageline

@@ -1,0 +1,173 @@
+// Memory by time, by event and by operator, as TensorBoard's profiler plugin shows it.
+// Definitions: docs/analyses/tb-memory.md.
+#include "analyses/tb_memory/tb_memory.h"
+
+#include <algorithm>
+
+#include "analyses/analysis.h"
+#include "base/parallel.h"
+#include "model/thin_series.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+std::string device_text(MemoryDevice device, bool plugin) {
+  std::string text = memory_device_name(device);
+  if (plugin) std::erase(text, ' ');  // "GPU0"
+  return text;
+}
+
+int64_t time_or_null(int64_t time_ns) { return time_ns == MemoryEvent::kNullTime ? kNullInteger : time_ns; }
+
+Table peaks_table(const std::vector<MemoryAnswer>& ranks, bool plugin) {
+  Table table("memory-peaks", "Peak memory of every device",
+              {{"rank", "rank", Type::kInteger, "Global rank"},
+               {"device", "device", Type::kText, "As the allocator names it"},
+               {"peak_bytes", "peak", Type::kInteger, "Most bytes allocated at one time"},
+               {"peak_time_ns", "at", Type::kTime, "When that was reached first"},
+               {"reserved_bytes", "reserved", Type::kInteger, "Most bytes the allocator held at one time"},
+               {"records", "records", Type::kInteger, "Allocations and frees recorded"},
+               {"source", "source", Type::kText, "recorded: the allocator's totals; summed: sizes added up from 0"}});
+  for (const MemoryAnswer& answer : ranks)
+    for (const MemoryCurve& curve : answer.curves) {
+      if (curve.points.empty()) continue;
+      int64_t reserved = -1;
+      for (const MemoryPoint& point : curve.points) reserved = std::max(reserved, point.reserved);
+      const MemoryPoint& peak = curve.points[curve.peak];
+      table.add_row({int64_t{answer.rank}, device_text(curve.device, plugin), peak.allocated, peak.time_ns,
+                     reserved < 0 ? kNullInteger : reserved, static_cast<int64_t>(curve.points.size()),
+                     std::string(curve.recorded ? "recorded" : "summed")});
+    }
+  return table;
+}
+
+Table curve_table(const std::vector<MemoryAnswer>& ranks, bool plugin, size_t most_points) {
+  Table table("memory-curve", "Memory over time",
+              {{"rank", "rank", Type::kInteger, "Global rank"},
+               {"device", "device", Type::kText, ""},
+               {"time_ns", "time", Type::kTime, plugin ? "From the rank's first event" : "From the run's first slice"},
+               {"allocated_bytes", "allocated", Type::kInteger, "In use by tensors"},
+               {"reserved_bytes", "reserved", Type::kInteger, "Held by the allocator, used or not"}});
+  for (const MemoryAnswer& answer : ranks)
+    for (const MemoryCurve& curve : answer.curves)
+      for (const MemoryPoint& point :
+           thin_series(curve.points, most_points, [](const MemoryPoint& p) { return p.allocated; }))
+        table.add_row({int64_t{answer.rank}, device_text(curve.device, plugin), point.time_ns, point.allocated,
+                       point.reserved < 0 ? kNullInteger : point.reserved});
+  return table;
+}
+
+Table events_table(const std::vector<MemoryAnswer>& ranks, bool plugin) {
+  Table table(
+      "memory-events", "Blocks of memory",
+      {{"rank", "rank", Type::kInteger, "Global rank"},
+       {"device", "device", Type::kText, ""},
+       {"operator", "operator", Type::kText, "What allocated it; aten::empty after the operator that called it"},
+       {"size_bytes", "size", Type::kInteger, ""},
+       {"allocation_ns", "allocated", Type::kTime, "Unknown: before the capture"},
+       {"free_ns", "freed", Type::kTime, "Unknown: not within the capture"},
+       {"duration_ns", "held", Type::kDuration, "Between the two"}});
+  for (const MemoryAnswer& answer : ranks) {
+    std::vector<const MemoryEvent*> events;
+    for (const MemoryEvent& event : answer.events) events.push_back(&event);
+    if (plugin)  // a list per device
+      std::stable_sort(events.begin(), events.end(),
+                       [](const MemoryEvent* a, const MemoryEvent* b) { return a->device < b->device; });
+    for (const MemoryEvent* e : events) {
+      const bool both = e->allocated_ns != MemoryEvent::kNullTime && e->freed_ns != MemoryEvent::kNullTime;
+      table.add_row({int64_t{answer.rank}, device_text(e->device, plugin), e->operator_name, e->bytes,
+                     time_or_null(e->allocated_ns), time_or_null(e->freed_ns),
+                     both ? e->freed_ns - e->allocated_ns : kNullInteger});
+    }
+  }
+  return table;
+}
+
+Table operators_table(const TorchRun& run, const std::vector<MemoryAnswer>& ranks, bool plugin) {
+  Table table("memory-operators", "Memory by operator",
+              {{"rank", "rank", Type::kInteger, "Global rank"},
+               {"device", "device", Type::kText, ""},
+               {"operator", "operator", Type::kText, ""},
+               {"calls", "calls", Type::kInteger, ""},
+               {"size_increase_bytes", "size increase", Type::kInteger, "Allocated less freed, callees included"},
+               {"self_size_increase_bytes", "self size increase", Type::kInteger, "Allocated less freed by itself"},
+               {"allocation_count", "allocations", Type::kInteger, "Callees included"},
+               {"self_allocation_count", "self allocations", Type::kInteger, ""},
+               {"allocation_size_bytes", "allocation size", Type::kInteger, "Frees not counted; callees included"},
+               {"self_allocation_size_bytes", "self allocation size", Type::kInteger, "Frees not counted"}});
+  for (const MemoryAnswer& answer : ranks)
+    for (const MemoryOperator& op : answer.operators)
+      table.add_row({int64_t{answer.rank}, device_text(op.device, plugin), std::string(run.trace->names.text(op.name)),
+                     op.calls, op.increase, op.self_increase, op.allocations, op.self_allocations, op.allocated,
+                     op.self_allocated});
+  return table;
+}
+
+void note_flaws(const std::vector<MemoryAnswer>& ranks, Diagnostics& notes) {
+  int64_t outside = 0, lost = 0, unplaced = 0;
+  for (const MemoryAnswer& answer : ranks) {
+    outside += answer.outside;
+    lost += answer.history.lost_frees;
+    unplaced += answer.history.without_address;
+  }
+  const auto add = [&](const char* name, int64_t count, const char* words) {
+    if (count > 0) notes.add(name, Severity::kInfo, words, {}, count);
+  };
+  add("memory.outside", outside, "memory records lie within no operator: they count in peaks and curves only");
+  add("memory.lost_free", lost, "blocks have no free although their address was allocated again");
+  add("memory.no_address", unplaced, "memory records have no address: allocations and frees cannot be paired");
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  Result<int64_t> most = input.options.integer("points", 1000, 2, INT64_MAX);
+  if (!most) return std::move(most).error();
+  Result<TorchRun> torch = make_torch_run(*input.trace, {false, true});
+  if (!torch) return std::move(torch).error();
+  std::vector<MemoryAnswer> ranks(torch->parts.size());
+  parallel_for(ranks.size(), [&](size_t k) {
+    ranks[k] = input.tb ? plugin_memory(*torch, torch->parts[k]) : exact_memory(*torch, torch->parts[k]);
+  });
+  if (std::all_of(ranks.begin(), ranks.end(), [](const MemoryAnswer& a) { return a.history.by_time.empty(); }))
+    return Error{ErrorCode::kBadInput,
+                 "the trace holds no memory records",
+                 {},
+                 "torch.profiler writes them with profile_memory=True"};
+  if (input.tb)
+    for (const size_t p : torch->parts)
+      for (const MemoryRecord& record : input.trace->parts[p].memory)
+        if (record.device_type != 0 && record.device_type != 1 && record.address != 0)
+          return Error{ErrorCode::kBadInput,
+                       "TypeError: '<' not supported between instances of 'NoneType' and 'str'",
+                       {},
+                       "the plugin knows the memory of CPU and CUDA only (device types 0 and 1), and fails on type " +
+                           std::to_string(record.device_type) + "; without --compat tb it is shown"};
+  AnalysisResult result;
+  result.tables.push_back(peaks_table(ranks, input.tb));
+  result.tables.push_back(operators_table(*torch, ranks, input.tb));
+  if (!input.for_report) {
+    result.tables.push_back(events_table(ranks, input.tb));
+    result.tables.push_back(curve_table(ranks, input.tb, input.tb ? SIZE_MAX : static_cast<size_t>(*most)));
+  }
+  if (!input.tb) note_flaws(ranks, result.notes);
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis tb_memory_analysis;
+const Analysis tb_memory_analysis = {
+    .name = "tb-memory",
+    .summary = "memory by time, block and operator: the memory view of TensorBoard's profiler plugin",
+    .tables = {{"memory-peaks", "one row per device"},
+               {"memory-operators", "one row per device and operator"},
+               {"memory-events", "one row per block of memory"},
+               {"memory-curve", "allocated and reserved bytes over time"}},
+    .run = run,
+    .needs = AnalysisNeeds::kTorch,
+    .options = {{"points", "N", "most points of a curve; peaks are kept (default 1000; all with --compat tb)", ""}},
+    .compat = "tb",
+    .in_report = false};
+
+}  // namespace stageline

@@ -1,0 +1,282 @@
+// Modules by their Python frames (or Lightning's ranges), forward and backward.
+//
+//   step() ─ nn.Module: Net ─ nn.Module: Linear ─ aten::linear ─ aten::addmm ⇒ kernel      forward of Linear, and of
+//   Net
+//                                                      │ sequence number, arrow
+//   autograd thread: evaluate_function: AddmmBackward0 ⇒ kernels                           backward of Linear, and of
+//   Net
+//                    evaluate_function: AccumulateGrad ⇒ kernel                            with the root before it
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "analyses/tb_module/tb_module.h"
+#include "model/python_stacks.h"
+
+namespace stageline {
+namespace {
+
+constexpr std::string_view kRoot = "autograd::engine::evaluate_function: ";
+constexpr std::string_view kAccumulate = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad";
+constexpr std::string_view kLightning = "[pl][module]";
+
+class Exact {
+ public:
+  Exact(const TorchRun& run, size_t part)
+      : trace_(*run.trace), part_(trace_.parts[part]), s_(part_.slices), n_(s_.size()) {
+    answer_.rank = run.ranks[part];
+    const TorchRank rank = torch_rank(run, part);  // what --steps and --range leave
+    kept_.assign(n_, false);
+    for (const TorchRow& row : rank.rows) kept_[row.slice] = true;
+  }
+
+  ModuleAnswer answer() {
+    mark_modules();
+    if (modules_.empty()) return std::move(answer_);
+    caller_ = python_callers(trace_, part_);
+    order_ = callers_first(caller_);
+    climb();
+    find_backward();
+    add_calls();
+    group();
+    return std::move(answer_);
+  }
+
+ private:
+  Category category(size_t i) const { return trace_.categories[s_.category_id[i]].kind; }
+  std::string_view name(size_t i) const { return trace_.names.text(s_.name_id[i]); }
+
+  void mark_modules() {
+    call_of_.assign(n_, -1);
+    const auto add = [&](size_t i) {
+      if (!kept_[i]) return;
+      call_of_[i] = static_cast<int32_t>(modules_.size());
+      modules_.push_back(static_cast<uint32_t>(i));
+    };
+    for (const ModuleFact& fact : part_.modules) add(fact.slice);
+    if (!modules_.empty()) return;
+    std::vector<bool> is_range(trace_.names.size());
+    for (StringId id = 0; id < is_range.size(); ++id) is_range[id] = trace_.names.text(id).starts_with(kLightning);
+    for (size_t i = 0; i < n_; ++i)
+      if (is_range[s_.name_id[i]] && (category(i) == Category::kUserAnnotation || category(i) == Category::kCpuOp))
+        add(i);
+    answer_.lightning = !modules_.empty();
+  }
+
+  // By slice: the module call at or around it, the operator or module call around it, the backward root at or
+  // around it.
+  void climb() {
+    module_.assign(n_, -1);
+    marked_.assign(n_, kNoSliceIndex);
+    root_.assign(n_, kNoSliceIndex);
+    std::vector<bool> is_root(trace_.names.size());
+    for (StringId id = 0; id < is_root.size(); ++id) is_root[id] = trace_.names.text(id).starts_with(kRoot);
+    parent_.assign(modules_.size(), -1);
+    sums_.assign(modules_.size(), {});
+    for (const uint32_t i : order_) {
+      const uint32_t up = caller_[i];
+      if (up != kNoSliceIndex) {
+        module_[i] = module_[up];
+        marked_[i] = call_of_[up] >= 0 || category(up) == Category::kCpuOp ? up : marked_[up];
+        root_[i] = root_[up];
+      }
+      if (call_of_[i] >= 0) {
+        parent_[static_cast<size_t>(call_of_[i])] = module_[i];
+        module_[i] = call_of_[i];
+      }
+      if (category(i) == Category::kCpuOp && is_root[s_.name_id[i]]) root_[i] = i;
+    }
+  }
+
+  // The module call whose forward each backward root belongs to: by sequence number, else by arrow; gradients are
+  // accumulated right after the root that made them.
+  void find_backward() {
+    backward_module_.assign(n_, -1);
+    const std::vector<uint32_t> backward = backward_operators(trace_, part_);
+    const std::vector<uint32_t> forward = forward_operators(trace_, part_, backward);
+    for (const OperatorFact& fact : part_.operators)
+      if (forward[fact.slice] != kNoSliceIndex && root_[fact.slice] != kNoSliceIndex)
+        claim(root_[fact.slice], forward[fact.slice]);
+    for (const SliceLink& link : part_.slice_links)
+      if (link.kind == SliceLinkKind::kForwardBackward && root_[link.to] != kNoSliceIndex)
+        claim(root_[link.to], link.from);
+    for (const Lane& lane : part_.lanes) {
+      int32_t before = -1;
+      for (size_t i = lane.begin; i < lane.end; ++i) {
+        if (root_[i] != i) continue;
+        if (name(i) != kAccumulate) {
+          before = backward_module_[i];
+        } else if (backward_module_[i] < 0) {
+          backward_module_[i] = before;
+        }
+      }
+    }
+  }
+  void claim(uint32_t root, uint32_t forward) {
+    if (backward_module_[root] < 0) backward_module_[root] = module_[forward];
+  }
+
+  void add_calls() {
+    for (size_t m = 0; m < modules_.size(); ++m) {
+      sums_[m].occurrences = 1;
+      sums_[m].host_ns = s_.dur_ns[modules_[m]];
+      sums_[m].self_host_ns += sums_[m].host_ns;
+    }
+    for (uint32_t i = 0; i < n_; ++i) {
+      if (!kept_[i]) continue;
+      const int32_t backward = root_[i] == kNoSliceIndex ? -1 : backward_module_[root_[i]];
+      if (is_device_work(category(i))) {
+        if (backward >= 0) {
+          sums_[static_cast<size_t>(backward)].self_backward_device_ns += s_.dur_ns[i];
+        } else if (module_[i] >= 0) {
+          sums_[static_cast<size_t>(module_[i])].self_device_ns += s_.dur_ns[i];
+        }
+        continue;
+      }
+      if (root_[i] == i && backward >= 0) sums_[static_cast<size_t>(backward)].self_backward_host_ns += s_.dur_ns[i];
+      const bool op = category(i) == Category::kCpuOp && call_of_[i] < 0;
+      if (!op && call_of_[i] < 0) continue;
+      const uint32_t around = marked_[i];
+      if (around == kNoSliceIndex || call_of_[around] < 0) continue;
+      ModuleSums& above = sums_[static_cast<size_t>(call_of_[around])];
+      above.operators += op;
+      if (lane_of(i) == lane_of(around)) above.self_host_ns -= s_.dur_ns[i];
+    }
+    for (ModuleSums& sums : sums_) {
+      sums.device_ns = sums.self_device_ns;
+      sums.backward_host_ns = sums.self_backward_host_ns;
+      sums.backward_device_ns = sums.self_backward_device_ns;
+    }
+    for (size_t k = order_.size(); k-- > 0;) {  // callees first
+      const int32_t call = call_of_[order_[k]];
+      if (call < 0 || parent_[static_cast<size_t>(call)] < 0) continue;
+      const ModuleSums& below = sums_[static_cast<size_t>(call)];
+      ModuleSums& above = sums_[static_cast<size_t>(parent_[static_cast<size_t>(call)])];
+      above.device_ns += below.device_ns;
+      above.backward_host_ns += below.backward_host_ns;
+      above.backward_device_ns += below.backward_device_ns;
+    }
+  }
+
+  size_t lane_of(uint32_t slice) const {
+    const auto after = std::upper_bound(part_.lanes.begin(), part_.lanes.end(), slice,
+                                        [](uint32_t at, const Lane& lane) { return at < lane.begin; });
+    return static_cast<size_t>(after - part_.lanes.begin());
+  }
+
+  // Calls of one module under one node become one node; Lightning names modules by their path.
+  void group() {
+    if (answer_.lightning) return group_by_path();
+    struct Found {
+      ModuleNode node;
+      int64_t first_ns;
+      uint32_t slice;
+    };
+    std::vector<Found> found;
+    std::vector<int32_t> node_of(modules_.size(), -1);
+    std::map<std::tuple<int32_t, StringId, int64_t>, int32_t> known;
+    for (const uint32_t slice : order_) {
+      if (call_of_[slice] < 0) continue;
+      const auto call = static_cast<size_t>(call_of_[slice]);
+      const int32_t up = parent_[call] < 0 ? -1 : node_of[static_cast<size_t>(parent_[call])];
+      const ModuleFact* fact = fact_of(part_.modules, slice);
+      const auto [it, added] =
+          known.try_emplace({up, s_.name_id[slice], fact->module_id}, static_cast<int32_t>(found.size()));
+      if (added) {
+        ModuleNode node;
+        node.parent = up;
+        node.depth = up < 0 ? 0 : found[static_cast<size_t>(up)].node.depth + 1;
+        node.name = module_name(name(slice));
+        node.module_id = fact->module_id;
+        found.push_back({std::move(node), s_.start_ns[slice], slice});
+      }
+      Found& at = found[static_cast<size_t>(it->second)];
+      if (s_.start_ns[slice] < at.first_ns) at.first_ns = s_.start_ns[slice];
+      at.node.sums.add(sums_[call]);
+      node_of[call] = it->second;
+    }
+    // Preorder, siblings by first call.
+    std::vector<std::vector<int32_t>> children(found.size() + 1);
+    for (size_t i = 0; i < found.size(); ++i)
+      children[static_cast<size_t>(found[i].node.parent + 1)].push_back(static_cast<int32_t>(i));
+    std::vector<int32_t> open, place(found.size() + 1, -1);
+    const auto push = [&](size_t of) {
+      std::stable_sort(children[of].begin(), children[of].end(), [&](int32_t a, int32_t b) {
+        const Found &x = found[static_cast<size_t>(a)], &y = found[static_cast<size_t>(b)];
+        return x.first_ns != y.first_ns ? x.first_ns < y.first_ns : x.slice < y.slice;
+      });
+      open.insert(open.end(), children[of].rbegin(), children[of].rend());
+    };
+    push(0);
+    while (!open.empty()) {
+      const auto i = static_cast<size_t>(open.back());
+      open.pop_back();
+      ModuleNode& node = found[i].node;
+      node.parent = place[static_cast<size_t>(node.parent + 1)];
+      place[i + 1] = static_cast<int32_t>(answer_.nodes.size());
+      answer_.nodes.push_back(std::move(node));
+      push(i + 1);
+    }
+  }
+
+  void group_by_path() {
+    std::map<std::string, ModuleSums> by_path;
+    for (size_t m = 0; m < modules_.size(); ++m) by_path[module_name(name(modules_[m]))].add(sums_[m]);
+    // "net.conv" stands after "net" and before "net.conv.weight", but other names may stand between.
+    std::map<std::string, int32_t> place;
+    for (const auto& [path, sums] : by_path) {
+      ModuleNode node;
+      node.name = path;
+      node.sums = sums;
+      if (const size_t dot = path.rfind('.'); dot != std::string::npos)
+        if (const auto up = place.find(path.substr(0, dot)); up != place.end()) {
+          node.parent = up->second;
+          node.depth = answer_.nodes[static_cast<size_t>(up->second)].depth + 1;
+        }
+      place[path] = static_cast<int32_t>(answer_.nodes.size());
+      answer_.nodes.push_back(std::move(node));
+    }
+  }
+
+  const Trace& trace_;
+  const Part& part_;
+  const Slices& s_;
+  size_t n_;
+  ModuleAnswer answer_;
+  std::vector<bool> kept_;
+  std::vector<uint32_t> modules_;  // by call: its slice
+  std::vector<int32_t> call_of_;   // by slice: its call, or −1
+  std::vector<int32_t> parent_;    // by call: the call around it
+  std::vector<ModuleSums> sums_;   // by call
+  std::vector<uint32_t> caller_, order_, marked_, root_;
+  std::vector<int32_t> module_, backward_module_;
+};
+
+}  // namespace
+
+void ModuleSums::add(const ModuleSums& o) {
+  occurrences += o.occurrences;
+  operators += o.operators;
+  host_ns += o.host_ns;
+  self_host_ns += o.self_host_ns;
+  device_ns += o.device_ns;
+  self_device_ns += o.self_device_ns;
+  backward_host_ns += o.backward_host_ns;
+  self_backward_host_ns += o.self_backward_host_ns;
+  backward_device_ns += o.backward_device_ns;
+  self_backward_device_ns += o.self_backward_device_ns;
+}
+
+std::string module_name(std::string_view name) {
+  constexpr std::string_view kPython = "nn.Module: ";
+  if (name.starts_with(kPython)) return std::string(name.substr(kPython.size()));
+  if (name.starts_with(kLightning)) {
+    const size_t colon = name.find(": ");
+    return std::string(name.substr(colon == std::string_view::npos ? kLightning.size() : colon + 2));
+  }
+  return std::string(name);
+}
+
+ModuleAnswer exact_modules(const TorchRun& run, size_t part) { return Exact(run, part).answer(); }
+
+}  // namespace stageline

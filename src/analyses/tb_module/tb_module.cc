@@ -1,0 +1,158 @@
+// Time of every nn.Module, as TensorBoard's profiler plugin shows it. Definitions: docs/analyses/tb-module.md.
+#include "analyses/tb_module/tb_module.h"
+
+#include <algorithm>
+#include <map>
+
+#include "analyses/analysis.h"
+#include "base/parallel.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+constexpr int kMostPathNames = 64;  // a path of a hundred thousand names would be written as often
+
+// "Net_0/Linear_1"
+std::string path_of(const ModuleAnswer& answer, size_t node) {
+  if (answer.lightning) return answer.nodes[node].name;
+  std::vector<std::string_view> names;
+  int32_t at = static_cast<int32_t>(node);
+  for (; at >= 0 && names.size() < kMostPathNames; at = answer.nodes[static_cast<size_t>(at)].parent)
+    names.push_back(answer.nodes[static_cast<size_t>(at)].name);
+  std::string path = at >= 0 ? "…" : "";
+  for (size_t k = names.size(); k-- > 0;) path += (path.empty() ? "" : "/") + std::string(names[k]);
+  return path;
+}
+
+std::vector<ColumnSpec> sum_columns(bool plugin) {
+  std::vector<ColumnSpec> columns = {
+      {"occurrences", "calls", Type::kInteger, "Calls of the module"},
+      {"operators", "operators", Type::kInteger, "Operators that it calls itself, not through modules or operators"},
+      {"host_ns", "host", Type::kDuration, "Of its calls"},
+      {"self_host_ns", "host self", Type::kDuration, "Without the operators and modules that it calls"},
+      {"device_ns", "device", Type::kDuration, "Device work launched within, modules below included"},
+      {"self_device_ns", "device self", Type::kDuration, "Device work launched within, modules below left out"},
+      {"mean_ns", "mean", Type::kDuration, "Device time of one call; host time where there is none"}};
+  if (!plugin)
+    for (ColumnSpec& spec : std::vector<ColumnSpec>{
+             {"backward_host_ns", "backward host", Type::kDuration,
+              "Of the backward of what it called, below included"},
+             {"self_backward_host_ns", "backward host self", Type::kDuration, "Modules below left out"},
+             {"backward_device_ns", "backward device", Type::kDuration, "Device work of that, below included"},
+             {"self_backward_device_ns", "backward device self", Type::kDuration, "Modules below left out"}})
+      columns.push_back(std::move(spec));
+  return columns;
+}
+
+void append_sums(std::vector<Table::Value>& row, const ModuleSums& s, bool plugin) {
+  const int64_t calls = std::max<int64_t>(1, s.occurrences);
+  for (const int64_t value : {s.occurrences, s.operators, s.host_ns, s.self_host_ns, s.device_ns, s.self_device_ns,
+                              (s.device_ns > 0 ? s.device_ns : s.host_ns) / calls})
+    row.emplace_back(value);
+  if (!plugin)
+    for (const int64_t value :
+         {s.backward_host_ns, s.self_backward_host_ns, s.backward_device_ns, s.self_backward_device_ns})
+      row.emplace_back(value);
+}
+
+Table tree_table(const std::vector<ModuleAnswer>& ranks, bool plugin) {
+  std::vector<ColumnSpec> columns = {
+      {"rank", "rank", Type::kInteger, "Global rank"},
+      {"depth", "depth", Type::kInteger, "0: called by no module"},
+      {"path", "path", Type::kText, "Names of the modules from the outermost; the last 64"},
+      {"name", "module", Type::kText, "Class and number, as the profiler names the object"},
+      {"module_id", "id", Type::kInteger, "Equal for calls of one object"}};
+  for (ColumnSpec& spec : sum_columns(plugin)) columns.push_back(std::move(spec));
+  Table table("modules", "Modules, as they call each other", std::move(columns));
+  for (const ModuleAnswer& answer : ranks)
+    for (size_t i = 0; i < answer.nodes.size(); ++i) {
+      const ModuleNode& node = answer.nodes[i];
+      std::vector<Table::Value> row = {int64_t{answer.rank}, int64_t{node.depth}, path_of(answer, i), node.name,
+                                       node.module_id < 0 ? kNullInteger : node.module_id};
+      append_sums(row, node.sums, plugin);
+      table.add_row(std::move(row));
+    }
+  return table;
+}
+
+// Modules wherever they are called: what a module within a call of itself has is counted once.
+Table flat_table(const std::vector<ModuleAnswer>& ranks) {
+  std::vector<ColumnSpec> columns = {{"rank", "rank", Type::kInteger, "Global rank"},
+                                     {"name", "module", Type::kText, ""},
+                                     {"module_id", "id", Type::kInteger, ""}};
+  for (ColumnSpec& spec : sum_columns(false)) columns.push_back(std::move(spec));
+  Table table("module-totals", "Modules by time, wherever they are called", std::move(columns));
+  for (const ModuleAnswer& answer : ranks) {
+    using Key = std::pair<std::string_view, int64_t>;
+    std::map<Key, std::pair<ModuleSums, int>> by_module;  // and how many of them are open
+    std::vector<std::pair<const ModuleNode*, Key>> open;
+    for (const ModuleNode& node : answer.nodes) {
+      while (static_cast<int32_t>(open.size()) > node.depth) {
+        --by_module[open.back().second].second;
+        open.pop_back();
+      }
+      const Key key{node.name, node.module_id};
+      auto& [sums, count] = by_module[key];
+      ModuleSums added = node.sums;
+      if (count > 0) added.host_ns = added.device_ns = added.backward_host_ns = added.backward_device_ns = 0;
+      sums.add(added);
+      ++count;
+      open.emplace_back(&node, key);
+    }
+    std::vector<std::pair<Key, const ModuleSums*>> rows;
+    for (const auto& [key, entry] : by_module) rows.emplace_back(key, &entry.first);
+    const auto self = [](const ModuleSums& s) { return s.self_device_ns + s.self_backward_device_ns; };
+    const auto host = [](const ModuleSums& s) { return s.self_host_ns + s.self_backward_host_ns; };
+    std::stable_sort(rows.begin(), rows.end(), [&](const auto& a, const auto& b) {
+      const int64_t x = self(*a.second), y = self(*b.second);
+      return x != y ? x > y : host(*a.second) > host(*b.second);
+    });
+    for (const auto& [key, sums] : rows) {
+      std::vector<Table::Value> row = {int64_t{answer.rank}, std::string(key.first),
+                                       key.second < 0 ? kNullInteger : key.second};
+      append_sums(row, *sums, false);
+      table.add_row(std::move(row));
+    }
+  }
+  return table;
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  Result<TorchRun> torch = make_torch_run(*input.trace, {false, true});
+  if (!torch) return std::move(torch).error();
+  std::vector<Result<ModuleAnswer>> answers(torch->parts.size(), ModuleAnswer{});
+  parallel_for(answers.size(), [&](size_t k) {
+    answers[k] = input.tb ? plugin_modules(*torch, torch->parts[k]) : exact_modules(*torch, torch->parts[k]);
+  });
+  std::vector<ModuleAnswer> ranks;
+  for (Result<ModuleAnswer>& answer : answers) {
+    if (!answer) return std::move(answer).error();
+    ranks.push_back(std::move(*answer));
+  }
+  if (std::all_of(ranks.begin(), ranks.end(), [](const ModuleAnswer& a) { return a.nodes.empty(); }))
+    return Error{ErrorCode::kBadInput,
+                 "the trace holds no calls of nn.Module",
+                 {},
+                 "torch.profiler records them with with_stack=True (or with_modules=True for TorchScript only)"};
+  AnalysisResult result;
+  result.tables.push_back(tree_table(ranks, input.tb));
+  if (!input.tb) result.tables.push_back(flat_table(ranks));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis tb_module_analysis;
+const Analysis tb_module_analysis = {
+    .name = "tb-module",
+    .summary = "time of every nn.Module, forward and backward: the module view of TensorBoard's profiler plugin",
+    .tables = {{"modules", "one row per module and place in the tree of modules"},
+               {"module-totals", "one row per module (not with --compat tb)"}},
+    .run = run,
+    .needs = AnalysisNeeds::kTorch,
+    .compat = "tb",
+    .in_report = false};
+
+}  // namespace stageline

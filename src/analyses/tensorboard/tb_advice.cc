@@ -1,0 +1,125 @@
+#include "analyses/tensorboard/tb_advice.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "analyses/tensorboard/tb_operators.h"
+#include "base/number.h"
+
+namespace stageline {
+namespace {
+
+constexpr double kMuchLoading = 0.05, kMuchCommunication = 0.1, kLowUtilization = 0.5, kFullMemory = 0.9;
+constexpr int32_t kCuda = 1, kHip = 6;  // c10 device types
+
+double share_of(int64_t part, int64_t whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+// Most bytes that were ever allocated on one device; with its number.
+std::pair<int64_t, int64_t> peak_memory(const Part& part, const std::vector<TbDevice>& devices) {
+  int64_t peak = -1, at = -1;
+  double fullest = 0;
+  for (const MemoryRecord& record : part.memory) {
+    if (record.device_type != kCuda && record.device_type != kHip) continue;
+    const auto device = std::lower_bound(devices.begin(), devices.end(), int64_t{record.device_id},
+                                         [](const TbDevice& d, int64_t number) { return d.number < number; });
+    if (device == devices.end() || device->number != record.device_id || !(device->memory_bytes > 0)) continue;
+    const double full = static_cast<double>(record.total_allocated) / device->memory_bytes;
+    if (full <= fullest) continue;
+    fullest = full;
+    peak = record.total_allocated;
+    at = device->number;
+  }
+  return {peak, at};
+}
+
+std::string list_of(const std::vector<int64_t>& numbers) {
+  std::string out;
+  for (const int64_t number : numbers) out += (out.empty() ? "" : ", ") + std::to_string(number);
+  return out;
+}
+
+void advise_on_device(const TbOverview& r, std::vector<TbAdvice>& out) {
+  std::vector<int64_t> idle;
+  double least = 1;
+  for (const TbDevice& device : r.devices)
+    if (device.utilization < kLowUtilization) {
+      idle.push_back(device.number);
+      least = std::min(least, device.utilization);
+    }
+  if (!idle.empty())
+    out.push_back({"low-utilization", least,
+                   "device " + list_of(idle) +
+                       " runs kernels less than half of the time: larger batches, or see "
+                       "idle-time-breakdown for what it waits for"});
+  const bool capable = std::any_of(r.devices.begin(), r.devices.end(), [](const TbDevice& d) {
+    return d.compute_major >= 7;  // Volta was the first with tensor cores
+  });
+  if (capable && r.tensor_core_share == 0 && r.eligible_share > 0)
+    out.push_back({"tensor-cores", r.eligible_share,
+                   percent(r.eligible_share) +
+                       " of the kernel time belongs to operators that could use tensor cores, and "
+                       "no kernel's name says that it does: try mixed precision (torch.autocast) or TF32"});
+  const auto [peak, at] = peak_memory(*r.part, r.devices);
+  for (const TbDevice& device : r.devices) {
+    if (device.number != at || !(static_cast<double>(peak) > kFullMemory * device.memory_bytes)) continue;
+    out.push_back({"memory-full", static_cast<double>(peak) / device.memory_bytes,
+                   "device " + std::to_string(at) + " had " + human_bytes(static_cast<double>(peak)) + " of " +
+                       human_bytes(device.memory_bytes) +
+                       " allocated: activation checkpointing or mixed precision make room"});
+  }
+}
+
+}  // namespace
+
+void tb_note_facts(const TbRun& run, const FunctionNames& function_names, const TorchRank& rank, TbOverview& out) {
+  int64_t kernel_ns = 0, tensor_ns = 0;
+  const StringPool& names = run.torch.trace->names;
+  for (const TorchRow& row : rank.rows) {
+    const TbEvent event = run.event(rank, row);
+    if (event == TbEvent::kKernel) {
+      kernel_ns += row.dur_ns;
+      if (run.is(row.name, TbRun::kTensorCore)) tensor_ns += row.dur_ns;
+      out.uses_nccl |= row.kernel == KernelClass::kCommunication && !run.plugin;
+    } else if (event == TbEvent::kOperator || event == TbEvent::kAnnotation || event == TbEvent::kPython) {
+      out.uses_nccl |= run.is(row.name, TbRun::kNccl) || (!run.plugin && run.is(row.name, TbRun::kDeviceCollective));
+      const std::string_view name = names.text(row.name);
+      out.data_parallel |= name == "DataParallel.forward";
+      out.distributed_data_parallel |= name == "DistributedDataParallel.forward";
+    }
+  }
+  out.tensor_core_share = share_of(tensor_ns, kernel_ns);
+  if (tensor_ns == 0 && kernel_ns > 0)
+    out.eligible_share = tb_eligible_share(run, tb_operators(run, function_names, rank));
+}
+
+std::vector<TbAdvice> tb_advice(const TbOverview& r) {
+  std::vector<TbAdvice> out;
+  const double loading = share_of(r.sums[static_cast<size_t>(TbRole::kDataLoader)], r.total_ns);
+  if (loading > kMuchLoading)
+    out.push_back({"input-loading", loading,
+                   percent(loading) +
+                       " of the step is spent waiting for the DataLoader: set num_workers, so that other "
+                       "processes load while the device works"});
+  if (r.data_parallel && r.devices.size() > 1)
+    out.push_back(
+        {"data-parallel", NAN,
+         "DataParallel drives several devices from one process: DistributedDataParallel has one process each"});
+  const bool capable = std::any_of(r.devices.begin(), r.devices.end(), [](const TbDevice& d) {
+    return d.compute_major > 3 || (d.compute_major == 3 && d.compute_minor >= 5);  // what NCCL needs
+  });
+  if (r.distributed_data_parallel && !r.uses_nccl && capable)
+    out.push_back({"backend", NAN, "DistributedDataParallel runs without NCCL, the fastest backend of these devices"});
+  const double communication = share_of(r.sums[static_cast<size_t>(TbRole::kCommunication)], r.total_ns);
+  if (communication > kMuchCommunication)
+    out.push_back(
+        {"communication", communication,
+         percent(communication) +
+             " of the step is communication with no computation over it: see tb-distributed "
+             "for waiting and transfer; overlap more, send less (gradient compression) or less often (accumulation)"});
+  advise_on_device(r, out);
+  return out;
+}
+
+}  // namespace stageline

@@ -1,0 +1,128 @@
+// Computation, communication and their overlap; waiting and transfer; statistics of collectives, for every rank.
+// Definitions: docs/analyses/tb-distributed.md.
+#include <algorithm>
+#include <cmath>
+
+#include "analyses/tensorboard/tb_distributed_tables.h"
+#include "base/parallel.h"
+
+namespace stageline {
+namespace {
+
+TbRankWork work_of(const TbRun& run, size_t part) {
+  const TbRank rank = tb_rank(run, part);
+  TbRankWork out;
+  out.rank = rank.rank.rank;
+  out.steps = rank.steps;
+  const std::vector<Interval>& kernels = rank.covered(TbRole::kKernel);
+  const std::vector<Interval>& compute = kernels.empty() ? rank.covered(TbRole::kCpuExec) : kernels;
+  const std::vector<Interval>& talk = rank.covered(TbRole::kCommunication);
+  out.communicates = !talk.empty();
+  const CoveredTime computing(compute), talking(talk), both(shared_of(compute, talk));
+  for (const TbStep& step : rank.steps) {
+    const auto within = [&](const CoveredTime& time) { return time.within(step.start_ns, step.end_ns); };
+    const int64_t overlap = within(both);
+    TbOverlap o = {within(computing) - overlap, overlap, within(talking) - overlap, 0};
+    o.other_ns = step.length_ns() - o.computation_ns - o.overlap_ns - o.communication_ns;
+    out.overlaps.push_back(o);
+  }
+  if (run.plugin) {
+    out.plugin = plugin_calls(run, rank);
+  } else {
+    out.calls = tb_collectives(run, rank);
+  }
+  return out;
+}
+
+// Of what was joined, the last `transfer` of each call is transfer and the rest waiting; of what was not, nothing is
+// known.
+void split_waits(TbRankWork& rank) {
+  std::vector<Interval> joined, transfer, all;
+  for (const TbCollective& call : rank.calls) {
+    const Interval at = {call.start_ns, call.start_ns + call.dur_ns};
+    all.push_back(at);
+    if (call.transfer_ns < 0) continue;
+    joined.push_back(at);
+    transfer.push_back({at.end - call.transfer_ns, at.end});
+  }
+  const CoveredTime any(union_of(std::move(all))), known(union_of(std::move(joined))),
+      moving(union_of(std::move(transfer)));
+  for (const TbStep& step : rank.steps) {
+    const auto within = [&](const CoveredTime& time) { return time.within(step.start_ns, step.end_ns); };
+    TbWait wait;
+    wait.transfer_ns = within(moving);
+    wait.synchronizing_ns = within(known) - wait.transfer_ns;
+    wait.unknown_ns = within(any) - within(known);
+    rank.waits.push_back(wait);
+  }
+}
+
+// By step name in order of first appearance; calls outside all steps are a step of their own, "None".
+void plugin_waits(TbRankWork& rank) {
+  std::vector<int32_t> order;
+  std::vector<std::vector<Interval>> talk(rank.steps.size() + 1), moving(rank.steps.size() + 1);
+  for (const PluginCall& call : rank.plugin.calls) {
+    const auto at = static_cast<size_t>(call.step + 1);
+    if (talk[at].empty()) order.push_back(call.step);
+    talk[at].insert(talk[at].end(), call.ranges.begin(), call.ranges.end());
+    moving[at].insert(moving[at].end(), call.transfer.begin(), call.transfer.end());
+  }
+  for (const int32_t step : order) {
+    const auto at = static_cast<size_t>(step + 1);
+    TbWait wait;
+    wait.step = step;
+    wait.transfer_ns = length_of(union_of(std::move(moving[at])));
+    wait.synchronizing_ns = length_of(union_of(std::move(talk[at]))) - wait.transfer_ns;
+    rank.waits.push_back(wait);
+  }
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  Result<TbRun> made = make_tb_run(input);
+  if (!made) return std::move(made).error();
+  const TbRun& tb = *made;
+  std::vector<TbRankWork> ranks(tb.torch.parts.size());
+  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = work_of(tb, tb.torch.parts[k]); });
+  AnalysisResult result;
+  if (tb.plugin) {
+    if (Status s = split_plugin_ranks(tb, ranks); !s) return std::move(s).error();
+    parallel_for(ranks.size(), [&](size_t k) { plugin_waits(ranks[k]); });
+    result.tables = plugin_distributed_tables(tb, ranks, input.for_report);
+    return result;
+  }
+  std::vector<std::vector<TbCollective>> calls(ranks.size());
+  for (size_t k = 0; k < ranks.size(); ++k) calls[k] = std::move(ranks[k].calls);
+  const TbJoin join = join_collectives(calls);
+  for (size_t k = 0; k < ranks.size(); ++k) ranks[k].calls = std::move(calls[k]);
+  parallel_for(ranks.size(), [&](size_t k) { split_waits(ranks[k]); });
+  result.tables = distributed_tables(tb, ranks, input.for_report);
+  if (join.alone > 0 && ranks.size() > 1)
+    result.notes.add("tb.collectives_alone", Severity::kInfo,
+                     "collectives without a counterpart on another rank of this trace: how much of them was waiting is "
+                     "not known",
+                     {}, join.alone);
+  if (join.unequal > 0)
+    result.notes.add("tb.collectives_unequal", Severity::kWarning,
+                     "collectives without numbers that ranks made a different number of times in a step: not joined",
+                     {}, join.unequal);
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis tb_distributed_analysis;
+const Analysis tb_distributed_analysis = {
+    .name = "tb-distributed",
+    .summary = "computation, communication and overlap of every rank; waiting and transfer; statistics of collectives",
+    .tables = {{"overlap", "one row per rank: the mean step"},
+               {"waits", "one row per rank: waiting and transfer of the mean step"},
+               {"collectives", "one row per rank and collective"},
+               {"collectives-by-size", "one row per collective and size of message, all ranks"},
+               {"overlap-by-step", "one row per rank and step"},
+               {"waits-by-step", "one row per rank and step"}},
+    .run = run,
+    .needs = AnalysisNeeds::kTorch,
+    .compat = "tb",
+    .in_report = false};
+
+}  // namespace stageline

@@ -1,0 +1,228 @@
+#include "analyses/tensorboard/tb_distributed_tables.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "base/number.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+double share_of(double part, double whole) { return whole > 0 ? part / whole : NAN; }
+int64_t mean_of(int64_t sum, size_t count) {
+  return count == 0 ? kNullInteger : std::llround(static_cast<double>(sum) / static_cast<double>(count));
+}
+
+std::vector<ColumnSpec> with_rank(std::vector<ColumnSpec> columns, bool by_step) {
+  if (by_step)
+    columns.insert(columns.begin(), {"step", "step", Type::kInteger, "ProfilerStep number; unknown: all is one step"});
+  columns.insert(columns.begin(), {"rank", "rank", Type::kInteger, "Global rank"});
+  return columns;
+}
+
+std::vector<ColumnSpec> overlap_columns(bool by_step) {
+  return with_rank({{"step_ns", "step", Type::kDuration, "To the end of the device work that it launched"},
+                    {"computation_ns", "computation", Type::kDuration,
+                     "Computation kernels with no communication at the same time; without a device: operators"},
+                    {"overlap_ns", "overlapping", Type::kDuration, "Both at the same time"},
+                    {"communication_ns", "communication", Type::kDuration, "Communication with no computation over it"},
+                    {"other_ns", "other", Type::kDuration, "Neither"},
+                    {"hidden_share", "hidden", Type::kShare, "Overlapping as a share of all communication"}},
+                   by_step);
+}
+
+std::vector<ColumnSpec> wait_columns(bool by_step) {
+  return with_rank(
+      {{"transfer_ns", "data transfer", Type::kDuration, "The time that the fastest of the ranks needed, union"},
+       {"synchronizing_ns", "synchronizing", Type::kDuration,
+        "The rest of joined collectives: waiting for other ranks"},
+       {"unknown_ns", "unknown", Type::kDuration, "Communication without a counterpart on another rank of the trace"},
+       {"synchronizing_share", "synchronizing", Type::kShare, "Of the joined collectives' time"}},
+      by_step);
+}
+
+void add_overlap(Table& table, int32_t rank, const int64_t* step, int64_t step_ns, const TbOverlap& o) {
+  std::vector<Table::Value> row = {int64_t{rank}};
+  if (step) row.emplace_back(*step);
+  for (const int64_t ns : {step_ns, o.computation_ns, o.overlap_ns, o.communication_ns, o.other_ns})
+    row.emplace_back(ns);
+  row.emplace_back(share_of(static_cast<double>(o.overlap_ns), static_cast<double>(o.overlap_ns + o.communication_ns)));
+  table.add_row(std::move(row));
+}
+
+void add_wait(Table& table, int32_t rank, const int64_t* step, const TbWait& w) {
+  std::vector<Table::Value> row = {int64_t{rank}};
+  if (step) row.emplace_back(*step);
+  for (const int64_t ns : {w.transfer_ns, w.synchronizing_ns, w.unknown_ns}) row.emplace_back(ns);
+  row.emplace_back(
+      share_of(static_cast<double>(w.synchronizing_ns), static_cast<double>(w.synchronizing_ns + w.transfer_ns)));
+  table.add_row(std::move(row));
+}
+
+// Means over the steps of each rank.
+void add_means(const TbRankWork& r, Table& overlap, Table& waits) {
+  const size_t n = r.steps.size();
+  if (n == 0) return;
+  int64_t step_ns = 0;
+  TbOverlap o;
+  for (size_t i = 0; i < n; ++i) {
+    step_ns += r.steps[i].length_ns();
+    o.computation_ns += r.overlaps[i].computation_ns;
+    o.overlap_ns += r.overlaps[i].overlap_ns;
+    o.communication_ns += r.overlaps[i].communication_ns;
+    o.other_ns += r.overlaps[i].other_ns;
+  }
+  TbWait w;
+  for (const TbWait& wait : r.waits) {
+    w.transfer_ns += wait.transfer_ns;
+    w.synchronizing_ns += wait.synchronizing_ns;
+    w.unknown_ns += wait.unknown_ns;
+  }
+  for (int64_t* sum : {&o.computation_ns, &o.overlap_ns, &o.communication_ns, &o.other_ns, &w.transfer_ns,
+                       &w.synchronizing_ns, &w.unknown_ns})
+    *sum = mean_of(*sum, n);
+  add_overlap(overlap, r.rank, nullptr, mean_of(step_ns, n), o);
+  add_wait(waits, r.rank, nullptr, w);
+}
+
+// Classes of message sizes, each up to and with its bound.
+struct SizeClass {
+  int64_t most_bytes;
+  const char* text;
+};
+constexpr std::array<SizeClass, 6> kSizeClasses = {{{int64_t{1} << 12, "up to 4 KiB"},
+                                                    {int64_t{1} << 16, "up to 64 KiB"},
+                                                    {int64_t{1} << 20, "up to 1 MiB"},
+                                                    {int64_t{1} << 24, "up to 16 MiB"},
+                                                    {int64_t{1} << 28, "up to 256 MiB"},
+                                                    {INT64_MAX, "more than 256 MiB"}}};
+size_t size_class(int64_t bytes) {
+  if (bytes < 0) return kSizeClasses.size();  // not known
+  size_t c = 0;
+  while (bytes > kSizeClasses[c].most_bytes) ++c;
+  return c;
+}
+
+// Traffic of a bus per byte of the collective, as nccl-tests counts it.
+double bus_factor(std::string_view name, int64_t group_size) {
+  if (group_size < 2) return 1;
+  const auto holds = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  const double n = static_cast<double>(group_size), others = (n - 1) / n;
+  if (holds("allreduce") || holds("all_reduce")) return 2 * others;
+  const bool spreads = holds("gather") || holds("reduce_scatter") || holds("all_to_all") || holds("alltoall");
+  return spreads ? others : 1;
+}
+
+struct CallSum {
+  int64_t calls = 0, sized = 0, joined = 0;
+  double bytes = 0, latency_ns = 0;                // sums
+  double transfer_ns = 0, synchronizing_ns = 0;    // of joined calls
+  double moved = 0, moved_bus = 0, moving_ns = 0;  // of joined calls of known size: bytes, bus bytes, transfer
+
+  void add(const TbCollective& call, double factor) {
+    ++calls;
+    latency_ns += static_cast<double>(call.dur_ns);
+    if (call.bytes >= 0) {
+      ++sized;
+      bytes += static_cast<double>(call.bytes);
+    }
+    if (call.transfer_ns < 0) return;
+    ++joined;
+    transfer_ns += static_cast<double>(call.transfer_ns);
+    synchronizing_ns += static_cast<double>(call.dur_ns - call.transfer_ns);
+    if (call.bytes < 0 || call.transfer_ns == 0) return;
+    moved += static_cast<double>(call.bytes);
+    moved_bus += static_cast<double>(call.bytes) * factor;
+    moving_ns += static_cast<double>(call.transfer_ns);
+  }
+  static int64_t mean(double sum, int64_t count) {
+    return count > 0 ? std::llround(sum / static_cast<double>(count)) : kNullInteger;
+  }
+};
+
+Table collectives_table(const TbRun& run, const std::vector<TbRankWork>& ranks) {
+  Table table("collectives", "Collectives and messages",
+              {{"rank", "rank", Type::kInteger, "Global rank"},
+               {"collective", "collective", Type::kText, "Collective, else the annotation, else the kernel's name"},
+               {"count", "calls", Type::kInteger, "Kernels; of libraries that work on the host, calls"},
+               {"bytes", "bytes", Type::kInteger, "Larger of what went in and came out, of the calls that say it"},
+               {"mean_bytes", "mean bytes", Type::kInteger, ""},
+               {"latency_ns", "latency", Type::kDuration, "Of all calls, summed: waiting and transfer"},
+               {"mean_latency_ns", "mean latency", Type::kDuration, ""},
+               {"joined_count", "joined", Type::kInteger, "Calls with a counterpart on another rank"},
+               {"transfer_ns", "transfer", Type::kDuration, "Of these: what the fastest rank needed, summed"},
+               {"mean_transfer_ns", "mean transfer", Type::kDuration, ""},
+               {"synchronizing_ns", "synchronizing", Type::kDuration, "Of these: the rest, summed"}});
+  const StringPool& names = run.torch.trace->names;
+  for (const TbRankWork& r : ranks) {
+    std::map<std::string_view, CallSum> sums;
+    for (const TbCollective& call : r.calls) sums[names.text(call.label)].add(call, 1);
+    for (const auto& [name, s] : sums)
+      table.add_row({int64_t{r.rank}, std::string(name), s.calls,
+                     s.sized > 0 ? static_cast<int64_t>(std::min(s.bytes, 9e18)) : kNullInteger,
+                     CallSum::mean(s.bytes, s.sized), std::llround(s.latency_ns), CallSum::mean(s.latency_ns, s.calls),
+                     s.joined, s.joined > 0 ? std::llround(s.transfer_ns) : kNullInteger,
+                     CallSum::mean(s.transfer_ns, s.joined),
+                     s.joined > 0 ? std::llround(s.synchronizing_ns) : kNullInteger});
+  }
+  return table;
+}
+
+Table sizes_table(const TbRun& run, const std::vector<TbRankWork>& ranks) {
+  Table table("collectives-by-size", "Collectives by size of message, all ranks",
+              {{"collective", "collective", Type::kText, ""},
+               {"size_class", "size", Type::kText, "By the larger of what went in and came out"},
+               {"count", "calls", Type::kInteger, "Of all ranks"},
+               {"mean_bytes", "mean bytes", Type::kInteger, ""},
+               {"mean_latency_ns", "mean latency", Type::kDuration, ""},
+               {"joined_count", "joined", Type::kInteger, "Calls with a counterpart on another rank"},
+               {"mean_transfer_ns", "mean transfer", Type::kDuration, "Of these"},
+               {"algorithm_gbps", "GB/s", Type::kReal, "Bytes by transfer time of joined calls"},
+               {"bus_gbps", "bus GB/s", Type::kReal, "Times the factor of nccl-tests, by the group's size"}});
+  const StringPool& names = run.torch.trace->names;
+  std::map<std::pair<std::string_view, size_t>, CallSum> sums;
+  for (const TbRankWork& r : ranks)
+    for (const TbCollective& call : r.calls) {
+      const std::string_view name = names.text(call.label);
+      sums[{name, size_class(call.bytes)}].add(call, bus_factor(name, call.group_size));
+    }
+  for (const auto& [key, s] : sums) {
+    const auto& [name, size] = key;
+    table.add_row({std::string(name), std::string(size < kSizeClasses.size() ? kSizeClasses[size].text : "unknown"),
+                   s.calls, CallSum::mean(s.bytes, s.sized), CallSum::mean(s.latency_ns, s.calls), s.joined,
+                   CallSum::mean(s.transfer_ns, s.joined), share_of(s.moved, s.moving_ns),
+                   share_of(s.moved_bus, s.moving_ns)});
+  }
+  return table;
+}
+
+}  // namespace
+
+std::vector<Table> distributed_tables(const TbRun& run, const std::vector<TbRankWork>& ranks, bool brief) {
+  Table overlap("overlap", "Computation and communication, the mean step", overlap_columns(false));
+  Table waits("waits", "Waiting and transfer, the mean step", wait_columns(false));
+  Table overlap_steps("overlap-by-step", "Computation and communication by step", overlap_columns(true));
+  Table wait_steps("waits-by-step", "Waiting and transfer by step", wait_columns(true));
+  for (const TbRankWork& r : ranks) {
+    add_means(r, overlap, waits);
+    for (size_t i = 0; i < r.steps.size() && !brief; ++i) {
+      add_overlap(overlap_steps, r.rank, &r.steps[i].number, r.steps[i].length_ns(), r.overlaps[i]);
+      add_wait(wait_steps, r.rank, &r.steps[i].number, r.waits[i]);
+    }
+  }
+  std::vector<Table> tables;
+  tables.push_back(std::move(overlap));
+  tables.push_back(std::move(waits));
+  tables.push_back(collectives_table(run, ranks));
+  tables.push_back(sizes_table(run, ranks));
+  if (brief) return tables;
+  tables.push_back(std::move(overlap_steps));
+  tables.push_back(std::move(wait_steps));
+  return tables;
+}
+
+}  // namespace stageline

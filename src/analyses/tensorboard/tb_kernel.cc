@@ -1,0 +1,274 @@
+// The kernels of every rank, by name or by how they were launched. Definitions: docs/analyses/tb-kernel.md.
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <unordered_map>
+
+#include "analyses/tensorboard/tb_run.h"
+#include "base/parallel.h"
+#include "model/statistics.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+struct Key {  // everything but the name is left at its default when only names count
+  StringId name = 0, op = 0, grid = 0, block = 0;
+  int64_t registers = -1, shared_bytes = -1;
+  KernelClass kind = KernelClass::kNone;
+  bool operator==(const Key&) const = default;
+};
+struct KeyHash {
+  size_t operator()(const Key& key) const {
+    uint64_t h = 0;
+    for (const uint64_t part : {uint64_t{key.name}, uint64_t{key.op}, uint64_t{key.grid}, uint64_t{key.block},
+                                static_cast<uint64_t>(key.registers), static_cast<uint64_t>(key.shared_bytes),
+                                static_cast<uint64_t>(key.kind)})
+      h = (h ^ part) * 0x9e3779b97f4a7c15u + (h >> 29);
+    return h;
+  }
+};
+
+struct Weighted {  // a mean by duration, over the calls that say it
+  double sum = 0, weight = 0;
+  bool said = false;
+  std::vector<double> products;  // --compat tb: one per call, for numpy's way of adding up
+
+  void add(double value, int64_t dur_ns, bool keep) {
+    const bool known = value >= 0 && std::isfinite(value);
+    const double dur_us = to_us(dur_ns), product = known ? value * dur_us : 0;
+    if (keep) products.push_back(product);
+    if (!known) return;
+    said = true;
+    sum += product;
+    weight += dur_us;
+  }
+};
+
+struct Sum {
+  Key key;
+  int64_t calls = 0, total_ns = 0, max_ns = INT64_MIN, min_ns = INT64_MAX;
+  Weighted blocks, occupancy;
+};
+
+struct RankKernels {
+  int32_t rank = 0;
+  std::vector<Sum> sums;  // longest total first
+  int64_t total_ns = 0;
+};
+
+// By start: the order in which the plugin adds up.
+std::vector<const TorchRow*> kernel_rows(const TbRun& run, const TorchRank& rank) {
+  std::vector<const TorchRow*> rows;
+  for (const TorchRow& row : rank.rows)
+    if (run.is_kernel(rank, row)) rows.push_back(&row);
+  std::sort(rows.begin(), rows.end(), [](const TorchRow* a, const TorchRow* b) {
+    return a->start_ns != b->start_ns ? a->start_ns < b->start_ns : a->index < b->index;
+  });
+  return rows;
+}
+
+RankKernels kernels_of(const TbRun& run, const TorchRank& rank, bool by_launch) {
+  RankKernels out;
+  out.rank = rank.rank;
+  const Part& part = *rank.part;
+  std::unordered_map<Key, size_t, KeyHash> place;
+  for (const TorchRow* at : kernel_rows(run, rank)) {
+    const TorchRow& row = *at;
+    const KernelFact* fact = fact_of(part.kernels, row.slice);
+    Key key;
+    key.name = row.name;
+    if (!run.plugin) key.kind = row.kernel;
+    if (by_launch) {
+      const uint32_t owner = part.slices.parent[row.slice];
+      if (owner != kNoSliceIndex) key.op = part.slices.name_id[owner];
+      if (fact) {
+        key.grid = fact->grid;
+        key.block = fact->block;
+        key.registers = fact->registers;
+        key.shared_bytes = fact->shared_bytes;
+      }
+    }
+    const auto [it, added] = place.try_emplace(key, out.sums.size());
+    if (added) {
+      out.sums.emplace_back();
+      out.sums.back().key = key;
+    }
+    Sum& sum = out.sums[it->second];
+    ++sum.calls;
+    sum.total_ns += row.dur_ns;
+    out.total_ns += row.dur_ns;
+    sum.max_ns = std::max(sum.max_ns, row.dur_ns);
+    sum.min_ns = std::min(sum.min_ns, row.dur_ns);
+    sum.blocks.add(fact ? decimal_of(fact->blocks_per_sm) : -1, row.dur_ns, run.plugin);
+    sum.occupancy.add(fact ? decimal_of(fact->occupancy_percent) : -1, row.dur_ns, run.plugin);
+  }
+  const StringPool& names = run.torch.trace->names;
+  const auto texts = [&](const Sum& s) {
+    return std::tuple(names.text(s.key.name), names.text(s.key.op), names.text(s.key.grid), names.text(s.key.block),
+                      s.key.registers, s.key.shared_bytes, s.key.kind);
+  };
+  std::sort(out.sums.begin(), out.sums.end(), [&](const Sum& a, const Sum& b) {
+    return a.total_ns != b.total_ns ? a.total_ns > b.total_ns : texts(a) < texts(b);
+  });
+  return out;
+}
+
+// Kernels without a duration have no weight: their mean is that of nothing.
+double mean_of(const Weighted& mean) { return mean.weight > 0 ? mean.sum / mean.weight : NAN; }
+// The plugin's: what a call does not say counts as 0.
+double plugin_mean_of(const Weighted& mean, int64_t total_ns) {
+  const double sum = pairwise_sum(mean.products.data(), mean.products.size());
+  return total_ns > 0 ? round_exactly(sum / to_us(total_ns), 2) : 0;
+}
+
+std::vector<ColumnSpec> launch_columns(bool plugin) {
+  if (plugin)
+    return {{"Operator", "operator", Type::kText, ""},
+            {"Grid", "grid", Type::kText, ""},
+            {"Block", "block", Type::kText, ""},
+            {"Register Per Thread", "registers", Type::kInteger, ""},
+            {"Shared Memory", "shared memory", Type::kInteger, ""},
+            {"Kernel Uses TC", "uses tensor cores", Type::kText, ""},
+            {"Op is TC Eligible", "operator eligible", Type::kText, ""}};
+  return {{"operator", "operator", Type::kText, "The innermost operator that launched it"},
+          {"grid", "grid", Type::kText, "Blocks in three dimensions"},
+          {"block", "block", Type::kText, "Threads of a block in three dimensions"},
+          {"registers_per_thread", "registers", Type::kInteger, "Per thread"},
+          {"shared_bytes", "shared memory", Type::kInteger, "Bytes of a block, static and dynamic"},
+          {"tensor_cores", "tensor cores", Type::kText, "\"yes\" where the kernel's name says so"},
+          {"operator_eligible", "operator eligible", Type::kText,
+           "\"yes\" where the operator's kernels can use them with the right types"}};
+}
+
+Table plugin_table(const TbRun& run, const std::vector<RankKernels>& ranks, bool by_launch) {
+  std::vector<ColumnSpec> columns = {{"Worker", "rank", Type::kInteger, ""}, {"Name", "name", Type::kText, ""}};
+  if (by_launch) {
+    for (ColumnSpec& column : launch_columns(true)) columns.push_back(std::move(column));
+  } else {
+    columns.push_back({"Tensor Cores Used", "tensor cores", Type::kText, ""});
+  }
+  for (ColumnSpec column :
+       {ColumnSpec{"Calls", "calls", Type::kInteger, ""}, ColumnSpec{"Total Duration (us)", "total", Type::kReal, ""},
+        ColumnSpec{"Mean Duration (us)", "mean", Type::kReal, ""},
+        ColumnSpec{"Max Duration (us)", "max", Type::kReal, ""},
+        ColumnSpec{"Min Duration (us)", "min", Type::kReal, ""},
+        ColumnSpec{"Mean Blocks Per SM", "blocks per SM", Type::kReal, ""},
+        ColumnSpec{"Mean Est. Achieved Occupancy (%)", "occupancy %", Type::kReal, ""}})
+    columns.push_back(std::move(column));
+  Table table(by_launch ? "kernels-by-operator" : "kernels", "Kernel view (TensorBoard plugin)", std::move(columns));
+  const StringPool& names = run.torch.trace->names;
+  const auto yes = [](bool is) { return std::string(is ? "Yes" : "No"); };
+  // By name it rounds to whole microseconds; by launch only the mean.
+  const auto shown = [&](int64_t ns) { return by_launch ? to_us(ns) : round_to(to_us(ns), 0); };
+  const auto known = [](int64_t value) { return value < 0 ? kNullInteger : value; };
+  for (const RankKernels& rank : ranks) {
+    bool says_blocks = false, says_occupancy = false;  // columns of their own to it
+    for (const Sum& s : rank.sums) {
+      says_blocks |= s.blocks.said;
+      says_occupancy |= s.occupancy.said;
+    }
+    for (const Sum& s : rank.sums) {
+      std::vector<Table::Value> row = {int64_t{rank.rank}, std::string(names.text(s.key.name))};
+      if (by_launch) {
+        row.emplace_back(s.key.op == 0 ? std::string("N/A") : std::string(names.text(s.key.op)));
+        row.emplace_back(std::string(names.text(s.key.grid)));
+        row.emplace_back(std::string(names.text(s.key.block)));
+        row.emplace_back(known(s.key.registers));
+        row.emplace_back(known(s.key.shared_bytes));
+      }
+      row.emplace_back(yes(run.is(s.key.name, TbRun::kTensorCore)));
+      if (by_launch) row.emplace_back(yes(run.is(s.key.op, TbRun::kTensorOperator)));
+      row.emplace_back(s.calls);
+      row.emplace_back(shown(s.total_ns));
+      row.emplace_back(round_to(to_us(s.total_ns) / static_cast<double>(s.calls), 0));
+      row.emplace_back(shown(s.max_ns));
+      row.emplace_back(shown(s.min_ns));
+      row.emplace_back(says_blocks ? plugin_mean_of(s.blocks, s.total_ns) : NAN);
+      row.emplace_back(says_occupancy ? plugin_mean_of(s.occupancy, s.total_ns) : NAN);
+      table.add_row(std::move(row));
+    }
+  }
+  return table;
+}
+
+Table exact_table(const TbRun& run, const std::vector<RankKernels>& ranks, bool by_launch) {
+  std::vector<ColumnSpec> columns = {{"rank", "rank", Type::kInteger, "Global rank"},
+                                     {"name", "name", Type::kText, ""},
+                                     {"kernel_type", "kind", Type::kText, "docs/analyses/kernel-classes.md"}};
+  if (by_launch) {
+    for (ColumnSpec& column : launch_columns(false)) columns.push_back(std::move(column));
+  } else {
+    columns.push_back({"tensor_cores", "tensor cores", Type::kText, "\"yes\" where the kernel's name says so"});
+  }
+  for (ColumnSpec column :
+       {ColumnSpec{"count", "calls", Type::kInteger, ""}, ColumnSpec{"sum_ns", "total", Type::kDuration, ""},
+        ColumnSpec{"sum_share", "share", Type::kShare, "Of the sum over all kernels of the rank"},
+        ColumnSpec{"mean_ns", "mean", Type::kDuration, "Of one call, to the nanosecond"},
+        ColumnSpec{"max_ns", "longest", Type::kDuration, ""}, ColumnSpec{"min_ns", "shortest", Type::kDuration, ""},
+        ColumnSpec{"mean_blocks_per_sm", "blocks per SM", Type::kReal,
+                   "By duration, over the calls that say it; below 1 the kernel cannot fill the device"},
+        ColumnSpec{"mean_occupancy_share", "occupancy", Type::kShare,
+                   "Est. achieved occupancy by duration, over the calls that say it"}})
+    columns.push_back(std::move(column));
+  Table table(by_launch ? "kernels-by-operator" : "kernels", by_launch ? "Kernels by operator and launch" : "Kernels",
+              std::move(columns));
+  const StringPool& names = run.torch.trace->names;
+  const auto yes = [](bool is) { return std::string(is ? "yes" : "no"); };
+  const auto known = [](int64_t value) { return value < 0 ? kNullInteger : value; };
+  for (const RankKernels& rank : ranks)
+    for (const Sum& s : rank.sums) {
+      std::vector<Table::Value> row = {int64_t{rank.rank}, std::string(names.text(s.key.name)),
+                                       std::string(kernel_class_name(s.key.kind))};
+      if (by_launch) {
+        for (const StringId id : {s.key.op, s.key.grid, s.key.block}) row.emplace_back(std::string(names.text(id)));
+        row.emplace_back(known(s.key.registers));
+        row.emplace_back(known(s.key.shared_bytes));
+      }
+      row.emplace_back(yes(run.is(s.key.name, TbRun::kTensorCore)));
+      if (by_launch) row.emplace_back(yes(run.is(s.key.op, TbRun::kTensorOperator)));
+      row.emplace_back(s.calls);
+      row.emplace_back(s.total_ns);
+      row.emplace_back(rank.total_ns > 0 ? static_cast<double>(s.total_ns) / static_cast<double>(rank.total_ns) : NAN);
+      row.emplace_back(std::llround(static_cast<double>(s.total_ns) / static_cast<double>(s.calls)));
+      row.emplace_back(s.max_ns);
+      row.emplace_back(s.min_ns);
+      row.emplace_back(mean_of(s.blocks));
+      row.emplace_back(mean_of(s.occupancy) / 100);
+      table.add_row(std::move(row));
+    }
+  return table;
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  const bool by_launch = input.options.text("group-by", "kernel") == "kernel-and-operator";
+  Result<TbRun> made = make_tb_run(input);
+  if (!made) return std::move(made).error();
+  const TbRun& tb = *made;
+  std::vector<RankKernels> ranks(tb.torch.parts.size());
+  parallel_for(ranks.size(),
+               [&](size_t k) { ranks[k] = kernels_of(tb, torch_rank(tb.torch, tb.torch.parts[k]), by_launch); });
+  AnalysisResult result;
+  result.tables.push_back(tb.plugin ? plugin_table(tb, ranks, by_launch) : exact_table(tb, ranks, by_launch));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis tb_kernel_analysis;
+const Analysis tb_kernel_analysis = {
+    .name = "tb-kernel",
+    .summary =
+        "kernels with tensor-core use, blocks per SM and occupancy, as TensorBoard's profiler plugin listed them",
+    .tables = {{"kernels", "one row per rank and kernel name, longest total first"},
+               {"kernels-by-operator", "with --group-by kernel-and-operator: also by operator and launch sizes"}},
+    .run = run,
+    .needs = AnalysisNeeds::kTorch,
+    .options = {{"group-by", "TEXT",
+                 "kernel (the default), or kernel-and-operator: operator, grid, block, registers too",
+                 "kernel,kernel-and-operator"}},
+    .compat = "tb",
+    .in_report = false};
+
+}  // namespace stageline

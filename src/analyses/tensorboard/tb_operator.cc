@@ -1,0 +1,173 @@
+// The operators of every rank with their host, device and tensor-core time. Definitions: docs/analyses/tb-operator.md.
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "analyses/tensorboard/tb_operators.h"
+#include "base/parallel.h"
+#include "model/statistics.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+struct Sum {
+  StringId name = 0, dims = 0;
+  TbOperator total;
+  int64_t calls = 0;
+};
+
+struct RankOperators {
+  int32_t rank = 0;
+  std::vector<Sum> sums;
+  bool any_device = false;
+};
+
+RankOperators operators_of(const TbRun& run, const FunctionNames& names, const TorchRank& rank, bool by_shape) {
+  RankOperators out;
+  out.rank = rank.rank;
+  const TbOperators all = tb_operators(run, names, rank);
+  std::unordered_map<uint64_t, size_t> place;
+  for (const TbOperator& call : all.calls) {
+    StringId dims = 0;
+    if (by_shape)
+      if (const InputFact* fact = fact_of(rank.part->inputs, call.slice)) dims = fact->dims;
+    const auto [it, added] = place.try_emplace(uint64_t{call.name} << 32 | dims, out.sums.size());
+    if (added) {
+      out.sums.emplace_back();
+      out.sums.back().name = call.name;
+      out.sums.back().dims = dims;
+      out.sums.back().total.eligible = call.eligible;
+    }
+    Sum& sum = out.sums[it->second];
+    ++sum.calls;
+    sum.total.host_ns += call.host_ns;
+    sum.total.self_host_ns += call.self_host_ns;
+    sum.total.device_ns += call.device_ns;
+    sum.total.self_device_ns += call.self_device_ns;
+    sum.total.tensor_ns += call.tensor_ns;
+    sum.total.self_tensor_ns += call.self_tensor_ns;
+    if (!run.plugin) sum.total.eligible |= call.eligible;  // the plugin: as the first call of the name
+  }
+  out.any_device = std::any_of(rank.rows.begin(), rank.rows.end(), [](const TorchRow& row) { return row.on_device; });
+  const StringPool& texts = run.torch.trace->names;
+  std::sort(out.sums.begin(), out.sums.end(), [&](const Sum& a, const Sum& b) {
+    const int64_t left = out.any_device ? a.total.self_device_ns : a.total.self_host_ns;
+    const int64_t right = out.any_device ? b.total.self_device_ns : b.total.self_host_ns;
+    if (left != right) return left > right;
+    if (a.total.device_ns != b.total.device_ns) return a.total.device_ns > b.total.device_ns;
+    if (a.total.host_ns != b.total.host_ns) return a.total.host_ns > b.total.host_ns;
+    return a.name != b.name ? texts.text(a.name) < texts.text(b.name) : texts.text(a.dims) < texts.text(b.dims);
+  });
+  return out;
+}
+
+std::string shape_of(const StringPool& names, StringId dims) {
+  return dims == 0 ? "[]" : std::string(names.text(dims));
+}
+
+Table plugin_table(const TbRun& run, const std::vector<RankOperators>& ranks, bool by_shape) {
+  std::vector<ColumnSpec> columns = {{"Worker", "rank", Type::kInteger, ""}, {"name", "name", Type::kText, ""}};
+  if (by_shape) columns.push_back({"input_shape", "input shape", Type::kText, ""});
+  for (ColumnSpec column : {ColumnSpec{"calls", "calls", Type::kInteger, ""},
+                            ColumnSpec{"device_self_duration", "device self", Type::kReal, ""},
+                            ColumnSpec{"device_total_duration", "device total", Type::kReal, ""},
+                            ColumnSpec{"host_self_duration", "host self", Type::kReal, ""},
+                            ColumnSpec{"host_total_duration", "host total", Type::kReal, ""},
+                            ColumnSpec{"tc_eligible", "TC eligible", Type::kText, ""},
+                            ColumnSpec{"tc_self_ratio", "TC self %", Type::kReal, ""},
+                            ColumnSpec{"tc_total_ratio", "TC total %", Type::kReal, ""}})
+    columns.push_back(std::move(column));
+  Table table(by_shape ? "operators-by-shape" : "operators", "Operator view, us (TensorBoard plugin)",
+              std::move(columns));
+  const auto us = [](int64_t ns) { return round_to(to_us(ns), 0); };
+  const auto ratio = [](int64_t part, int64_t whole) {
+    return whole > 0 ? round_exactly(100 * static_cast<double>(part) / static_cast<double>(whole), 2) : 0;
+  };
+  for (const RankOperators& rank : ranks)
+    for (const Sum& s : rank.sums) {
+      const TbOperator& t = s.total;
+      std::vector<Table::Value> row = {int64_t{rank.rank}, std::string(run.torch.trace->names.text(s.name))};
+      if (by_shape) row.emplace_back(shape_of(run.torch.trace->names, s.dims));
+      row.emplace_back(s.calls);
+      row.emplace_back(rank.any_device ? us(t.self_device_ns) : NAN);
+      row.emplace_back(rank.any_device ? us(t.device_ns) : NAN);
+      row.emplace_back(us(t.self_host_ns));
+      row.emplace_back(us(t.host_ns));
+      row.emplace_back(std::string(t.eligible ? "Yes" : "No"));
+      row.emplace_back(ratio(t.self_tensor_ns, t.self_device_ns));
+      row.emplace_back(ratio(t.tensor_ns, t.device_ns));
+      table.add_row(std::move(row));
+    }
+  return table;
+}
+
+Table exact_table(const TbRun& run, const std::vector<RankOperators>& ranks, bool by_shape) {
+  std::vector<ColumnSpec> columns = {{"rank", "rank", Type::kInteger, "Global rank"},
+                                     {"name", "operator", Type::kText, ""}};
+  if (by_shape)
+    columns.push_back(
+        {"input_shape", "input shape", Type::kText, "One list per argument; [] also where none was kept"});
+  for (ColumnSpec column :
+       {ColumnSpec{"count", "calls", Type::kInteger, ""},
+        ColumnSpec{"self_device_ns", "device self", Type::kDuration, "Device work that it launched itself, summed"},
+        ColumnSpec{"device_ns", "device total", Type::kDuration, "With that of the operators it calls"},
+        ColumnSpec{"self_host_ns", "host self", Type::kDuration,
+                   "Without the operators and the runtime calls that it makes"},
+        ColumnSpec{"host_ns", "host total", Type::kDuration, ""},
+        ColumnSpec{"tensor_core_eligible", "eligible", Type::kText,
+                   "\"yes\" where it, or what it calls, can use tensor cores with the right types"},
+        ColumnSpec{"self_tensor_core_share", "tensor cores self", Type::kShare, "Of its own device work"},
+        ColumnSpec{"tensor_core_share", "tensor cores total", Type::kShare, "Of all its device work"}})
+    columns.push_back(std::move(column));
+  Table table(by_shape ? "operators-by-shape" : "operators", "Operators", std::move(columns));
+  const auto share = [](int64_t part, int64_t whole) {
+    return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : NAN;
+  };
+  for (const RankOperators& rank : ranks)
+    for (const Sum& s : rank.sums) {
+      const TbOperator& t = s.total;
+      std::vector<Table::Value> row = {int64_t{rank.rank}, std::string(run.torch.trace->names.text(s.name))};
+      if (by_shape) row.emplace_back(shape_of(run.torch.trace->names, s.dims));
+      row.emplace_back(s.calls);
+      for (const int64_t ns : {t.self_device_ns, t.device_ns, t.self_host_ns, t.host_ns}) row.emplace_back(ns);
+      row.emplace_back(std::string(t.eligible ? "yes" : "no"));
+      row.emplace_back(share(t.self_tensor_ns, t.self_device_ns));
+      row.emplace_back(share(t.tensor_ns, t.device_ns));
+      table.add_row(std::move(row));
+    }
+  return table;
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  const bool by_shape = input.options.text("group-by", "operator") == "operator-and-shape";
+  Result<TbRun> made = make_tb_run(input);
+  if (!made) return std::move(made).error();
+  const TbRun& tb = *made;
+  const FunctionNames names(*input.trace);
+  std::vector<RankOperators> ranks(tb.torch.parts.size());
+  parallel_for(ranks.size(), [&](size_t k) {
+    ranks[k] = operators_of(tb, names, torch_rank(tb.torch, tb.torch.parts[k]), by_shape);
+  });
+  AnalysisResult result;
+  result.tables.push_back(tb.plugin ? plugin_table(tb, ranks, by_shape) : exact_table(tb, ranks, by_shape));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis tb_operator_analysis;
+const Analysis tb_operator_analysis = {
+    .name = "tb-operator",
+    .summary = "operators with host, device and tensor-core time, as TensorBoard's profiler plugin listed them",
+    .tables = {{"operators", "one row per rank and operator, longest device time of its own first"},
+               {"operators-by-shape", "with --group-by operator-and-shape: also by input shapes"}},
+    .run = run,
+    .needs = AnalysisNeeds::kTorch,
+    .options = {{"group-by", "TEXT", "operator (the default), or operator-and-shape: input shapes too",
+                 "operator,operator-and-shape"}},
+    .compat = "tb",
+    .in_report = false};
+
+}  // namespace stageline

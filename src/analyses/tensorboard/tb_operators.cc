@@ -1,0 +1,131 @@
+#include "analyses/tensorboard/tb_operators.h"
+
+#include <algorithm>
+
+#include "model/tb_tree.h"
+
+namespace stageline {
+namespace {
+
+struct CallFacts {  // by event or node, beside what it says itself
+  int64_t device_ns = 0, self_device_ns = 0, tensor_ns = 0, self_tensor_ns = 0, self_kernel_ns = 0;
+  bool eligible = false, eligible_below = false;
+
+  void add_work(const TorchRow& row, TbEvent event, bool tensor_cores) {
+    self_device_ns += row.dur_ns;
+    if (event == TbEvent::kKernel) self_kernel_ns += row.dur_ns;
+    if (tensor_cores) self_tensor_ns += row.dur_ns;
+  }
+};
+
+bool is_work(TbEvent event) {
+  return event == TbEvent::kKernel || event == TbEvent::kMemcpy || event == TbEvent::kMemset;
+}
+
+// The rows of the plugin's view: operators, without what it shows elsewhere.
+bool is_listed(std::string_view name) {
+  return !name.starts_with("Optimizer.") && name != "DataParallel.forward" && name != "DistributedDataParallel.forward";
+}
+
+// The plugin's own trees; what runs on tensor cores goes to the node of the operator around the launch.
+TbOperators plugin_operators(const TbRun& run, const TorchRank& rank) {
+  const Part& part = *rank.part;
+  const Slices& s = part.slices;
+  const TbTree tree = tb_tree(*run.torch.trace, part);
+  std::vector<CallFacts> facts(tree.nodes.size());
+  std::vector<bool> asked_for(s.size());  // by --steps and --range
+  TbOperators out;
+  for (const TorchRow& row : rank.rows) {
+    asked_for[row.slice] = true;
+    const TbEvent event = run.event(rank, row);
+    if (!is_work(event)) continue;
+    if (event == TbEvent::kKernel) out.kernel_ns += row.dur_ns;
+    const uint32_t owner = s.parent[row.slice];
+    if (row.partner < 0 || owner == kNoSliceIndex || tree.node_of_slice[owner] < 0) continue;
+    facts[static_cast<size_t>(tree.node_of_slice[owner])].add_work(row, event, run.is(row.name, TbRun::kTensorCore));
+  }
+  for (size_t i = tree.nodes.size(); i-- > 0;) {  // callees before callers
+    const TbNode& node = tree.nodes[i];
+    if (!node.counted || node.slice == kNoSliceIndex) continue;
+    CallFacts& own = facts[i];
+    own.self_tensor_ns = std::min(own.self_tensor_ns, node.self_device_ns);  // an absorbed caller's launches are lost
+    own.self_kernel_ns = std::min(own.self_kernel_ns, node.self_device_ns);
+    own.tensor_ns += own.self_tensor_ns;
+    own.eligible |= run.is(s.name_id[node.slice], TbRun::kTensorOperator);
+    const bool is_op = run.category_event[s.category_id[node.slice]] == TbEvent::kOperator;
+    own.eligible |= is_op && own.self_tensor_ns > 0;
+    if (node.parent < 0) continue;
+    CallFacts& caller = facts[static_cast<size_t>(node.parent)];
+    const uint32_t above = tree.nodes[static_cast<size_t>(node.parent)].slice;
+    caller.tensor_ns += own.tensor_ns;
+    caller.eligible_below |= own.eligible || own.eligible_below;
+    if (above != kNoSliceIndex && run.category_event[s.category_id[above]] == TbEvent::kOperator)
+      caller.eligible |= own.eligible;
+  }
+  for (size_t i = 0; i < tree.nodes.size(); ++i) {
+    const TbNode& node = tree.nodes[i];
+    if (!node.counted || node.type != TbNode::Type::kOperator || !asked_for[node.slice]) continue;
+    const CallFacts& f = facts[i];
+    out.calls.push_back({s.name_id[node.slice], node.slice, node.host_ns, node.self_host_ns, node.device_ns,
+                         node.self_device_ns, f.tensor_ns, f.self_tensor_ns, f.self_kernel_ns, f.eligible,
+                         f.eligible && !f.eligible_below});
+  }
+  return out;
+}
+
+}  // namespace
+
+TbOperators tb_operators(const TbRun& run, const FunctionNames& names, const TorchRank& rank) {
+  if (run.plugin) return plugin_operators(run, rank);
+  const Part& part = *rank.part;
+  const Slices& s = part.slices;
+  const FunctionEvents tree = function_events(*run.torch.trace, part, names, {.python_frames = false});
+  std::vector<CallFacts> facts(tree.events.size());
+  TbOperators out;
+  for (const TorchRow& row : rank.rows) {
+    const TbEvent event = run.event(rank, row);
+    if (!is_work(event)) continue;
+    if (event == TbEvent::kKernel) out.kernel_ns += row.dur_ns;
+    const uint32_t owner = s.parent[row.slice];
+    if (owner == kNoSliceIndex || tree.event_of_slice[owner] < 0) continue;
+    facts[static_cast<size_t>(tree.event_of_slice[owner])].add_work(row, event, run.is(row.name, TbRun::kTensorCore));
+  }
+  const auto is_op = [&](const FunctionEvent& e) {
+    return !e.on_device && e.slice != kNoSliceIndex && e.category == Category::kCpuOp;
+  };
+  for (size_t i = tree.events.size(); i-- > 0;) {  // callees before callers
+    const FunctionEvent& e = tree.events[i];
+    CallFacts& own = facts[i];
+    own.device_ns += own.self_device_ns;
+    own.tensor_ns += own.self_tensor_ns;
+    own.eligible |= (is_op(e) && run.is(e.name, TbRun::kTensorOperator)) || own.self_tensor_ns > 0;
+    if (e.parent == FunctionEvent::kNone) continue;
+    CallFacts& caller = facts[static_cast<size_t>(e.parent)];
+    caller.device_ns += own.device_ns;
+    caller.tensor_ns += own.tensor_ns;
+    caller.eligible |= own.eligible;
+    caller.eligible_below |= own.eligible || own.eligible_below;
+  }
+  for (size_t i = 0; i < tree.events.size(); ++i) {
+    const FunctionEvent& e = tree.events[i];
+    if (!is_op(e) || run.is(e.name, TbRun::kDataLoader) || run.step_number[e.name] >= 0 ||
+        !is_listed(run.torch.trace->names.text(e.name)))
+      continue;
+    const CallFacts& f = facts[i];
+    out.calls.push_back({e.name, e.slice, e.host_ns(), e.self_host_ns, f.device_ns, f.self_device_ns, f.tensor_ns,
+                         f.self_tensor_ns, f.self_kernel_ns, f.eligible, f.eligible && !f.eligible_below});
+  }
+  return out;
+}
+
+double tb_eligible_share(const TbRun& run, const TbOperators& operators) {
+  int64_t eligible = 0, all = 0;
+  for (const TbOperator& call : operators.calls) {
+    all += call.self_kernel_ns;
+    if (call.bottom_eligible) eligible += call.self_kernel_ns;
+  }
+  if (!run.plugin) all = operators.kernel_ns;
+  return all > 0 ? static_cast<double>(eligible) / static_cast<double>(all) : 0;
+}
+
+}  // namespace stageline

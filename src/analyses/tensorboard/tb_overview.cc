@@ -1,0 +1,222 @@
+// Where the time of the steps went, by the categories of TensorBoard's profiler plugin, how full the devices were, and
+// what to try. Definitions: docs/analyses/tb-overview.md.
+#include <algorithm>
+#include <cmath>
+
+#include "analyses/tensorboard/tb_advice.h"
+#include "analyses/tensorboard/tb_devices.h"
+#include "analyses/tensorboard/tb_run.h"
+#include "base/parallel.h"
+#include "model/statistics.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+// Whether a role has a column in the plugin's tables: those without any event do not.
+std::array<bool, kTbRoleCount> shown_roles(const std::vector<TbOverview>& ranks) {
+  bool device = false, communication = false;
+  for (const TbOverview& r : ranks) {
+    device |= r.any_device;
+    communication |= r.any_communication;
+  }
+  return {device, device, device, communication, device, true, true, true};
+}
+
+double share_of(double part, double whole) { return whole > 0 ? part / whole : NAN; }
+
+Table plugin_averages(const std::vector<TbOverview>& ranks) {
+  Table table("step-averages", "Average step time (TensorBoard plugin)",
+              {{"Worker", "rank", Type::kInteger, ""},
+               {"Category", "category", Type::kText, ""},
+               {"Time Duration (us)", "time", Type::kReal, ""},
+               {"Percentage (%)", "%", Type::kReal, ""}});
+  const auto shown = shown_roles(ranks);
+  for (const TbOverview& r : ranks) {
+    if (r.steps.empty()) continue;
+    const double total = r.average_ns(r.total_ns);
+    table.add_row({int64_t{r.rank}, std::string("Average Step Time"), round_to(total / 1000, 0), 100.0});
+    for (size_t role = 0; role < kTbRoleCount; ++role) {
+      if (!shown[role]) continue;
+      const double ns = r.average_ns(r.sums[role]);
+      table.add_row({int64_t{r.rank}, std::string(tb_role_name(static_cast<TbRole>(role))), round_to(ns / 1000, 0),
+                     total > 0 ? round_exactly(100 * ns / total, 2) : NAN});
+    }
+  }
+  return table;
+}
+
+Table plugin_steps(const std::vector<TbOverview>& ranks) {
+  std::vector<ColumnSpec> columns = {{"Worker", "rank", Type::kInteger, ""}, {"Step", "step", Type::kText, ""}};
+  const auto shown = shown_roles(ranks);
+  for (size_t role = 0; role < kTbRoleCount; ++role)
+    if (shown[role]) {
+      const std::string name(tb_role_name(static_cast<TbRole>(role)));
+      columns.push_back({name, name, Type::kReal, ""});
+    }
+  columns.push_back({"Total", "total", Type::kReal, ""});
+  Table table("step-breakdown", "Step time breakdown, us (TensorBoard plugin)", std::move(columns));
+  for (const TbOverview& r : ranks)
+    for (size_t i = 0; i < r.steps.size(); ++i) {
+      std::vector<Table::Value> row = {int64_t{r.rank}, tb_step_name(r.steps[i])};
+      for (size_t role = 0; role < kTbRoleCount; ++role)
+        if (shown[role]) row.emplace_back(to_us(r.costs[i][role]));
+      row.emplace_back(to_us(r.steps[i].length_ns()));
+      table.add_row(std::move(row));
+    }
+  return table;
+}
+
+Table plugin_devices(const std::vector<TbOverview>& ranks) {
+  Table table("device-utilization", "GPU summary (TensorBoard plugin)",
+              {{"Worker", "rank", Type::kInteger, ""},
+               {"GPU", "device", Type::kInteger, ""},
+               {"Name", "name", Type::kText, ""},
+               {"Memory (GB)", "memory", Type::kReal, ""},
+               {"Compute Capability", "compute capability", Type::kText, ""},
+               {"GPU Utilization (%)", "utilisation", Type::kReal, ""},
+               {"Est. SM Efficiency (%)", "SM efficiency", Type::kReal, ""},
+               {"Est. Achieved Occupancy (%)", "occupancy", Type::kReal, ""},
+               {"Kernel Time using Tensor Cores (%)", "tensor cores", Type::kReal, ""}});
+  const auto percent_of = [](double share) { return round_exactly(100 * share, 2); };
+  for (const TbOverview& r : ranks)
+    for (const TbDevice& d : r.devices)
+      table.add_row({int64_t{r.rank}, d.number, d.name, round_exactly(d.memory_bytes / 1024 / 1024 / 1024, 2),
+                     d.compute_text(), percent_of(d.utilization), percent_of(d.sm_efficiency), percent_of(d.occupancy),
+                     percent_of(std::isnan(d.tensor_cores) ? 0 : d.tensor_cores)});
+  return table;
+}
+
+Table exact_averages(const std::vector<TbOverview>& ranks) {
+  Table table("step-averages", "The average step of every rank",
+              {{"rank", "rank", Type::kInteger, "Global rank"},
+               {"category", "category", Type::kText,
+                "By priority: an instant belongs to the first category that covers it; they add up to the step"},
+               {"time_ns", "time", Type::kDuration, "Mean over the steps, to the nanosecond"},
+               {"time_share", "share", Type::kShare, "Of the mean step"}});
+  for (const TbOverview& r : ranks) {
+    if (r.steps.empty()) continue;
+    const double total = r.average_ns(r.total_ns);
+    for (size_t role = 0; role < kTbRoleCount; ++role) {
+      const double ns = r.average_ns(r.sums[role]);
+      table.add_row({int64_t{r.rank}, std::string(tb_role_name(static_cast<TbRole>(role))), std::llround(ns),
+                     share_of(ns, total)});
+    }
+    table.add_row({int64_t{r.rank}, std::string("Step"), std::llround(total), total > 0 ? 1.0 : NAN});
+  }
+  return table;
+}
+
+Table exact_steps(const std::vector<TbOverview>& ranks) {
+  Table table(
+      "step-breakdown", "Steps by category",
+      {{"rank", "rank", Type::kInteger, "Global rank"},
+       {"step", "step", Type::kInteger, "ProfilerStep number; unknown: none was recorded, all is one step"},
+       {"total_ns", "step", Type::kDuration, "To the end of the device work that it launched"},
+       {"kernel_ns", "Kernel", Type::kDuration, "Computation kernels, union over streams"},
+       {"memcpy_ns", "Memcpy", Type::kDuration, "Copies, with no kernel over them"},
+       {"memset_ns", "Memset", Type::kDuration, "Memsets, with nothing named before over them"},
+       {"communication_ns", "Communication", Type::kDuration, "Communication with nothing named before over it"},
+       {"runtime_ns", "Runtime", Type::kDuration, "Runtime and driver calls while the device does nothing"},
+       {"data_loader_ns", "DataLoader", Type::kDuration, "Waiting for input, nothing named before over it"},
+       {"cpu_exec_ns", "CPU Exec", Type::kDuration, "Operators and annotations, nothing named before over them"},
+       {"other_ns", "Other", Type::kDuration, "None of these"}});
+  for (const TbOverview& r : ranks)
+    for (size_t i = 0; i < r.steps.size(); ++i) {
+      std::vector<Table::Value> row = {int64_t{r.rank}, r.steps[i].number, r.steps[i].length_ns()};
+      for (const int64_t ns : r.costs[i]) row.emplace_back(ns);
+      table.add_row(std::move(row));
+    }
+  return table;
+}
+
+Table exact_devices(const std::vector<TbOverview>& ranks) {
+  Table table("device-utilization", "How busy and how full the devices were",
+              {{"rank", "rank", Type::kInteger, "Global rank"},
+               {"device", "device", Type::kInteger, "Number within the machine"},
+               {"name", "name", Type::kText, ""},
+               {"kernel_count", "kernels", Type::kInteger, ""},
+               {"utilization_share", "utilisation", Type::kShare, "Some kernel runs: share of the time of all steps"},
+               {"sm_efficiency_share", "SM efficiency", Type::kShare,
+                "Estimate: min(1, blocks per SM of what runs), over the time of all steps"},
+               {"occupancy_share", "occupancy", Type::kShare, "Est. achieved occupancy, mean by kernel time"},
+               {"tensor_core_share", "tensor cores", Type::kShare,
+                "Kernel time of kernels whose name says that they use tensor or matrix cores"}});
+  for (const TbOverview& r : ranks)
+    for (const TbDevice& d : r.devices)
+      table.add_row({int64_t{r.rank}, d.number, d.name, d.kernel_count, d.utilization, d.sm_efficiency, d.occupancy,
+                     d.tensor_cores});
+  return table;
+}
+
+Table advice_table(const std::vector<TbOverview>& ranks) {
+  Table table("recommendations", "What to try",
+              {{"rank", "rank", Type::kInteger, "Global rank"},
+               {"recommendation", "about", Type::kText, "docs/analyses/tb-overview.md"},
+               {"value_share", "share", Type::kShare, "The number it stands on"},
+               {"text", "what to try", Type::kText, ""}});
+  for (const TbOverview& r : ranks)
+    for (const TbAdvice& advice : tb_advice(r))
+      table.add_row({int64_t{r.rank}, std::string(advice.id), advice.share, advice.text});
+  return table;
+}
+
+TbOverview overview_of(const TbRun& run, const FunctionNames& names, size_t part) {
+  TbRank rank = tb_rank(run, part);
+  TbOverview out;
+  out.rank = rank.rank.rank;
+  out.part = rank.rank.part;
+  out.steps = rank.steps;
+  out.dropped_steps = rank.dropped_steps;
+  out.costs = tb_costs(run, rank);
+  for (size_t i = 0; i < out.costs.size(); ++i) {
+    out.total_ns += out.steps[i].length_ns();
+    for (size_t role = 0; role < kTbRoleCount; ++role) out.sums[role] += out.costs[i][role];
+  }
+  out.devices = tb_devices(run, rank);
+  out.any_communication = !rank.covered(TbRole::kCommunication).empty();
+  for (const TbRole role : {TbRole::kKernel, TbRole::kMemcpy, TbRole::kMemset, TbRole::kRuntime})
+    out.any_device |= !rank.covered(role).empty();
+  tb_note_facts(run, names, rank.rank, out);
+  return out;
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  Result<TbRun> made = make_tb_run(input);
+  if (!made) return std::move(made).error();
+  const TbRun& tb = *made;
+  const FunctionNames names(*input.trace);
+  std::vector<TbOverview> ranks(tb.torch.parts.size());
+  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = overview_of(tb, names, tb.torch.parts[k]); });
+  AnalysisResult result;
+  result.tables.push_back(tb.plugin ? plugin_averages(ranks) : exact_averages(ranks));
+  if (!input.for_report) result.tables.push_back(tb.plugin ? plugin_steps(ranks) : exact_steps(ranks));
+  result.tables.push_back(tb.plugin ? plugin_devices(ranks) : exact_devices(ranks));
+  if (!input.for_report) result.tables.push_back(advice_table(ranks));  // the report has findings of its own
+  int64_t dropped = 0;
+  for (const TbOverview& r : ranks) dropped += r.dropped_steps;
+  if (dropped > 0)
+    result.notes.add("tb.steps_dropped", Severity::kInfo,
+                     "steps at the end whose device work was not all captured were left out; "
+                     "--include-last-profiler-step keeps them",
+                     {}, dropped);
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis tb_overview_analysis;
+const Analysis tb_overview_analysis = {
+    .name = "tb-overview",
+    .summary = "steps by kernel, copy, communication, runtime, input, CPU; device utilisation; what to try",
+    .tables = {{"step-averages", "one row per rank and category: the mean step"},
+               {"step-breakdown", "one row per rank and step"},
+               {"device-utilization",
+                "one row per rank and device: utilisation, SM efficiency, occupancy, tensor cores"},
+               {"recommendations", "one row per rank and recommendation"}},
+    .run = run,
+    .needs = AnalysisNeeds::kTorch,
+    .compat = "tb"};
+
+}  // namespace stageline

@@ -1,0 +1,343 @@
+#include "analyses/tensorboard/tb_run.h"
+
+#include <algorithm>
+
+#include "base/number.h"
+#include "model/tensor_cores.h"
+
+namespace stageline {
+namespace {
+
+constexpr std::array<std::string_view, 5> kPluginCollectives = {"broadcast", "reduce", "all_reduce", "all_gather",
+                                                                "reduce_scatter"};
+
+bool is_data_loader(std::string_view name) {
+  return (name.starts_with("enumerate(DataLoader)#") && name.ends_with(".__next__")) ||
+         name.starts_with("enumerate(DataPipe)#");
+}
+
+uint8_t facts_of(std::string_view name, bool plugin) {
+  uint8_t facts = 0;
+  if (is_data_loader(name)) facts |= TbRun::kDataLoader;
+  if (const size_t colon = name.find(':'); colon != std::string_view::npos && name.substr(colon, 2) != "::") {
+    const std::string_view library = name.substr(0, colon), op = name.substr(colon + 1);
+    const bool known = std::find(kPluginCollectives.begin(), kPluginCollectives.end(), op) != kPluginCollectives.end();
+    if (library == "nccl" && known) facts |= TbRun::kNccl;
+    if (library == "gloo" && known) facts |= TbRun::kGloo;
+    if (library == "gloo" || library == "mpi") facts |= TbRun::kHostCollective;
+    for (const std::string_view device : {"nccl", "rccl", "ucc", "xccl", "hccl"})
+      if (library == device) facts |= TbRun::kDeviceCollective;
+  }
+  if (plugin ? plugin_uses_tensor_cores(name) : uses_tensor_cores(name)) facts |= TbRun::kTensorCore;
+  if (plugin ? plugin_may_use_tensor_cores(name) : may_use_tensor_cores(name)) facts |= TbRun::kTensorOperator;
+  return facts;
+}
+
+int64_t step_number_of(std::string_view name) {
+  constexpr std::string_view kStep = "ProfilerStep#";
+  if (!name.starts_with(kStep)) return -1;
+  return parse_int(name.substr(kStep.size())).value_or(-1);
+}
+
+TbEvent event_of(Category category) {
+  switch (category) {
+    case Category::kCpuOp: return TbEvent::kOperator;
+    case Category::kUserAnnotation: return TbEvent::kAnnotation;
+    case Category::kRuntime:
+    case Category::kDriver: return TbEvent::kRuntime;
+    case Category::kKernel:
+    case Category::kMtiaWork: return TbEvent::kKernel;
+    case Category::kMemcpy: return TbEvent::kMemcpy;
+    case Category::kMemset: return TbEvent::kMemset;
+    default: return TbEvent::kNone;
+  }
+}
+
+// The plugin knows these texts, in any case of letters; rows of other categories are nothing to it.
+TbEvent plugin_event_of(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  constexpr std::array<std::pair<std::string_view, TbEvent>, 16> kKnown = {{
+      {"cpu_op", TbEvent::kOperator},
+      {"operator", TbEvent::kOperator},
+      {"user_annotation", TbEvent::kAnnotation},
+      {"gpu_user_annotation", TbEvent::kAnnotation},
+      {"python", TbEvent::kPython},
+      {"runtime", TbEvent::kRuntime},
+      {"cuda_runtime", TbEvent::kRuntime},
+      {"mtia_runtime", TbEvent::kRuntime},
+      {"glow_runtime", TbEvent::kRuntime},
+      {"xpu_runtime", TbEvent::kRuntime},
+      {"privateuse1_runtime", TbEvent::kRuntime},
+      {"kernel", TbEvent::kKernel},
+      {"memcpy", TbEvent::kMemcpy},
+      {"gpu_memcpy", TbEvent::kMemcpy},
+      {"memset", TbEvent::kMemset},
+      {"gpu_memset", TbEvent::kMemset},
+  }};
+  for (const auto& [name, event] : kKnown)
+    if (name == lower) return event;
+  return TbEvent::kNone;
+}
+
+bool sets_memory(std::string_view name) {  // of ROCm, whose copies and fills run as kernels
+  return name.find("fill") != std::string_view::npos || name.find("Fill") != std::string_view::npos ||
+         name.starts_with("Memset");
+}
+
+// Rows of a rank sorted into roles; communication of host and device apart until all is seen.
+class Sorter {
+ public:
+  Sorter(const TbRun& run, TbRank& out) : run_(run), out_(out) {}
+
+  void add(const TorchRow& row) {
+    const TbEvent event = run_.event(out_.rank, row);
+    if (event == TbEvent::kNone) return;
+    const Interval at = {row.start_ns, row.end_ns()};
+    switch (event) {
+      case TbEvent::kKernel:
+        if (!run_.plugin && row.kernel == KernelClass::kOther) break;  // waits and starts on MTIA's rows
+        put(communicates(row) ? TbRole::kCommunication : TbRole::kKernel, at);
+        any_communication_kernel_ |= communicates(row);
+        break;
+      case TbEvent::kMemcpy: put(TbRole::kMemcpy, at); break;
+      case TbEvent::kMemset: put(TbRole::kMemset, at); break;
+      case TbEvent::kRuntime: put(TbRole::kRuntime, at); break;
+      default: add_host(row, event, at);
+    }
+    const bool spans = run_.plugin ? event == TbEvent::kOperator || event == TbEvent::kPython : true;
+    if (!spans && !run_.is_step(row, event)) return;
+    first_ = std::min(first_, at.start);
+    last_ = std::max(last_, at.end);
+  }
+
+  void finish() {
+    auto& communication = out_.cover[static_cast<size_t>(TbRole::kCommunication)];
+    out_.host_communicates = !any_communication_kernel_;
+    if (run_.plugin || !any_communication_kernel_)
+      communication.insert(communication.end(), host_collectives_.begin(), host_collectives_.end());
+    for (auto& role : out_.cover) role = union_of(std::move(role));
+    std::stable_sort(steps_.begin(), steps_.end(), [](const auto& a, const auto& b) {
+      return a.first.start_ns != b.first.start_ns ? a.first.start_ns < b.first.start_ns : a.second < b.second;
+    });
+    for (const auto& step : steps_) out_.steps.push_back(step.first);
+    if (out_.steps.empty() && first_ <= last_) out_.steps.push_back({kNullInteger, first_, last_});
+  }
+
+ private:
+  void put(TbRole role, Interval at) { out_.cover[static_cast<size_t>(role)].push_back(at); }
+
+  bool communicates(const TorchRow& row) const {
+    if (!run_.plugin) return row.kernel == KernelClass::kCommunication;
+    const Slices& s = out_.rank.part->slices;
+    const uint32_t owner = s.parent[row.slice];
+    return owner != kNoSliceIndex && run_.is(s.name_id[owner], TbRun::kNccl | TbRun::kGloo);
+  }
+
+  void add_host(const TorchRow& row, TbEvent event, Interval at) {
+    if (event != TbEvent::kPython && run_.is(row.name, TbRun::kDataLoader)) return put(TbRole::kDataLoader, at);
+    if (run_.is_step(row, event)) {
+      steps_.push_back({{run_.step_number[row.name], at.start, at.end}, row.index});
+      return;
+    }
+    if (run_.plugin)
+      return put(run_.is(row.name, TbRun::kNccl | TbRun::kGloo) ? TbRole::kCommunication : TbRole::kCpuExec, at);
+    if (run_.is(row.name, TbRun::kHostCollective)) return put(TbRole::kCommunication, at);
+    if (run_.is(row.name, TbRun::kDeviceCollective)) {
+      host_collectives_.push_back(at);
+    } else {
+      put(TbRole::kCpuExec, at);
+    }
+  }
+
+  const TbRun& run_;
+  TbRank& out_;
+  std::vector<std::pair<TbStep, uint32_t>> steps_;  // with the place in the file
+  std::vector<Interval> host_collectives_;          // of libraries that work on the device
+  bool any_communication_kernel_ = false;
+  int64_t first_ = INT64_MAX, last_ = INT64_MIN;
+};
+
+struct Launch {  // a runtime call with device work
+  int64_t start_ns = 0, end_ns = 0;
+  uint32_t index = 0;
+  int64_t first_ns = INT64_MAX, last_ns = INT64_MIN, work_count = 0;
+  bool in_step = false;
+};
+
+struct DeviceSide {
+  std::vector<Launch> launches;        // by start
+  std::vector<int32_t> launch_of_row;  // −1: none
+};
+
+bool is_work(TbEvent event) {
+  return event == TbEvent::kKernel || event == TbEvent::kMemcpy || event == TbEvent::kMemset;
+}
+
+DeviceSide device_side(const TbRun& run, const TorchRank& rank) {
+  DeviceSide side;
+  side.launch_of_row.assign(rank.rows.size(), -1);
+  std::vector<int32_t> slot(rank.rows.size(), -1);  // by row of the call
+  for (size_t i = 0; i < rank.rows.size(); ++i) {
+    const TorchRow& row = rank.rows[i];
+    if (!is_work(run.event(rank, row)) || row.partner < 0) continue;
+    const TorchRow& call = rank.rows[static_cast<size_t>(row.partner)];
+    if (run.event(rank, call) != TbEvent::kRuntime) continue;
+    int32_t& at = slot[static_cast<size_t>(row.partner)];
+    if (at < 0) {
+      at = static_cast<int32_t>(side.launches.size());
+      side.launches.push_back({.start_ns = call.start_ns, .end_ns = call.end_ns(), .index = call.index});
+    }
+    Launch& launch = side.launches[static_cast<size_t>(at)];
+    launch.first_ns = std::min(launch.first_ns, row.start_ns);
+    launch.last_ns = std::max(launch.last_ns, row.end_ns());
+    ++launch.work_count;
+    side.launch_of_row[i] = at;
+  }
+  return side;
+}
+
+// Work that the launches inside each step started: begin, end, how much.
+struct StepWork {
+  int64_t first_ns = INT64_MAX, last_ns = INT64_MIN, count = 0;
+};
+
+// The plugin: launches wholly inside a step. Ours: launches that begin in it.
+std::vector<StepWork> work_of_steps(const TbRun& run, const std::vector<TbStep>& steps, std::vector<Launch>& launches) {
+  std::vector<uint32_t> order(launches.size());
+  for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return launches[a].start_ns != launches[b].start_ns ? launches[a].start_ns < launches[b].start_ns
+                                                        : launches[a].index < launches[b].index;
+  });
+  std::vector<StepWork> work(steps.size());
+  size_t s = 0, k = 0;
+  while (s < steps.size() && k < order.size()) {
+    Launch& launch = launches[order[k]];
+    if (launch.start_ns < steps[s].start_ns) {
+      ++k;
+    } else if (launch.end_ns <= steps[s].end_ns || (!run.plugin && launch.start_ns < steps[s].end_ns)) {
+      work[s].first_ns = std::min(work[s].first_ns, launch.first_ns);
+      work[s].last_ns = std::max(work[s].last_ns, launch.last_ns);
+      work[s].count += launch.work_count;
+      launch.in_step = true;
+      ++k;
+    } else if (launch.start_ns < steps[s].end_ns) {
+      ++k;
+    } else {
+      ++s;
+    }
+  }
+  return work;
+}
+
+// The end of the last work before the first step's own that was launched before it. The plugin: that no step launched,
+// which includes all that driver calls launch.
+int64_t first_step_start(const TbRun& run, const TbRank& rank, const DeviceSide& side, const StepWork& first) {
+  const int64_t host_start = rank.steps[0].start_ns;
+  int64_t start = host_start;
+  if (first.count == 0) return start;
+  for (size_t i = 0; i < rank.rank.rows.size(); ++i) {
+    const TorchRow& row = rank.rank.rows[i];
+    if (!is_work(run.event(rank.rank, row)) || row.end_ns() >= first.first_ns) continue;
+    const Launch* launch =
+        side.launch_of_row[i] < 0 ? nullptr : &side.launches[static_cast<size_t>(side.launch_of_row[i])];
+    const bool before =
+        run.plugin ? !launch || !launch->in_step : (launch ? launch->start_ns : row.start_ns) < host_start;
+    if (before) start = std::max(start, row.end_ns());
+  }
+  return start;
+}
+
+// Steps as the devices ran them; incomplete ones at the end are dropped.
+void move_steps(const TbRun& run, TbRank& rank) {
+  if (rank.steps.empty()) return;
+  DeviceSide side = device_side(run, rank.rank);
+  const std::vector<StepWork> work = work_of_steps(run, rank.steps, side.launches);
+  if (std::none_of(work.begin(), work.end(), [](const StepWork& w) { return w.count > 0; })) return;
+  int64_t end_before = first_step_start(run, rank, side, work[0]);
+  for (size_t i = 0; i < rank.steps.size(); ++i) {
+    TbStep& step = rank.steps[i];
+    step.start_ns = std::max(step.start_ns, end_before);
+    step.end_ns = std::max(step.end_ns, step.start_ns);
+    if (work[i].count > 0) step.end_ns = std::max(step.end_ns, work[i].last_ns);
+    end_before = step.end_ns;
+  }
+  if (rank.steps.size() < 2 || run.keeps_last_step) return;
+  size_t keep = rank.steps.size();
+  while (keep > 0 && work[keep - 1].count == 0) --keep;
+  // The last kept one: 0.8 of the step before is the plugin's figure for "not all of its work was captured".
+  if (keep > 1 && static_cast<double>(work[keep - 2].count) * 0.8 > static_cast<double>(work[keep - 1].count)) --keep;
+  rank.dropped_steps = static_cast<int64_t>(rank.steps.size() - keep);
+  rank.steps.resize(keep);
+}
+
+}  // namespace
+
+std::string_view tb_role_name(TbRole role) {
+  constexpr std::array<std::string_view, kTbRoleCount> kNames = {"Kernel",  "Memcpy",     "Memset",   "Communication",
+                                                                 "Runtime", "DataLoader", "CPU Exec", "Other"};
+  return kNames[static_cast<size_t>(role)];
+}
+
+std::string tb_step_name(const TbStep& step) { return step.number == kNullInteger ? "0" : std::to_string(step.number); }
+
+TbEvent TbRun::event(const TorchRank& rank, const TorchRow& row) const {
+  const TbEvent event = category_event[rank.part->slices.category_id[row.slice]];
+  if (!plugin && event == TbEvent::kKernel && row.kernel == KernelClass::kMemory)
+    return sets_memory(torch.trace->names.text(row.name)) ? TbEvent::kMemset : TbEvent::kMemcpy;
+  return event;
+}
+
+Result<TbRun> make_tb_run(const AnalysisInput& input) {
+  Result<TorchRun> torch = make_torch_run(*input.trace, {.hta = false, .include_last_step = true});
+  if (!torch) return std::move(torch).error();
+  TbRun run;
+  run.torch = std::move(*torch);
+  run.plugin = input.tb;
+  run.keeps_last_step = input.include_last_step;
+  const StringPool& names = input.trace->names;
+  run.name_facts.reserve(names.size());
+  run.step_number.reserve(names.size());
+  for (StringId id = 0; id < names.size(); ++id) {
+    run.name_facts.push_back(facts_of(names.text(id), run.plugin));
+    run.step_number.push_back(step_number_of(names.text(id)));
+  }
+  for (const CategoryInfo& category : input.trace->categories)
+    run.category_event.push_back(run.plugin ? plugin_event_of(category.text) : event_of(category.kind));
+  return run;
+}
+
+TbRank tb_rank(const TbRun& run, size_t part) {
+  TbRank out;
+  out.rank = torch_rank(run.torch, part);
+  Sorter sorter(run, out);
+  for (const TorchRow& row : out.rank.rows) sorter.add(row);
+  sorter.finish();
+  move_steps(run, out);
+  return out;
+}
+
+std::vector<TbCosts> tb_costs(const TbRun& run, const TbRank& rank) {
+  std::vector<Interval> spans;
+  for (const TbStep& step : rank.steps) spans.push_back({step.start_ns, step.end_ns});
+  spans = union_of(std::move(spans));
+  std::vector<TbCosts> costs(rank.steps.size(), TbCosts{});
+  const auto charge = [&](size_t role, std::vector<Interval> time) {
+    const CoveredTime covered(std::move(time));
+    for (size_t i = 0; i < rank.steps.size(); ++i)
+      costs[i][role] = covered.within(rank.steps[i].start_ns, rank.steps[i].end_ns);
+  };
+  std::vector<Interval> left = spans;
+  for (size_t role = 0; role < kTbCoverCount; ++role) {
+    // The plugin takes "nothing is left" for "nothing was taken yet" and starts anew (docs/analyses/tb-overview.md).
+    const bool anew = run.plugin && left.empty();
+    std::vector<Interval> taken = anew ? rank.cover[role] : shared_of(left, rank.cover[role]);
+    left = without(anew ? spans : left, taken);
+    charge(role, std::move(taken));
+  }
+  charge(static_cast<size_t>(TbRole::kOther), std::move(left));
+  return costs;
+}
+
+}  // namespace stageline

@@ -1,0 +1,88 @@
+#include <algorithm>
+
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/run_common.h"
+#include "exporters/stack_export.h"
+
+namespace stageline {
+namespace {
+
+Result<StackExportOptions> options_of(const Arguments& arguments) {
+  StackExportOptions options;
+  Result<StackMetric> metric = stack_metric(arguments.get("metric", "self_cpu_time_total"));
+  if (!metric) return std::move(metric).error();
+  options.metric = *metric;
+  options.as_torch = arguments.get("stacks", "rebuilt") == "torch";
+  options.aggregate = arguments.has("aggregate");
+  options.speedscope = arguments.get("format", "collapsed") == "speedscope";
+  const std::string leaf = arguments.get("leaf", options.aggregate ? "op" : "none");
+  options.leaf = leaf == "kernel" ? StackLeaf::kKernel : leaf == "op" ? StackLeaf::kOperator : StackLeaf::kNone;
+  if (options.as_torch && arguments.has("leaf") && options.leaf != StackLeaf::kNone)
+    return Error{ErrorCode::kUsage, "--leaf is for rebuilt stacks", {}, "leave --stacks torch out"};
+  if (options.as_torch) options.leaf = StackLeaf::kNone;
+  return options;
+}
+
+Result<std::vector<size_t>> chosen_parts(const Trace& trace) {
+  std::vector<size_t> parts;
+  const std::vector<int32_t>& wanted = trace.slice_filter.ranks;
+  for (size_t p = 0; p < trace.parts.size(); ++p)
+    if (trace.parts[p].slices.size() > 0 && trace.parts[p].slices.has_facts() &&
+        (wanted.empty() || std::binary_search(wanted.begin(), wanted.end(), trace.parts[p].rank)))
+      parts.push_back(p);
+  if (!parts.empty()) return parts;
+  return Error{ErrorCode::kBadInput,
+               "no rank with profiler slices is left",
+               {},
+               "stacks are those of PyTorch profiler traces; stageline info says what the input holds"};
+}
+
+}  // namespace
+
+int run_export_stacks(const Arguments& given) {
+  Result<Terminal> terminal = terminal_for(given);
+  if (!terminal) return fail(terminal.error());
+  Arguments arguments = given;
+  if (arguments.has("rank") && !arguments.has("ranks")) arguments.set("ranks", arguments.get("rank"));
+  Result<StackExportOptions> options = options_of(arguments);
+  if (!options) return fail(options.error());
+  const std::string output = arguments.get("output");
+  if (output.empty())
+    return fail({ErrorCode::kUsage,
+                 "export-stacks needs to know where to write",
+                 {},
+                 "stageline export-stacks TRACE -o stacks.txt; -o - is stdout"});
+  if (Status s = check_writable(output, arguments.operands); !s) return fail(s.error());
+  Result<Trace> trace = open_run(arguments, *terminal, arguments.operands);
+  if (!trace) return fail(trace.error());
+  Result<std::vector<size_t>> parts = chosen_parts(*trace);
+  if (!parts) return fail(parts.error());
+  const bool file_each = parts->size() > 1 && !options->aggregate && !options->speedscope;
+  if (file_each && output == "-")
+    return fail({ErrorCode::kUsage,
+                 "a line per event is written to one file per rank, and stdout takes one",
+                 {},
+                 "choose a rank with --rank, or add --aggregate, which puts ranks under a frame each"});
+  StackExportCounts counts;
+  for (size_t k = 0; k < (file_each ? parts->size() : 1); ++k) {
+    const std::vector<size_t> of = file_each ? std::vector<size_t>{(*parts)[k]} : *parts;
+    const std::string path = file_each ? rank_path(output, trace->parts[of[0]].rank) : output;
+    Result<StackExportCounts> one = export_stacks(*trace, of, *options, path);
+    if (!one) return fail(one.error());
+    counts.lines += one->lines;
+    counts.without_stack += one->without_stack;
+    if (output != "-") note(*terminal, path + "  " + std::to_string(one->lines) + " stacks");
+  }
+  print_flaws(*terminal, trace->diagnostics, arguments.operands[0]);
+  if (counts.lines == 0)
+    note(*terminal, options->as_torch
+                        ? "torch recorded no stacks: it does so only with _ExperimentalConfig(verbose=True); without "
+                          "--stacks torch they are rebuilt from the frames of with_stack=True"
+                        : "no frames and nothing spent in them: record with with_stack=True");
+  else if (counts.without_stack > 0)
+    note(*terminal, std::to_string(counts.without_stack) + " calls have no Python frame around them and are left out");
+  return kExitGood;
+}
+
+}  // namespace stageline

@@ -1,0 +1,230 @@
+#include <cmath>
+
+#include "base/input.h"
+#include "base/number.h"
+#include "base/output_file.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/run_common.h"
+#include "cli/schedule_options.h"
+#include "cli/schedule_text.h"
+#include "exporters/table_text.h"
+#include "pipeline/link_cells.h"
+#include "pipeline/order_text.h"
+#include "pipeline/schedule_numbers.h"
+#include "pipeline/simulate.h"
+#include "schedules/registry.h"
+
+namespace stageline {
+namespace {
+
+constexpr size_t kMostOrderBytes = size_t{512} << 20;
+constexpr int kPipeColumns = 160;  // of a drawing that goes into a pipe
+
+struct Answer {
+  Schedule schedule;
+  const ScheduleDef* def = nullptr;  // nullptr: the order was read
+  UnitCosts costs;
+  std::vector<std::vector<ReplayedCell>> times;
+  ScheduleNumbers numbers;
+};
+
+Result<Schedule> chosen_schedule(const Arguments& a, const Terminal& terminal) {
+  if (!a.has("from-csv")) {
+    if (a.has("layout")) return Error{ErrorCode::kUsage, "--layout goes with --from-csv", {}, ""};
+    if (a.operands.empty())
+      return Error{ErrorCode::kUsage,
+                   "which schedule?",
+                   {},
+                   "stageline schedule 1f1b, or --from-csv FILE; stageline help schedules lists them"};
+    return schedule_of(a);
+  }
+  if (!a.operands.empty())
+    return Error{ErrorCode::kUsage, "the order is in the file; no schedule's name goes with --from-csv", {}, ""};
+  for (const char* flag : {"stages", "micro-batches", "chunks", "group", "dw-detach", "plan-cost"})
+    if (a.has(flag))
+      return Error{ErrorCode::kUsage, std::string("the sizes are in the file; --") + flag + " does not apply", {}, ""};
+  std::optional<ChunkLayout> layout;
+  if (a.has("layout")) {
+    for (const ChunkLayout known : {ChunkLayout::kLoop, ChunkLayout::kV, ChunkLayout::kBidirectional})
+      if (a.get("layout") == layout_name(known)) layout = known;
+    if (!layout) return Error{ErrorCode::kUsage, "--layout is loop, v or bidirectional", {}, ""};
+  }
+  const std::string path = a.get("from-csv");
+  Result<std::string> text = read_all(path, kMostOrderBytes);
+  if (!text) return std::move(text).error();
+  Result<ReadOrder> read = read_order(*text, path, layout);
+  if (!read) return std::move(read).error();
+  if (read->left_out > 0)
+    note(terminal,
+         path + "  " + grouped(read->left_out) + " actions are messages or parameter handling and were left out");
+  return std::move(read->schedule);
+}
+
+Table ranks_table(const Answer& a) {
+  using Type = ColumnType;
+  Table table(
+      "ranks", "Ranks",
+      {{"rank", "rank", Type::kInteger, "Rank of the pipeline"},
+       {"busy_ns", "busy", Type::kDuration, "Sum of the cells"},
+       {"span_bubble_ns", "span bubble", Type::kDuration, "Span of the pipeline minus busy: what the job pays"},
+       {"inner_bubble_ns", "inner bubble", Type::kDuration,
+        "From the rank's own first start to its own last end, minus busy"},
+       {"activations", "activations", Type::kInteger, "Most chunks' activations held at once, given back with B or W"},
+       {"activations_published", "published", Type::kInteger, "The published number of the same"},
+       {"activations_input", "given back with I", Type::kInteger, "The same if I already gave them back"}});
+  for (size_t r = 0; r < a.numbers.ranks.size(); ++r) {
+    const RankNumbers& n = a.numbers.ranks[r];
+    table.add_row({static_cast<int64_t>(r), n.busy_ns, n.span_bubble_ns, n.inner_bubble_ns, int64_t{n.activations},
+                   a.def ? a.def->activations(a.schedule.sizes, static_cast<int32_t>(r)) : kNullInteger,
+                   int64_t{n.activations_input}});
+  }
+  return table;
+}
+
+std::string sizes_text(const Schedule& s) {
+  std::string text =
+      std::to_string(s.sizes.stages) + " stages, " + std::to_string(s.sizes.micro_batches) + " micro-batches";
+  if (s.sizes.chunks > 1)
+    text += s.layout == ChunkLayout::kBidirectional ? std::string(", 2 directions")
+                                                    : ", " + std::to_string(s.sizes.chunks) + " chunks a rank" +
+                                                          (s.layout == ChunkLayout::kV ? " in a V" : "");
+  if (s.sizes.group > 0) text += ", groups of " + std::to_string(s.sizes.group);
+  return text;
+}
+
+std::string numbers_text(const Answer& a) {
+  const ScheduleNumbers& n = a.numbers;
+  const auto line = [](const std::string& name, const std::string& text) {
+    return name + std::string(14 - name.size(), ' ') + text + "\n";
+  };
+  const auto ms = [](int64_t ns) { return ns_as_decimal(ns, 6) + " ms"; };
+  const auto of_span = [&](int64_t ns) {
+    const double share = n.span_ns > 0 ? static_cast<double>(ns) / static_cast<double>(n.span_ns) : 0;
+    return ms(ns) + "  (" + percent(share) + " of the span)";
+  };
+  std::string out = line("span", ms(n.span_ns));
+  out += line("span bubble", of_span(n.max_span_bubble_ns));
+  out += line("inner bubble", of_span(n.max_inner_bubble_ns));
+  if (a.def) {
+    const auto value = static_cast<int64_t>(std::llround(a.def->bubble_ns(a.schedule.sizes, a.costs)));
+    out += line("published", std::string(a.def->bubble_is_inner ? "inner" : "span") + " bubble " + ms(value) + ": " +
+                                 a.def->bubble_text);
+  }
+  out += line("activations", std::to_string(n.max_activations) + " at most on one rank" +
+                                 (a.def ? "; published " + std::string(a.def->activations_text) : ""));
+  return out;
+}
+
+std::string answer_text(const Answer& a, const Terminal& terminal, size_t most_rows) {
+  std::string out = a.schedule.name + "  " + sizes_text(a.schedule) + "\n";
+  if (a.def) out += std::string(a.def->summary) + "; " + a.def->source + "\n";
+  const std::string drawing = drawn_schedule(
+      a.schedule, a.times, terminal.table_width > 0 ? terminal.table_width : kPipeColumns, terminal.colour_out);
+  out += "\n" + (drawing.empty() ? "too large to draw with letters; -o FILE.svg draws it\n" : drawing) + "\n";
+  out += numbers_text(a) + "\n";
+  return out + format_table_text(ranks_table(a), terminal.table_width, terminal.colour_out, most_rows);
+}
+
+std::string answer_json(const Answer& a) {
+  JsonWriter json;
+  const ScheduleSizes& sizes = a.schedule.sizes;
+  json.begin_object();
+  json.field("schedule", a.schedule.name);
+  json.field("stages", sizes.stages).field("micro_batches", sizes.micro_batches).field("chunks", sizes.chunks);
+  json.field("layout", layout_name(a.schedule.layout));
+  json.field("span_ns", a.numbers.span_ns);
+  json.field("span_bubble_ns", a.numbers.max_span_bubble_ns);
+  json.field("inner_bubble_ns", a.numbers.max_inner_bubble_ns);
+  json.field("activations", a.numbers.max_activations);
+  json.key("published");
+  if (a.def) {
+    json.begin_object();
+    json.field("bubble", a.def->bubble_is_inner ? "inner" : "span").field("formula", a.def->bubble_text);
+    json.field("bubble_ns", static_cast<int64_t>(std::llround(a.def->bubble_ns(sizes, a.costs))));
+    json.field("activations", a.def->activations_text).field("source", a.def->source);
+    json.end_object();
+  } else {
+    json.null();
+  }
+  json.key("table");
+  append_table_json(json, ranks_table(a));
+  json.end_object();
+  return json.take() + "\n";
+}
+
+// The chart exporters draw runs: one step of this schedule.
+Status draw(const Answer& a, const Arguments& arguments, const Terminal& terminal, const std::string& to,
+            const std::string& path) {
+  ExportOptions options;
+  options.lang = terminal.lang;
+  options.dark = arguments.has("dark");
+  options.title = valid_utf8(arguments.get("title", a.schedule.name + ", " + sizes_text(a.schedule)));
+  Result<double> width = arguments.real("width", 0);
+  if (!width) return std::move(width).error();
+  if (arguments.has("width") && !(*width >= 200 && *width <= 32'000))
+    return Error{ErrorCode::kUsage, "--width is 200 to 32000 pixels", {}, ""};
+  options.width_px = *width;
+  SimulateOptions o;
+  o.schedule = a.schedule;
+  o.steps = 1;
+  o.costs = a.costs;
+  o.start_ns = 0;
+  Result<SimulatedRun> run = simulate_run(o);
+  if (!run) return std::move(run).error();
+  run->trace.cells.sort();
+  run->trace.pipeline_stages = a.schedule.sizes.stages;
+  link_cells(run->trace);
+  return export_trace(run->trace, path, to, options);
+}
+
+}  // namespace
+
+int run_schedule(const Arguments& arguments) {
+  Result<Terminal> terminal = terminal_for(arguments);
+  if (!terminal) return fail(terminal.error());
+  const std::string format = arguments.get("format", "text"), output = arguments.get("output", "-");
+  if (format != "text" && format != "csv" && format != "torch" && format != "json")
+    return fail({ErrorCode::kUsage, "--format is text, csv, torch or json, not \"" + format + "\"", {}, ""});
+  Result<int64_t> rows = arguments.integer("rows", 100, 0, INT64_MAX);
+  if (!rows) return fail(rows.error());
+  const std::string extension = file_extension(output);
+  const bool draws = arguments.has("to") || (!arguments.has("format") && output != "-" && extension != "txt");
+  if (draws)
+    if (Result<const Exporter*> exporter = choose_exporter(arguments.get("to"), output); !exporter)
+      return fail(exporter.error());
+  if (Status s = check_writable(output, {arguments.get("from-csv")}); !s) return fail(s.error());
+  Result<UnitCosts> costs = costs_of(arguments, {});
+  if (!costs) return fail(costs.error());
+  Result<Schedule> schedule = chosen_schedule(arguments, *terminal);
+  if (!schedule) return fail(schedule.error());
+  Answer a{std::move(*schedule), nullptr, *costs, {}, {}};
+  a.def = arguments.has("from-csv") ? nullptr : find_schedule(a.schedule.name);
+  std::string text;
+  if (!draws && format == "csv") {
+    text = order_csv(a.schedule);
+  } else if (!draws && format == "torch") {
+    Result<std::string> torch = torch_csv(a.schedule);
+    if (!torch) return fail(torch.error());
+    text = std::move(*torch);
+  } else {
+    auto times = replay(a.schedule, a.costs);
+    if (!times) return fail(times.error());
+    a.times = std::move(*times);
+    a.numbers = schedule_numbers(a.schedule, a.times);
+    if (draws) {
+      if (Status s = draw(a, arguments, *terminal, arguments.get("to"), output); !s) return fail(s.error());
+      if (output != "-") note(*terminal, output + "  " + a.schedule.name + ", " + sizes_text(a.schedule));
+      return kExitGood;
+    }
+    text = format == "json" ? answer_json(a)
+                            : answer_text(a, *terminal, *rows == 0 ? SIZE_MAX : static_cast<size_t>(*rows));
+  }
+  Result<OutputFile> out = OutputFile::create(output);
+  if (!out) return fail(out.error());
+  out->write(text);
+  if (Status s = out->commit(); !s) return fail(s.error());
+  return kExitGood;
+}
+
+}  // namespace stageline

@@ -1,0 +1,86 @@
+#include "cli/schedule_options.h"
+
+#include <string>
+#include <vector>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "engine/engine.h"
+#include "schedules/make.h"
+
+namespace stageline {
+namespace {
+
+constexpr int64_t kMostCostNs = 3'600'000'000'000;
+
+Result<PlanCosts> parse_plan(const std::string& text) {
+  std::vector<int64_t> values;
+  for (const std::string_view item : split(text, ',')) {
+    const auto value = parse_int(trim(item));
+    if (!value) break;
+    values.push_back(*value);
+  }
+  if (values.size() != 4 || split(text, ',').size() != 4)
+    return Error{ErrorCode::kUsage,
+                 "\"" + text + "\" is not the costs of a plan",
+                 {},
+                 "write --plan-cost F,I,W,LATENCY such as 50,55,45,5"};
+  return PlanCosts{values[0], values[1], values[2], values[3]};
+}
+
+}  // namespace
+
+Result<Schedule> schedule_of(const Arguments& a) {
+  ScheduleSizes sizes;
+  const auto integer = [&](std::string_view name, int64_t fallback, int64_t least, int64_t most,
+                           int32_t& into) -> Status {
+    Result<int64_t> value = a.integer(name, fallback, least, most);
+    if (!value) return std::move(value).error();
+    into = static_cast<int32_t>(*value);
+    return {};
+  };
+  const std::string& name = a.operands[0];
+  const ScheduleDef* def = find_schedule(name);
+  if (Status s = integer("stages", 4, 1, 4096, sizes.stages); !s) return std::move(s).error();
+  if (Status s = integer("micro-batches", 8, 1, 65536, sizes.micro_batches); !s) return std::move(s).error();
+  if (Status s = integer("chunks", def ? def->default_chunks : 1, 1, 64, sizes.chunks); !s) return std::move(s).error();
+  if (Status s = integer("group", 0, 1, 65536, sizes.group); !s) return std::move(s).error();
+  sizes.dw_detach = a.has("dw-detach");
+  if (a.has("plan-cost")) {
+    if (def && std::string_view(def->name) != "zbvpp")
+      return Error{ErrorCode::kUsage, std::string(def->name) + " is not planned with costs", {}, "zbvpp is"};
+    Result<PlanCosts> plan = parse_plan(a.get("plan-cost"));
+    if (!plan) return std::move(plan).error();
+    sizes.plan = *plan;
+  }
+  return make_schedule(name, sizes);
+}
+
+Result<UnitCosts> costs_of(const Arguments& a, UnitCosts costs) {
+  Result<int64_t> latency = a.duration_ns("latency", 0);
+  if (!latency) return std::move(latency).error();
+  if (*latency < 0 || *latency > kMostCostNs) return Error{ErrorCode::kUsage, "--latency must be 0 to an hour", {}, ""};
+  costs.latency_ns = *latency;
+  if (!a.has("cost")) return costs;
+  const std::string text = a.get("cost");
+  const Error bad{ErrorCode::kUsage,
+                  "\"" + text + "\" is not a cost",
+                  {},
+                  "write --cost F,B such as 10,20 or --cost F,I,W such as 10,10,10, or F,I,W,F&B (ms, or with a unit)"};
+  std::vector<int64_t> values;
+  for (const std::string_view item : split(text, ',')) {
+    const auto value = parse_duration(item);
+    if (!value || *value <= 0 || *value > kMostCostNs) return bad;
+    values.push_back(*value);
+  }
+  if (values.size() < 2 || values.size() > 4) return bad;
+  costs.forward_ns = values[0];
+  costs.input_ns = values.size() == 2 ? values[1] / 2 : values[1];
+  costs.weight_ns = values.size() == 2 ? values[1] - values[1] / 2 : values[2];
+  costs.backward_ns = costs.input_ns + costs.weight_ns;
+  costs.overlapped_ns = values.size() == 4 ? values[3] : costs.forward_ns + costs.backward_ns;
+  if (costs.input_ns == 0) return bad;  // "10,1ns" has no halves
+  return costs;
+}
+
+}  // namespace stageline

@@ -1,0 +1,265 @@
+#include "exporters/stack_export.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "base/json_writer.h"
+#include "exporters/export_sink.h"
+#include "model/function_events.h"
+#include "model/python_stacks.h"
+
+namespace stageline {
+namespace {
+
+constexpr size_t kMostFrames = 1000;
+constexpr StringId kNoLeaf = 0;
+
+struct Sample {
+  uint32_t node = PythonStacks::kEmpty;
+  StringId leaf = kNoLeaf;
+  int64_t value = 0;  // ns, bytes or a count
+};
+
+bool is_time(StackMetric metric) { return metric == StackMetric::kHostTime || metric == StackMetric::kDeviceTime; }
+
+// torch holds times as doubles in µs from the start of its profile, and cuts what it writes: which whole number comes
+// out may hang on the last bit.
+class TorchTimes {
+ public:
+  TorchTimes(const Trace& trace, const Part& part, const FunctionEvents& events, const std::vector<uint32_t>& order)
+      : children_us_(events.events.size(), 0.0) {
+    for (size_t i = 0; i < part.slices.size(); ++i)
+      if (trace.categories[part.slices.category_id[i]].kind == Category::kSpan) {
+        zero_ns_ = part.slices.start_ns[i];
+        break;
+      }
+    for (const uint32_t i : order)
+      if (const int32_t up = events.events[i].parent; up >= 0)
+        children_us_[static_cast<size_t>(up)] += dur_us(events.events[i]);
+  }
+  double self_us(const FunctionEvent& event, size_t i) const {
+    return event.is_async || event.on_device ? 0.0 : dur_us(event) - children_us_[i];
+  }
+
+ private:
+  double dur_us(const FunctionEvent& event) const {
+    const auto us = [&](int64_t ns) { return static_cast<double>(ns - zero_ns_) / 1000.0; };
+    return us(event.end_ns) - us(event.start_ns);
+  }
+  int64_t zero_ns_ = 0;
+  std::vector<double> children_us_;
+};
+
+class Collector {
+ public:
+  Collector(const Trace& trace, const Part& part, const StackExportOptions& options)
+      : trace_(trace), part_(part), options_(options), names_(trace) {}
+
+  PythonStacks stacks;
+  std::vector<Sample> samples;
+  int64_t without_stack = 0;
+
+  void collect() {
+    PythonStackOptions how;
+    how.drop_torch_entries = options_.as_torch;
+    if (options_.as_torch) {
+      stacks = recorded_stacks(trace_, part_, how);
+    } else {
+      how.operators = options_.leaf != StackLeaf::kNone;
+      how.cut_addresses = options_.aggregate;
+      stacks = python_stacks(trace_, part_, how);
+    }
+    const FunctionEvents events =
+        function_events(trace_, part_, names_, {.python_frames = true, .as_torch = options_.as_torch});
+    const std::vector<uint32_t> order = events.in_torch_order(part_);
+    if (options_.as_torch) {
+      const TorchTimes times(trace_, part_, events, order);
+      for (const uint32_t i : order) add_torch(events, times, i);
+    } else {
+      for (const uint32_t i : order) add(events, i);
+    }
+  }
+
+ private:
+  void put(uint32_t node, StringId leaf, int64_t value) {
+    if (value <= 0) return;
+    if (node == PythonStacks::kEmpty && (options_.as_torch || leaf == kNoLeaf) && !options_.aggregate) {
+      ++without_stack;
+      return;
+    }
+    samples.push_back({node, leaf, value});
+  }
+
+  static int64_t memory_of(const FunctionEvents& events, size_t i, StackMetric metric) {
+    if (events.memory.empty()) return 0;
+    return metric == StackMetric::kHostMemory ? events.memory[i].self_host : events.memory[i].self_device;
+  }
+
+  void add_torch(const FunctionEvents& events, const TorchTimes& times, uint32_t i) {
+    const FunctionEvent& event = events.events[i];
+    if (event.slice == kNoSliceIndex) return;
+    int64_t value = 0;
+    switch (options_.metric) {
+      case StackMetric::kHostTime: value = static_cast<int64_t>(times.self_us(event, i)) * 1000; break;
+      case StackMetric::kDeviceTime: value = event.self_device_ns / 1000 * 1000; break;
+      case StackMetric::kSamples: value = event.category == Category::kCpuOp; break;
+      default: value = memory_of(events, i, options_.metric);
+    }
+    put(stacks.stack_of(event.slice), kNoLeaf, value);
+  }
+
+  // Every piece of time once: device work in the stack of its own launch, not with its operator again.
+  void add(const FunctionEvents& events, uint32_t i) {
+    const FunctionEvent& event = events.events[i];
+    if (event.slice == kNoSliceIndex) return;
+    const bool leaf = options_.leaf == StackLeaf::kKernel && (event.on_device || is_launch_call(event.category));
+    int64_t value = 0;
+    switch (options_.metric) {
+      case StackMetric::kHostTime: value = event.on_device ? 0 : event.self_host_ns; break;
+      case StackMetric::kDeviceTime: value = is_device_work(event.category) ? event.end_ns - event.start_ns : 0; break;
+      case StackMetric::kSamples: value = event.category == Category::kCpuOp; break;
+      default: value = memory_of(events, i, options_.metric);
+    }
+    // What a frame spends itself is its own stack's; with operators as frames, the same of operators.
+    put(stacks.inside(event.slice), leaf ? part_.slices.name_id[event.slice] : kNoLeaf, value);
+  }
+
+  const Trace& trace_;
+  const Part& part_;
+  const StackExportOptions& options_;
+  FunctionNames names_;
+};
+
+// Equal stacks in one, in the order of the tree.
+std::vector<Sample> aggregated(std::vector<Sample> samples) {
+  std::stable_sort(samples.begin(), samples.end(), [](const Sample& a, const Sample& b) {
+    return a.node != b.node ? a.node < b.node : a.leaf < b.leaf;
+  });
+  std::vector<Sample> sums;
+  for (const Sample& sample : samples) {
+    if (!sums.empty() && sums.back().node == sample.node && sums.back().leaf == sample.leaf) {
+      if (__builtin_add_overflow(sums.back().value, sample.value, &sums.back().value)) sums.back().value = INT64_MAX;
+    } else {
+      sums.push_back(sample);
+    }
+  }
+  return sums;
+}
+
+// Outermost first.
+std::vector<std::string> frames_of(const Trace& trace, const PythonStacks& stacks, const Sample& sample) {
+  std::vector<std::string> frames;
+  const std::vector<std::string_view> entries = stacks.entries(sample.node, kMostFrames);
+  const uint32_t depth = stacks.nodes()[sample.node].depth;
+  if (depth > kMostFrames) frames.push_back("(" + std::to_string(depth - kMostFrames) + " frames more)");
+  if (entries.empty()) frames.emplace_back("(no frames)");
+  for (size_t k = entries.size(); k-- > 0;) frames.emplace_back(entries[k]);
+  if (sample.leaf != kNoLeaf) frames.emplace_back(trace.names.text(sample.leaf));
+  return frames;
+}
+
+void append_collapsed(std::string& out, std::string_view frame) {
+  for (const char c : frame) out += c == ' ' || c == ';' || c == '\t' || c == '\n' ? '_' : c;
+}
+
+}  // namespace
+
+Result<StackMetric> stack_metric(std::string_view name) {
+  static const std::map<std::string_view, StackMetric> kMetrics = {
+      {"self_cpu_time_total", StackMetric::kHostTime},
+      {"self_cuda_time_total", StackMetric::kDeviceTime},
+      {"self_xpu_time_total", StackMetric::kDeviceTime},
+      {"self_privateuse1_time_total", StackMetric::kDeviceTime},
+      {"self_device_time_total", StackMetric::kDeviceTime},
+      {"self_cpu_memory_usage", StackMetric::kHostMemory},
+      {"self_cuda_memory_usage", StackMetric::kDeviceMemory},
+      {"self_device_memory_usage", StackMetric::kDeviceMemory},
+      {"samples", StackMetric::kSamples}};
+  std::string wanted(name), list;
+  std::replace(wanted.begin(), wanted.end(), '-', '_');
+  if (const auto it = kMetrics.find(wanted); it != kMetrics.end()) return it->second;
+  for (const auto& [known, metric] : kMetrics) list += (list.empty() ? "" : ", ") + std::string(known);
+  return Error{ErrorCode::kUsage, "no metric \"" + std::string(name) + "\"", {}, "the metrics are " + list};
+}
+
+Result<StackExportCounts> export_stacks(const Trace& trace, const std::vector<size_t>& parts,
+                                        const StackExportOptions& options, const std::string& path) {
+  Result<ExportSink> sink = ExportSink::create(path);
+  if (!sink) return std::move(sink).error();
+  StackExportCounts counts;
+  JsonWriter json;  // speedscope: profiles as they come, frames at the end
+  std::unordered_map<std::string, int64_t> number_of;
+  std::vector<std::string> all_frames;
+  const auto flush = [&] {
+    if (json.text().size() > (1 << 16)) sink->write(json.take());
+  };
+  const bool time = is_time(options.metric);
+  if (options.speedscope) {
+    json.begin_object().field("$schema", "https://www.speedscope.app/file-format-schema.json");
+    json.field("exporter", "stageline").key("profiles").begin_array();
+  }
+  for (const size_t p : parts) {
+    Collector found(trace, trace.parts[p], options);
+    found.collect();
+    counts.without_stack += found.without_stack;
+    if (options.aggregate) found.samples = aggregated(std::move(found.samples));
+    counts.lines += static_cast<int64_t>(found.samples.size());
+    const std::string rank = "rank " + std::to_string(trace.parts[p].rank);
+    if (!options.speedscope) {
+      std::string out;
+      for (const Sample& sample : found.samples) {
+        const int64_t value = time ? sample.value / 1000 : sample.value;
+        if (value <= 0) continue;
+        std::string line;
+        if (parts.size() > 1) append_collapsed(line, rank);
+        for (const std::string& frame : frames_of(trace, found.stacks, sample)) {
+          if (!line.empty()) line += ';';
+          append_collapsed(line, frame);
+        }
+        out += line + ' ' + std::to_string(value) + '\n';
+        if (out.size() > (1 << 16)) {
+          sink->write(out);
+          out.clear();
+        }
+      }
+      sink->write(out);
+      continue;
+    }
+    int64_t total = 0;
+    json.begin_object().field("type", "sampled").field("name", rank);
+    json.field("unit", time ? "nanoseconds" : options.metric == StackMetric::kSamples ? "none" : "bytes");
+    json.key("samples").begin_array();
+    for (const Sample& sample : found.samples) {
+      json.begin_array();
+      for (std::string& frame : frames_of(trace, found.stacks, sample)) {
+        const auto [it, added] = number_of.try_emplace(frame, static_cast<int64_t>(all_frames.size()));
+        if (added) all_frames.push_back(std::move(frame));
+        json.value(it->second);
+      }
+      json.end_array();
+      flush();
+    }
+    json.end_array().key("weights").begin_array();
+    for (const Sample& sample : found.samples) {
+      json.value(sample.value);
+      if (__builtin_add_overflow(total, sample.value, &total)) total = INT64_MAX;
+      flush();
+    }
+    json.end_array().field("startValue", 0).field("endValue", total).end_object();
+  }
+  if (options.speedscope) {
+    json.end_array().key("shared").begin_object().key("frames").begin_array();
+    for (const std::string& frame : all_frames) {
+      json.begin_object().field("name", frame).end_object();
+      flush();
+    }
+    json.end_array().end_object().end_object();
+    sink->write(json.take());
+    sink->write("\n");
+  }
+  if (Status s = sink->commit(); !s) return std::move(s).error();
+  return counts;
+}
+
+}  // namespace stageline

@@ -1,0 +1,35 @@
+// Fewer points of a long series, for tables and charts that nobody reads point by point.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+namespace stageline {
+
+// At most about `most` of `points` (by time_ns, ascending): of each of most / 2 equal stretches of time the highest by
+// `height` and the last, so that peaks and levels stay. All when there are no more than `most`. O(n).
+template <class Point, class Height>
+std::vector<Point> thin_series(const std::vector<Point>& points, size_t most, Height height) {
+  if (points.size() <= most) return points;
+  const size_t stretches = std::max<size_t>(1, most / 2);
+  const double first = static_cast<double>(points.front().time_ns);
+  const double span = std::max(1.0, static_cast<double>(points.back().time_ns) - first);
+  const auto stretch_of = [&](const Point& p) {
+    const double share = (static_cast<double>(p.time_ns) - first) / span;
+    return std::min(stretches - 1, static_cast<size_t>(share * static_cast<double>(stretches)));
+  };
+  std::vector<Point> kept;
+  for (size_t i = 0; i < points.size();) {
+    const size_t stretch = stretch_of(points[i]);
+    size_t highest = i, end = i + 1;
+    for (; end < points.size() && stretch_of(points[end]) == stretch; ++end)
+      if (height(points[end]) > height(points[highest])) highest = end;
+    kept.push_back(points[highest]);
+    if (highest != end - 1) kept.push_back(points[end - 1]);
+    i = end;
+  }
+  return kept;
+}
+
+}  // namespace stageline

@@ -1,0 +1,17 @@
+// The first place where a list leaves its schedule, and that place in words.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "pipeline/rank_lists.h"
+#include "pipeline/recognise.h"
+
+namespace stageline {
+
+// Both lists hold forwards and backwards only. Fills position, expected, found, is_order and the sentences (without
+// rank or step). nullopt when the lists are equal. O(length).
+std::optional<Divergence> first_divergence(std::span<const WorkToken> expected, std::span<const WorkToken> found,
+                                           bool with_chunk);
+
+}  // namespace stageline

@@ -1,0 +1,304 @@
+#include "pipeline/recognise.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "base/number.h"
+#include "pipeline/divergence.h"
+#include "pipeline/edit_distance.h"
+#include "schedules/make.h"
+
+namespace stageline {
+namespace {
+
+constexpr size_t kMostPlausible = 8;       // candidates that are generated
+constexpr double kPlausible = 0.35;        // of the warm-up forwards may differ
+constexpr size_t kMostSizes = 4;           // different numbers of micro-batches a step that are generated
+constexpr double kRenumberGain = 0.02;     // of score, below which labels are believed
+constexpr int64_t kMostPlanned = 1 << 17;  // forwards of a greedily planned schedule
+
+std::vector<WorkToken> directions_only(const std::vector<WorkToken>& tokens) {
+  std::vector<WorkToken> kept;
+  for (const WorkToken& t : tokens)
+    if (t.kind != CellKind::kWeightGrad) kept.push_back(t);
+  return kept;
+}
+
+std::vector<WorkToken> expected_tokens(const RankOrder& order) {
+  std::vector<WorkToken> tokens;
+  tokens.reserve(order.size());
+  for (const ScheduleCell& cell : order)
+    for (const Action& a : cell.actions())
+      tokens.push_back({a.micro_batch, static_cast<int16_t>(a.chunk), a.kind, cell.overlapped()});
+  return tokens;
+}
+
+double closeness(size_t distance, size_t a, size_t b) {
+  const auto longer = static_cast<double>(std::max<size_t>(1, std::max(a, b)));
+  return std::max(0.0, 1 - static_cast<double>(distance) / longer);
+}
+
+// Forwards before the first backward.
+int64_t warm_up_of(const WorkList& list) {
+  int64_t forwards = 0;
+  for (const WorkToken& t : list.tokens) {
+    if (t.kind == CellKind::kForward)
+      ++forwards;
+    else if (t.kind != CellKind::kWeightGrad)
+      return forwards;
+  }
+  return -1;  // a list without backwards was cut
+}
+
+// Of equally common values the smallest.
+int64_t most_common(const std::map<int64_t, int64_t>& counts) {
+  return std::max_element(counts.begin(), counts.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
+}
+
+// Forwards of chunk 0 before the first of another chunk: the group of interleaved schedules.
+int64_t first_group(const WorkList& list) {
+  int64_t run = 0;
+  for (const WorkToken& t : list.tokens) {
+    if (t.kind != CellKind::kForward) continue;
+    if (t.chunk != 0) return run;
+    ++run;
+  }
+  return -1;
+}
+
+struct Plausible {
+  const ScheduleDef* def;
+  ScheduleSizes sizes;
+  double distance;  // of the warm-up forwards, as a share of the expected ones
+};
+
+std::vector<Plausible> plausible_ones(const WorkLists& lists) {
+  // The most common number of warm-up forwards of each stage.
+  std::map<int32_t, std::map<int64_t, int64_t>> counted;  // stage → warm-up → lists
+  for (const WorkList& list : lists.lists)
+    if (const int64_t forwards = warm_up_of(list); forwards >= 0) counted[list.stage][forwards] += list.count;
+  std::map<int32_t, int64_t> warm_up;
+  for (const auto& [stage, counts] : counted) warm_up[stage] = most_common(counts);
+  std::vector<Plausible> found;
+  const auto consider = [&](const ScheduleDef* def, const ScheduleSizes& sizes) {
+    double apart = 0, whole = 0;
+    for (const auto& [stage, seen] : warm_up) {
+      const int64_t expected = def->warm_up(sizes, stage);
+      apart += static_cast<double>(std::abs(seen - expected));
+      whole += static_cast<double>(std::max<int64_t>(1, expected));
+    }
+    found.push_back({def, sizes, whole > 0 ? apart / whole : 0});
+  };
+  std::map<int64_t, int64_t> groups;
+  for (const WorkList& list : lists.lists)
+    if (const int64_t forwards = first_group(list); forwards > 0) groups[forwards] += list.count;
+  const int64_t group = groups.empty() ? 0 : most_common(groups);
+  for (const ScheduleDef* def : schedules()) {
+    const bool fixed = def->default_chunks == def->most_chunks;
+    if (fixed ? lists.chunks != def->most_chunks : lists.chunks < 2 || lists.chunks > def->most_chunks) continue;
+    ScheduleSizes sizes{.stages = lists.stages, .micro_batches = lists.micro_batches, .chunks = lists.chunks};
+    if (std::string_view(def->name) == "zbvpp" && int64_t{sizes.stages} * sizes.micro_batches * 2 > kMostPlanned)
+      continue;
+    consider(def, sizes);
+    if (def->grouped) {
+      if (group > 0 && group <= 65536 && group != sizes.stages) {
+        sizes.group = static_cast<int32_t>(group);
+        consider(def, sizes);
+      }
+    }
+    if (std::string_view(def->name) == "dualpipe-v-mindspeed") {
+      sizes.dw_detach = true;
+      consider(def, sizes);
+    }
+  }
+  // The nearest, and a few in any case: labels and gaps may hide the warm-up.
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Plausible& a, const Plausible& b) { return a.distance < b.distance; });
+  size_t kept = 0;
+  while (kept < found.size() && kept < kMostPlausible && (kept < 3 || found[kept].distance <= kPlausible)) ++kept;
+  found.resize(kept);
+  return found;
+}
+
+// One candidate against all lists, made once per number of micro-batches.
+class Comparison {
+ public:
+  Comparison(const Plausible& candidate, const WorkLists& lists) : candidate_(candidate), lists_(lists) {
+    std::map<int32_t, int64_t> counts;
+    for (const WorkList& list : lists.lists) counts[list.micro_batches] += list.count;
+    while (counts.size() > kMostSizes)
+      counts.erase(std::min_element(counts.begin(), counts.end(),
+                                    [](const auto& a, const auto& b) { return a.second < b.second; }));
+    for (const auto& [m, count] : counts) sizes_.push_back(m);
+  }
+
+  // The schedule for the step of this list; for rare numbers of micro-batches that of most steps. nullptr: there is
+  // none.
+  const Schedule* schedule_for(const WorkList& list) {
+    const bool common = std::find(sizes_.begin(), sizes_.end(), list.micro_batches) != sizes_.end();
+    const int32_t m = common ? list.micro_batches : lists_.micro_batches;
+    const auto known = made_.find(m);
+    if (known != made_.end()) return known->second ? &*known->second : nullptr;
+    ScheduleSizes sizes = candidate_.sizes;
+    sizes.micro_batches = m;
+    std::optional<Schedule>& made = made_[m];
+    if (Result<Schedule> schedule = make_schedule(candidate_.def->name, sizes)) made = std::move(*schedule);
+    return made ? &*made : nullptr;
+  }
+
+  std::optional<ScheduleCandidate> run() {
+    ScheduleCandidate result{candidate_.def->name, candidate_.sizes, ChunkLayout::kLoop, 0, 0, 0};
+    for (const WorkList& list : lists_.lists) {
+      const Schedule* schedule = schedule_for(list);
+      if (!schedule) continue;
+      result.layout = schedule->layout;
+      if (list.micro_batches == lists_.micro_batches) result.sizes = schedule->sizes;
+      const std::vector<WorkToken> all = expected_tokens(schedule->ranks[static_cast<size_t>(list.stage)]);
+      const std::vector<WorkToken> expected = directions_only(all), found = directions_only(list.tokens);
+      const size_t distance = edit_distance(expected, found, same_direction);
+      const size_t order_distance = edit_distance(all, list.tokens, same_work);
+      const auto count = static_cast<double>(list.count);
+      result.score += count * closeness(distance, expected.size(), found.size());
+      result.order_score += count * closeness(order_distance, all.size(), list.tokens.size());
+      if (distance == 0) result.equal_lists += list.count;
+    }
+    if (made_.empty() || std::none_of(made_.begin(), made_.end(), [](const auto& m) { return m.second.has_value(); }))
+      return std::nullopt;
+    result.score /= static_cast<double>(lists_.list_count);
+    result.order_score /= static_cast<double>(lists_.list_count);
+    return result;
+  }
+
+ private:
+  const Plausible& candidate_;
+  const WorkLists& lists_;
+  std::vector<int32_t> sizes_;
+  std::map<int32_t, std::optional<Schedule>> made_;
+};
+
+struct Ranked {
+  ScheduleCandidate candidate;
+  Plausible plausible;
+  const WorkLists* lists;
+};
+
+// Sizes that a few cells can claim are not worth gigabytes.
+bool affordable(const WorkLists& lists, size_t cells) {
+  const int64_t forwards = int64_t{lists.stages} * lists.micro_batches * std::max(1, lists.chunks);
+  return lists.list_count > 0 && lists.stages > 0 && lists.stages <= 4096 && lists.micro_batches > 0 &&
+         lists.micro_batches <= 65536 && lists.chunks > 0 && lists.chunks <= 64 &&
+         forwards <= static_cast<int64_t>(cells) * 64 + 16384;
+}
+
+// Candidates of both label rules that apply, best first.
+std::vector<Ranked> ranked(const std::vector<const WorkLists*>& choices, size_t cells) {
+  std::vector<Ranked> all;
+  for (const WorkLists* lists : choices) {
+    if (!affordable(*lists, cells)) continue;
+    for (const Plausible& plausible : plausible_ones(*lists)) {
+      // Only where the chunks share no micro-batch can they be two directions; and then they need one numbering.
+      const bool two_ways = std::string_view(plausible.def->name) == "dualpipe";
+      if (two_ways != (lists->chunks_share_no_label && lists == choices.front()) &&
+          (two_ways || lists->chunks_share_no_label))
+        continue;
+      Comparison comparison(plausible, *lists);
+      if (auto candidate = comparison.run()) all.push_back({std::move(*candidate), plausible, lists});
+    }
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Ranked& a, const Ranked& b) {
+    return std::tie(a.candidate.score, a.candidate.order_score) > std::tie(b.candidate.score, b.candidate.order_score);
+  });
+  return all;
+}
+
+void add_divergences(const Ranked& best, Recognition& result) {
+  Comparison comparison(best.plausible, *best.lists);
+  std::map<std::tuple<int32_t, int64_t, std::string, std::string>, size_t> known;
+  for (const WorkList& list : best.lists->lists) {
+    const Schedule* schedule = comparison.schedule_for(list);
+    if (!schedule) continue;
+    const auto expected = directions_only(expected_tokens(schedule->ranks[static_cast<size_t>(list.stage)]));
+    auto divergence = first_divergence(expected, directions_only(list.tokens), best.lists->chunks > 1);
+    if (!divergence) continue;
+    divergence->stage = list.stage;
+    const auto [it, fresh] = known.try_emplace(
+        {list.stage, divergence->position, divergence->expected, divergence->found}, result.divergences.size());
+    if (fresh) {
+      divergence->step = list.step;
+      divergence->dp = list.dp;
+      divergence->part = list.part;
+      result.divergences.push_back(std::move(*divergence));
+    }
+    result.divergences[it->second].lists += list.count;
+  }
+  std::stable_sort(result.divergences.begin(), result.divergences.end(), [](const Divergence& a, const Divergence& b) {
+    return std::tuple(!a.is_order, -a.lists, a.stage, a.position) <
+           std::tuple(!b.is_order, -b.lists, b.stage, b.position);
+  });
+  if (result.divergences.size() > kMostDivergences) result.divergences.resize(kMostDivergences);
+}
+
+}  // namespace
+
+Recognition recognise(const Trace& trace) {
+  Recognition result;
+  const WorkLists dense = work_lists(trace, LabelRule::kDense);
+  result.lists = dense.list_count;
+  std::vector<const WorkLists*> choices = {&dense};
+  std::optional<WorkLists> per_chunk, by_order;
+  if (dense.chunks_share_no_label) {
+    per_chunk = work_lists(trace, LabelRule::kPerChunk);
+    choices.push_back(&*per_chunk);
+  }
+  std::vector<Ranked> all = ranked(choices, trace.cells.size());
+  if (!all.empty() && all.front().candidate.score < 1) {
+    by_order = work_lists(trace, LabelRule::kByOrder);
+    std::vector<Ranked> renumbered = ranked({&*by_order}, trace.cells.size());
+    if (!renumbered.empty() && renumbered.front().candidate.score > all.front().candidate.score + kRenumberGain) {
+      all = std::move(renumbered);
+      result.renumbered = true;
+    }
+  }
+  if (all.empty()) return result;
+  for (const Ranked& one : all) {
+    const ScheduleCandidate& best = all.front().candidate;
+    if (one.candidate.name != best.name && one.candidate.score == best.score &&
+        one.candidate.order_score == best.order_score)
+      result.same_as.push_back(one.candidate.name);
+    // One row a schedule: the sizes that fit best.
+    const auto same = [&](const ScheduleCandidate& c) { return c.name == one.candidate.name; };
+    if (std::none_of(result.candidates.begin(), result.candidates.end(), same))
+      result.candidates.push_back(one.candidate);
+  }
+  result.recognised = result.best().score >= kRecognisedScore;
+  if (result.recognised) add_divergences(all.front(), result);
+  return result;
+}
+
+std::string recognition_text(const Recognition& r) {
+  if (r.candidates.empty()) return {};
+  const ScheduleCandidate& best = r.best();
+  const auto sizes = [](const ScheduleCandidate& c) {
+    std::string text =
+        ", " + std::to_string(c.sizes.stages) + " stages, " + std::to_string(c.sizes.micro_batches) + " micro-batches";
+    if (c.sizes.chunks > 1)
+      text += c.layout == ChunkLayout::kBidirectional ? ", 2 directions"
+                                                      : ", " + std::to_string(c.sizes.chunks) + " chunks";
+    if (c.sizes.group > 0 && c.sizes.group != c.sizes.stages) text += ", groups of " + std::to_string(c.sizes.group);
+    return text;
+  };
+  if (!r.recognised)
+    return "not recognised; nearest is " + best.name + " with " + fixed(best.score * 100, 1) + "\u202f%";
+  const double equal = static_cast<double>(best.equal_lists) / static_cast<double>(std::max<int64_t>(1, r.lists));
+  std::string text = best.name + sizes(best) + ", " + fixed(equal * 100, equal == 1 ? 0 : 1) + "\u202f% of lists match";
+  if (best.equal_lists < r.lists) text += " (score " + fixed(best.score * 100, 1) + "\u202f%)";
+  for (const std::string& other : r.same_as) text += (&other == &r.same_as.front() ? "; as well " : ", ") + other;
+  if (r.renumbered) text += "; micro-batches renumbered by their order";
+  return text;
+}
+
+}  // namespace stageline

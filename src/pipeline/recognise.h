@@ -1,0 +1,59 @@
+// Which schedule did this run follow, and where did it leave it?
+//
+// Every rank's list of forwards and backwards in every step is compared with the lists of the schedules that the number
+// of its warm-up forwards makes plausible. Weight gradients may legitimately move and are left out of the comparison;
+// they, and whether backwards were split or overlapped, decide between schedules that are equal otherwise.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/schedule.h"
+#include "model/trace.h"
+
+namespace stageline {
+
+struct ScheduleCandidate {
+  std::string name;
+  ScheduleSizes sizes;
+  ChunkLayout layout = ChunkLayout::kLoop;
+  double score = 0;        // mean over lists of 1 − edit distance ÷ the longer list's length, of forwards and backwards
+  double order_score = 0;  // the same with weight gradients, kinds of backward and overlaps
+  int64_t equal_lists = 0;  // lists whose forwards and backwards are exactly those of the schedule
+};
+
+// Where lists first leave the recognised schedule, equal ones together.
+struct Divergence {
+  int32_t stage = 0;
+  int64_t lists = 0;                   // how many (step, replica, rank) leave it here in this way
+  int32_t step = 0, dp = 0, part = 0;  // the first of them
+  int64_t position = 0;                // among the forwards and backwards of the list, from 0
+  std::string expected, found;         // "F3", with several chunks "F3.c1"; "" where a list has ended
+  bool is_order = false;               // both are there, in the other order: not a gap in the recording
+  std::string sentence_en, sentence_zh;
+};
+
+struct Recognition {
+  int64_t lists = 0;                          // (step, replica, rank) with work
+  std::vector<ScheduleCandidate> candidates;  // best first; empty when nothing could be compared
+  bool recognised = false;                    // the best one scores at least kRecognisedScore
+  bool renumbered = false;                    // micro-batch labels were put in the order of their forwards
+  // Schedules whose lists are the best one's in every kind and place: nothing in this run tells them apart.
+  std::vector<std::string> same_as;
+  std::vector<Divergence> divergences;  // of the best one, those of most lists first; at most kMostDivergences
+
+  const ScheduleCandidate& best() const { return candidates.front(); }
+};
+
+inline constexpr double kRecognisedScore = 0.6;
+inline constexpr size_t kMostDivergences = 100;
+
+// Expects sorted cells; stages may be unknown (see work_lists()). Never fails: without lists, or with sizes beyond
+// those of make_schedule(), there are no candidates. O(cells log cells + candidates · cells · kExactDistance) at worst.
+Recognition recognise(const Trace& trace);
+
+// "1f1b, 4 stages, 8 micro-batches, 100 % of lists match"; "not recognised; nearest …"; "" without candidates.
+std::string recognition_text(const Recognition& recognition);
+
+}  // namespace stageline

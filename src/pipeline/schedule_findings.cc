@@ -1,0 +1,143 @@
+#include "pipeline/schedule_findings.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/number.h"
+
+namespace stageline {
+namespace {
+
+constexpr double kMostSteps = 0.8;     // of the steps in which a stage starts late
+constexpr size_t kLeastSteps = 2;      // that both stages are in
+constexpr double kOrderWeight = 0.01;  // an order has no price before it is replayed
+constexpr size_t kLookAhead = 16;      // later forwards of the stage before that are counted
+
+void add_order(const Trace& trace, const Recognition& r, std::vector<Finding>& out) {
+  int64_t lists = 0;
+  for (const Divergence& d : r.divergences) lists += d.is_order ? d.lists : 0;
+  if (lists == 0) return;
+  const Divergence& worst = r.divergences.front();  // orders come first
+  const std::string rank = std::to_string(trace.parts[static_cast<size_t>(worst.part)].rank);
+  const std::string step = std::to_string(worst.step), name = r.best().name;
+  const std::string share = percent(static_cast<double>(lists) / static_cast<double>(r.lists));
+  Finding f;
+  f.id = "schedule.order";
+  f.weight = kOrderWeight * static_cast<double>(lists) / static_cast<double>(r.lists);
+  f.value = share;
+  f.value_note_en = "of the lists of work";
+  f.value_note_zh = "的工作列表";
+  f.title_en = "The order leaves " + name + " in " + share + " of the lists of work";
+  f.title_zh = share + " 的工作列表偏离了 " + name + " 的顺序";
+  f.detail_en = "Most often at stage " + std::to_string(worst.stage) + " (first: step " + step + ", rank " + rank +
+                "): it " + worst.sentence_en + ". stageline analyze schedule lists every such place.";
+  f.detail_zh = "最常见于第 " + std::to_string(worst.stage) + " 级（首次：第 " + step + " 步，rank " + rank + "）：" +
+                worst.sentence_zh + "。stageline analyze schedule 列出每一处。";
+  out.push_back(std::move(f));
+}
+
+struct FirstForwards {
+  int32_t part = 0;
+  int64_t free_at_ns = 0;                                                 // when the rank's work before this step ended
+  std::vector<std::pair<int32_t, std::pair<int64_t, int64_t>>> forwards;  // (micro-batch, (start, end)), by start
+};
+
+struct Lateness {
+  int64_t steps = 0, late = 0;
+  double delay_ns = 0, step_ns = 0;  // sums over the late steps
+  int32_t micro_batch = 0, later = 0;
+};
+
+// Chunk 0 of the first forwards of each (replica, stage) of one step; of several ranks of a stage the first.
+void add_late_starts(const Trace& trace, const Recognition& r, std::vector<Finding>& out) {
+  if (r.best().layout == ChunkLayout::kBidirectional || trace.clock == ClockState::kPerRank) return;
+  const Cells& cells = trace.cells;
+  std::vector<int64_t> last_end(trace.parts.size(), INT64_MIN);
+  std::map<int32_t, Lateness> by_stage;
+  for (const StepRange& step : step_ranges(cells)) {
+    std::map<std::pair<int32_t, int32_t>, FirstForwards> first;
+    int64_t begin_ns = INT64_MAX, end_ns = INT64_MIN;
+    for (size_t i = step.begin; i < step.end; ++i) {
+      begin_ns = std::min(begin_ns, cells.start_ns[i]);
+      end_ns = std::max(end_ns, cells.end_ns[i]);
+      const auto p = static_cast<size_t>(cells.part[i]);
+      const Part& part = trace.parts[p];
+      if (step.step == kUnknown || part.stage == kUnknown || cells.kind[i] != CellKind::kForward ||
+          cells.micro_batch[i] == kUnknown || cells.chunk[i] > 0)
+        continue;
+      FirstForwards& own =
+          first.try_emplace({part.dp, part.stage}, FirstForwards{cells.part[i], last_end[p], {}}).first->second;
+      if (own.part == cells.part[i] && own.forwards.size() < kLookAhead)
+        own.forwards.emplace_back(cells.micro_batch[i], std::pair(cells.start_ns[i], cells.end_ns[i]));
+    }
+    for (size_t i = step.begin; i < step.end; ++i) {
+      int64_t& end = last_end[static_cast<size_t>(cells.part[i])];
+      end = std::max(end, cells.end_ns[i]);
+    }
+    for (const auto& [place, own] : first) {
+      const auto before = first.find({place.first, place.second - 1});
+      if (before == first.end()) continue;
+      const Part &a = trace.parts[static_cast<size_t>(before->second.part)],
+                 &b = trace.parts[static_cast<size_t>(own.part)];
+      if (trace.clock != ClockState::kShared && (a.machine == kUnknown || a.machine != b.machine)) continue;
+      const auto& [micro_batch, times] = own.forwards.front();
+      const auto sent = std::find_if(before->second.forwards.begin(), before->second.forwards.end(),
+                                     [&, mb = micro_batch](const auto& f) { return f.first == mb; });
+      if (sent == before->second.forwards.end()) continue;
+      Lateness& late = by_stage[place.second];
+      ++late.steps;
+      if (own.free_at_ns > sent->second.second || sent + 1 == before->second.forwards.end() ||
+          (sent + 1)->second.second > times.first)
+        continue;
+      auto last = sent + 1;
+      while (last + 1 != before->second.forwards.end() && (last + 1)->second.second <= times.first) ++last;
+      if (late.late++ == 0) late.micro_batch = micro_batch, late.later = last->first;
+      late.delay_ns += static_cast<double>(times.first - sent->second.second);
+      late.step_ns += static_cast<double>(end_ns - begin_ns);
+    }
+  }
+  const std::pair<const int32_t, Lateness>* worst = nullptr;
+  size_t stages = 0;
+  for (const auto& entry : by_stage) {
+    const Lateness& late = entry.second;
+    if (late.steps < static_cast<int64_t>(kLeastSteps) ||
+        static_cast<double>(late.late) < kMostSteps * static_cast<double>(late.steps))
+      continue;
+    ++stages;
+    if (!worst || late.delay_ns / late.step_ns > worst->second.delay_ns / worst->second.step_ns) worst = &entry;
+  }
+  if (!worst) return;
+  const auto& [stage, late] = *worst;
+  const std::string s = std::to_string(stage), before = std::to_string(stage - 1);
+  const std::string delay = human_duration(late.delay_ns / static_cast<double>(late.late));
+  const std::string first = "F" + std::to_string(late.micro_batch), later = "F" + std::to_string(late.later);
+  Finding f;
+  f.id = "schedule.late_start";
+  f.weight = late.step_ns > 0 ? late.delay_ns / late.step_ns : 0;
+  f.value = delay;
+  f.value_note_en = "after its input was ready";
+  f.value_note_zh = "（输入就绪之后）";
+  f.title_en = "Stage " + s + "'s " + first + " starts only after stage " + before + "'s " + later;
+  f.title_zh = "第 " + s + " 级的 " + first + " 要等第 " + before + " 级的 " + later + " 完成才开始";
+  f.detail_en = "Its input was ready " + delay + " earlier and its rank was free, in " + std::to_string(late.late) +
+                " of " + std::to_string(late.steps) + " steps" +
+                (stages > 1 ? "; " + std::to_string(stages) + " stages start late" : "") +
+                ". The schedule has no such wait: look for a receive that is posted late, or a send that waits for its "
+                "partner or shares a stream.";
+  f.detail_zh = "它的输入早 " + delay + " 就绪，且 rank 空闲（" + std::to_string(late.steps) + " 步中的 " +
+                std::to_string(late.late) + " 步" +
+                (stages > 1 ? "；共有 " + std::to_string(stages) + " 级晚启动" : "") +
+                "）。调度本身没有这个等待：请检查接收是否发起过晚，或发送是否在等待对方、与其他任务共用流。";
+  out.push_back(std::move(f));
+}
+
+}  // namespace
+
+void add_schedule_findings(const Trace& trace, const Recognition& recognition, std::vector<Finding>& out) {
+  if (!recognition.recognised) return;
+  add_order(trace, recognition, out);
+  add_late_starts(trace, recognition, out);
+}
+
+}  // namespace stageline

@@ -1,0 +1,70 @@
+// DualPipeV: DualPipe cut in half. p ranks hold two chunks each in a V; what DualPipe does between the two
+// directions happens here between the two chunks. MindSpeed's implementation differs in the cool-down.
+#include "schedules/dualpipe_steps.h"
+
+namespace stageline {
+namespace {
+
+Result<Schedule> make_with(const char* name, const ScheduleSizes& sizes, RankOrder (*order_of)(DualPipeRank, bool)) {
+  if (sizes.micro_batches < 2 * sizes.stages)
+    return sizes_error(name, "at least two micro-batches per stage (" + std::to_string(2 * sizes.stages) + ")",
+                       sizes.micro_batches);
+  Schedule schedule{name, sizes, ChunkLayout::kV};
+  for (int32_t r = 0; r < sizes.stages; ++r)
+    schedule.ranks.push_back(order_of(DualPipeRank(sizes.stages, sizes.micro_batches, r), sizes.dw_detach));
+  return schedule;
+}
+
+Result<Schedule> make_deepseek(const ScheduleSizes& sizes) {
+  return make_with("dualpipe-v", sizes, [](DualPipeRank rank, bool) { return rank.dualpipe(); });
+}
+Result<Schedule> make_mindspeed(const ScheduleSizes& sizes) {
+  return make_with("dualpipe-v-mindspeed", sizes,
+                   [](DualPipeRank rank, bool detach) { return rank.mindspeed(detach); });
+}
+
+int32_t warm_up(const ScheduleSizes& sizes, int32_t rank) { return dualpipe_warm_up(sizes.stages, rank); }
+double bubble_ns(const ScheduleSizes& sizes, const UnitCosts& costs) { return dualpipe_bubble_ns(sizes.stages, costs); }
+double mindspeed_bubble_ns(const ScheduleSizes& sizes, const UnitCosts& c) {
+  if (sizes.dw_detach) return bubble_ns(sizes, c);
+  return static_cast<double>(sizes.stages - 1) * static_cast<double>(c.overlapped_ns + c.backward_ns - c.weight_ns);
+}
+int64_t activations(const ScheduleSizes& sizes, int32_t) { return 2 * int64_t{sizes.stages} + 1; }
+
+}  // namespace
+
+extern const ScheduleDef dualpipe_v_schedule;
+const ScheduleDef dualpipe_v_schedule = {
+    .name = "dualpipe-v",
+    .summary = "DualPipe on half the ranks: two chunks in a V, overlapped forward and backward",
+    .source = "deepseek-ai/DualPipe (DualPipeV); PyTorch's ScheduleDualPipeV",
+    .default_chunks = 2,
+    .most_chunks = 2,
+    .grouped = false,
+    .make = make_deepseek,
+    .warm_up = warm_up,
+    .bubble_text = "(p−1)(F&B+B−3W), exact at F = I",
+    .bubble_ns = bubble_ns,
+    .bubble_is_inner = false,
+    .activations_text = "at most 2p+1 chunks",
+    .activations = activations,
+};
+
+extern const ScheduleDef dualpipe_v_mindspeed_schedule;
+const ScheduleDef dualpipe_v_mindspeed_schedule = {
+    .name = "dualpipe-v-mindspeed",
+    .summary = "DualPipeV with whole backwards at the end (--dw-detach splits them)",
+    .source = "MindSpeed's forward_backward_pipelining_with_cutinhalf",
+    .default_chunks = 2,
+    .most_chunks = 2,
+    .grouped = false,
+    .make = make_mindspeed,
+    .warm_up = warm_up,
+    .bubble_text = "(p−1)(F&B+B−W), ours at F = I = W; with --dw-detach (p−1)(F&B+B−3W)",
+    .bubble_ns = mindspeed_bubble_ns,
+    .bubble_is_inner = false,
+    .activations_text = "at most 2p+1 chunks",
+    .activations = activations,
+};
+
+}  // namespace stageline

@@ -1,0 +1,104 @@
+// ZB-V: two chunks a rank, folded in a V, so that the first rank also holds the end of the model. The fixed
+// pattern for F = I = W, for n = max(2p − 1, m) micro-batches, of which those from m on are then left out:
+//
+//   (2(p−r)−1) × F0      warm-up down the V
+//   r × (F1, F0)
+//   (p−r) × (F1, I1, W1)
+//   steady               [F0 while there are any] I0 W0 F1 I1 W1
+//   r × (I0, I1)         no W: the ranks above still wait
+//   (p−r) × (I0, W0)
+//   the W1 left, then the W0 left
+#include <array>
+
+#include "schedules/build.h"
+
+namespace stageline {
+namespace {
+
+class Writer {
+ public:
+  explicit Writer(int32_t micro_batches) : micro_batches_(micro_batches) {
+    order_.reserve(static_cast<size_t>(micro_batches) * 6);
+  }
+  int32_t done(CellKind kind, int32_t chunk) const { return count_[index(kind, chunk)]; }
+  void put(CellKind kind, int32_t chunk) {
+    const int32_t i = count_[index(kind, chunk)]++;
+    if (i < micro_batches_) push(order_, kind, i, chunk);
+  }
+  RankOrder take() { return std::move(order_); }
+
+ private:
+  static size_t index(CellKind kind, int32_t chunk) {
+    return static_cast<size_t>(kind) * 2 + static_cast<size_t>(chunk);
+  }
+  std::array<int32_t, 8> count_ = {};
+  int32_t micro_batches_;
+  RankOrder order_;
+};
+
+Result<Schedule> make(const ScheduleSizes& sizes) {
+  constexpr CellKind f = CellKind::kForward, i = CellKind::kInputGrad, w = CellKind::kWeightGrad;
+  Schedule schedule{"zb-v", sizes, ChunkLayout::kV};
+  const int32_t p = sizes.stages, n = std::max(2 * p - 1, sizes.micro_batches);
+  for (int32_t r = 0; r < p; ++r) {
+    Writer out(sizes.micro_batches);
+    for (int32_t k = 0; k < 2 * (p - r) - 1; ++k) out.put(f, 0);
+    for (int32_t k = 0; k < r; ++k) {
+      out.put(f, 1);
+      out.put(f, 0);
+    }
+    for (int32_t k = 0; k < p - r; ++k) {
+      out.put(f, 1);
+      out.put(i, 1);
+      out.put(w, 1);
+    }
+    while (out.done(f, 1) < out.done(f, 0) || out.done(f, 0) < n) {
+      if (out.done(f, 0) < n) out.put(f, 0);
+      out.put(i, 0);
+      out.put(w, 0);
+      out.put(f, 1);
+      out.put(i, 1);
+      out.put(w, 1);
+    }
+    for (int32_t k = 0; k < r; ++k) {
+      out.put(i, 0);
+      out.put(i, 1);
+    }
+    for (int32_t k = 0; k < p - r; ++k) {
+      out.put(i, 0);
+      out.put(w, 0);
+    }
+    while (out.done(w, 1) < out.done(i, 1)) out.put(w, 1);
+    while (out.done(w, 0) < out.done(i, 0)) out.put(w, 0);
+    schedule.ranks.push_back(out.take());
+  }
+  return schedule;
+}
+
+// 2(p−r)−1 + r on chunk 0 and r + 1 on chunk 1, of those that there are.
+int32_t warm_up(const ScheduleSizes& sizes, int32_t rank) {
+  return std::min(sizes.micro_batches, 2 * sizes.stages - rank - 1) + std::min(sizes.micro_batches, rank + 1);
+}
+double bubble_ns(const ScheduleSizes&, const UnitCosts&) { return 0; }
+int64_t activations(const ScheduleSizes& sizes, int32_t) { return 2 * int64_t{sizes.stages}; }
+
+}  // namespace
+
+extern const ScheduleDef zb_v_schedule;
+const ScheduleDef zb_v_schedule = {
+    .name = "zb-v",
+    .summary = "zero-bubble ZB-V: two chunks a rank in a V, the activations of 1F1B",
+    .source = "Qi et al., arXiv 2401.10241 section 6; PyTorch's ScheduleZBVZeroBubble",
+    .default_chunks = 2,
+    .most_chunks = 2,
+    .grouped = false,
+    .make = make,
+    .warm_up = warm_up,
+    .bubble_text = "0, at F = I = W",
+    .bubble_ns = bubble_ns,
+    .bubble_is_inner = true,
+    .activations_text = "at most 2p chunks, that is p stages",
+    .activations = activations,
+};
+
+}  // namespace stageline

@@ -1,0 +1,329 @@
+// Recognition: the schedule that made a run comes back, whatever noise, gaps or labels; real runs are what they are
+// known to be.
+#include "pipeline/recognise.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "engine/engine.h"
+#include "pipeline/edit_distance.h"
+#include "pipeline/schedule_findings.h"
+#include "pipeline/simulate.h"
+#include "schedules/make.h"
+#include "shared_data.h"
+
+using namespace stageline;
+
+namespace {
+
+Trace simulated(std::string_view name, int32_t p, int32_t m, int32_t steps = 2, double jitter = 0, uint64_t seed = 1,
+                int32_t dp = 1) {
+  const ScheduleDef* def = find_schedule(name);
+  REQUIRE(def != nullptr);
+  Result<Schedule> schedule = make_schedule(name, {.stages = p, .micro_batches = m, .chunks = def->default_chunks});
+  REQUIRE_MESSAGE(schedule, std::string(name));
+  SimulateOptions o;
+  o.schedule = std::move(*schedule);
+  o.steps = steps;
+  o.jitter = jitter;
+  o.seed = seed;
+  o.dp = dp;
+  Result<SimulatedRun> run = simulate_run(o);
+  REQUIRE(run);
+  run->trace.cells.sort();
+  run->trace.pipeline_stages = p;
+  return std::move(run->trace);
+}
+
+// The schedules whose lists are one's own at these sizes are as good an answer.
+bool is(const Recognition& r, const std::string& name) {
+  if (!r.recognised) return false;
+  return r.best().name == name || std::find(r.same_as.begin(), r.same_as.end(), name) != r.same_as.end();
+}
+
+std::string said(const Recognition& r) { return recognition_text(r); }
+
+Recognition of_file(const std::string& rel) {
+  const Result<Trace> trace = open_trace({shared_data(rel)}, {});
+  REQUIRE(trace);
+  return recognise(*trace);
+}
+
+}  // namespace
+
+TEST_CASE("recognise: every schedule from its own run") {
+  for (const ScheduleDef* def : schedules())
+    for (const auto& [p, m] : {std::pair(4, 8), std::pair(4, 12), std::pair(2, 6), std::pair(8, 32)}) {
+      const std::string name = def->name;
+      CAPTURE(name);
+      CAPTURE(p);
+      const Recognition r = recognise(simulated(name, p, m, 2, 0.1, 3));
+      CHECK_MESSAGE(is(r, name), said(r));
+      CHECK(r.best().score == 1);
+      CHECK(r.best().order_score == 1);
+      CHECK(r.best().equal_lists == r.lists);
+      CHECK(r.lists == 2 * p);
+      CHECK(r.divergences.empty());
+      CHECK(r.best().sizes.micro_batches == m);
+      // Whatever is not the same list is not claimed to be.
+      if (p == 4 && m == 12 && name != "dualpipe-v" && name != "dualpipe-v-mindspeed") {
+        CHECK(r.same_as.empty());
+        CHECK(r.best().name == name);
+      }
+    }
+}
+
+TEST_CASE("recognise: splitting, W positions and overlaps decide between equal skeletons") {
+  const auto second_is_equal = [](const char* name, const char* other) {
+    const Recognition r = recognise(simulated(name, 4, 12));
+    REQUIRE(r.best().name == name);
+    const auto at =
+        std::find_if(r.candidates.begin(), r.candidates.end(), [&](const auto& c) { return c.name == other; });
+    REQUIRE(at != r.candidates.end());
+    CHECK(at->score == 1);
+    CHECK(at->order_score < 1);
+  };
+  second_is_equal("1f1b", "zb-h1");
+  second_is_equal("zb-h1", "zb-h1-paddle");
+  second_is_equal("zb-h1-paddle", "zb-h1");
+  second_is_equal("zb-h2", "eager-1f1b");
+  second_is_equal("zb-v", "zbvpp");
+  // Without W, I counts as B: 1F1B's list, and ZB-H1's.
+  Trace hidden = simulated("zb-h1", 4, 12);
+  hidden.cells.filter([&](size_t i) { return hidden.cells.kind[i] != CellKind::kWeightGrad; });
+  for (CellKind& kind : hidden.cells.kind) kind = kind == CellKind::kInputGrad ? CellKind::kBackward : kind;
+  CHECK(recognise(hidden).best().name == "1f1b");
+}
+
+TEST_CASE("recognise: noise, gaps and labels that say nothing") {
+  std::mt19937 random(5);
+  const auto pick = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  for (int round = 0; round < 6; ++round)
+    for (const ScheduleDef* def : schedules()) {
+      const std::string name = def->name;
+      const int32_t p = 4, m = 4 * pick(4, 8);
+      Trace trace = simulated(name, p, m, 3, 0.2, static_cast<uint64_t>(round + 1), 2);
+      CAPTURE(name);
+      CAPTURE(m);
+      CAPTURE(round);
+      // One cell in fifty is lost.
+      trace.cells.filter([&](size_t) { return pick(1, 50) > 1; });
+      const Recognition gaps = recognise(trace);
+      CHECK_MESSAGE(is(gaps, name), said(gaps));
+      CHECK(gaps.best().score > 0.9);
+      // Labels from 100 on.
+      const std::vector<int32_t> labels = trace.cells.micro_batch;
+      for (int32_t& mb : trace.cells.micro_batch)
+        if (mb != kUnknown) mb += 100;
+      const Recognition offset = recognise(trace);
+      CHECK_MESSAGE(is(offset, name), said(offset));
+      // One label in thirty is unknown.
+      trace.cells.micro_batch = labels;
+      for (int32_t& mb : trace.cells.micro_batch) mb = pick(1, 30) == 1 ? kUnknown : mb;
+      const Recognition some = recognise(trace);
+      CHECK_MESSAGE(is(some, name), said(some));
+    }
+  // Labels in any order, as a shuffling loader might number them.
+  for (const ScheduleDef* def : schedules()) {
+    const std::string name = def->name;
+    CAPTURE(name);
+    Trace trace = simulated(name, 4, 16, 2, 0.1);
+    std::vector<int32_t> label(16);
+    for (size_t i = 0; i < label.size(); ++i) label[i] = static_cast<int32_t>(i) * 7 % 16;
+    if (name == "dualpipe")  // each direction has its own half
+      for (size_t i = 0; i < label.size(); ++i) label[i] = static_cast<int32_t>(i * 3 % 8 + i / 8 * 8);
+    for (int32_t& mb : trace.cells.micro_batch)
+      if (mb != kUnknown) mb = label[static_cast<size_t>(mb)];
+    const Recognition r = recognise(trace);
+    CHECK_MESSAGE(is(r, name), said(r));
+    CHECK(r.renumbered);
+    CHECK(r.best().score == 1);
+  }
+}
+
+TEST_CASE("recognise: odd traces") {
+  CHECK(recognise(Trace{}).candidates.empty());
+  // MindSpeed numbers its second chunk from m on.
+  Trace mindspeed = simulated("dualpipe-v-mindspeed", 4, 12);
+  for (size_t i = 0; i < mindspeed.cells.size(); ++i)
+    if (mindspeed.cells.chunk[i] == 1) mindspeed.cells.micro_batch[i] += 12;
+  const Recognition own_numbers = recognise(mindspeed);
+  CHECK_MESSAGE(own_numbers.best().name == "dualpipe-v-mindspeed", said(own_numbers));
+  CHECK(own_numbers.best().score == 1);
+  // Nobody knows the micro-batches.
+  Trace unlabelled = simulated("1f1b", 4, 8);
+  std::fill(unlabelled.cells.micro_batch.begin(), unlabelled.cells.micro_batch.end(), kUnknown);
+  CHECK(recognise(unlabelled).candidates.empty());
+  // Nobody knows the stages.
+  Trace placeless = simulated("1f1b", 4, 8, 2, 0, 1, 2);
+  for (Part& part : placeless.parts) part.stage = part.dp = kUnknown;
+  placeless.pipeline_stages = 0;
+  CHECK(said(recognise(placeless)) == "1f1b, 4 stages, 8 micro-batches, 100\u202f% of lists match");
+  // Only some ranks were given; the pipeline is known to be longer.
+  Trace part_of = simulated("1f1b", 8, 16);
+  filter_trace(part_of, {2, 5}, INT64_MIN, INT64_MAX);
+  CHECK(said(recognise(part_of)) == "1f1b, 8 stages, 16 micro-batches, 100\u202f% of lists match");
+  // The last step was cut in the middle; the others are as before.
+  Trace cut = simulated("1f1b", 4, 8, 5);
+  cut.cells.filter([&](size_t i) { return cut.cells.step[i] < 4 || cut.cells.kind[i] == CellKind::kForward; });
+  const Recognition r = recognise(cut);
+  CHECK(r.best().name == "1f1b");
+  CHECK(r.best().equal_lists == 16);
+  CHECK(r.divergences.size() == 4);
+  for (const Divergence& d : r.divergences) CHECK_FALSE(d.is_order);
+  // Steps of different sizes, as a batch-size ramp has them.
+  Trace ramp = simulated("1f1b", 4, 8, 3);
+  const Trace larger = simulated("1f1b", 4, 16, 3);
+  for (size_t i = 0; i < larger.cells.size(); ++i) {
+    Cell cell = larger.cells.at(i);
+    cell.step += 3;
+    ramp.cells.add(cell);
+  }
+  ramp.cells.sort();
+  CHECK(recognise(ramp).best().equal_lists == 24);
+  // What a hostile file may claim: few cells, huge sizes.
+  Trace huge = simulated("1f1b", 2, 2, 1);
+  huge.parts[1].stage = 4095;
+  huge.cells.chunk[0] = 63;
+  huge.cells.chunk[1] = INT32_MAX;
+  huge.cells.micro_batch[2] = INT32_MAX;
+  CHECK(recognise(huge).candidates.empty());
+}
+
+TEST_CASE("recognise: where a run leaves its schedule") {
+  Trace trace = simulated("1f1b", 4, 8, 3);
+  // Rank 1 runs its first backward one forward too early, in step 1.
+  Cells& cells = trace.cells;
+  std::vector<size_t> own;
+  for (size_t i = 0; i < cells.size(); ++i)
+    if (cells.step[i] == 1 && cells.part[i] == 1) own.push_back(i);
+  REQUIRE(cells.kind[own[2]] == CellKind::kForward);
+  REQUIRE(cells.kind[own[3]] == CellKind::kBackward);
+  std::swap(cells.kind[own[2]], cells.kind[own[3]]);
+  std::swap(cells.micro_batch[own[2]], cells.micro_batch[own[3]]);
+  const Recognition r = recognise(trace);
+  CHECK(r.best().name == "1f1b");
+  CHECK(r.best().equal_lists == 11);
+  REQUIRE(r.divergences.size() == 1);
+  const Divergence& d = r.divergences[0];
+  CHECK(d.stage == 1);
+  CHECK(d.step == 1);
+  CHECK(d.position == 2);
+  CHECK(d.expected == "F2");
+  CHECK(d.found == "B0");
+  CHECK(d.is_order);
+  CHECK(d.sentence_en == "warms up with 2 forwards instead of 3: B0 comes before F2 (place 2)");
+  std::vector<Finding> findings;
+  add_schedule_findings(trace, r, findings);
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].id == "schedule.order");
+  CHECK(findings[0].detail_en.find("step 1, rank 1") != std::string::npos);
+}
+
+TEST_CASE("recognise: a first forward that waits for nothing") {
+  Trace trace = simulated("1f1b", 4, 8, 3);
+  std::vector<Finding> findings;
+  add_schedule_findings(trace, recognise(trace), findings);
+  CHECK(findings.empty());
+  // From stage 1 on everything one forward later, as when receives are posted late (zero-bubble issue 73).
+  for (size_t i = 0; i < trace.cells.size(); ++i)
+    if (trace.cells.part[i] >= 1) {
+      trace.cells.start_ns[i] += 10'000'000;
+      trace.cells.end_ns[i] += 10'000'000;
+    }
+  add_schedule_findings(trace, recognise(trace), findings);
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].id == "schedule.late_start");
+  CHECK(findings[0].title_en == "Stage 1's F0 starts only after stage 0's F1");
+  // Where machines' clocks are not aligned nothing is said: it may be the clock.
+  trace.clock = ClockState::kUnaligned;
+  trace.parts[0].machine = 0;
+  trace.parts[1].machine = 1;
+  findings.clear();
+  add_schedule_findings(trace, recognise(trace), findings);
+  CHECK(findings.empty());
+}
+
+TEST_CASE("recognise: distance is what the textbook's is") {
+  std::mt19937 random(3);
+  const auto pick = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  for (int round = 0; round < 300; ++round) {
+    std::vector<WorkToken> a(static_cast<size_t>(pick(0, 40))), b;
+    for (WorkToken& t : a) t.micro_batch = pick(0, 5);
+    b = a;
+    for (int edits = pick(0, 12); edits > 0 && !b.empty(); --edits) {
+      const auto at = b.begin() + pick(0, static_cast<int>(b.size()) - 1);
+      if (pick(0, 2) == 0) {
+        b.erase(at);
+      } else if (pick(0, 1) == 0) {
+        b.insert(at, WorkToken{pick(0, 5)});
+      } else {
+        at->micro_batch = pick(0, 5);
+      }
+    }
+    std::vector<std::vector<size_t>> table(a.size() + 1, std::vector<size_t>(b.size() + 1));
+    for (size_t i = 0; i <= a.size(); ++i)
+      for (size_t j = 0; j <= b.size(); ++j)
+        table[i][j] = i == 0   ? j
+                      : j == 0 ? i
+                               : std::min({table[i - 1][j] + 1, table[i][j - 1] + 1,
+                                           table[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+    CHECK(edit_distance(a, b, same_work) == table[a.size()][b.size()]);
+  }
+  // Beyond what is exact it is a bound, and never less than what is.
+  const std::vector<WorkToken> zeros(5000, WorkToken{0}), ones(5000, WorkToken{1}), none;
+  CHECK(edit_distance(zeros, ones, same_work) == 5000);
+  CHECK(edit_distance(zeros, none, same_work) == 5000);
+  CHECK(edit_distance(zeros, std::vector<WorkToken>(4900, WorkToken{0}), same_work) == 100);
+}
+
+TEST_CASE("recognise: runs that torch itself recorded") {
+  const std::string folder = std::string(STAGELINE_SOURCE_DIR) + "/tests/torch/recorded/pipelines/";
+  for (const auto& [run, name, chunks] :
+       {std::tuple("1f1b", "1f1b", 1), std::tuple("1f1b-shapes", "1f1b", 1), std::tuple("1f1b-stacks", "1f1b", 1),
+        std::tuple("1f1b-two-replicas", "1f1b", 1), std::tuple("gpipe", "fthenb", 1),
+        std::tuple("interleaved", "vpp", 2), std::tuple("interleaved-shapes", "vpp", 2),
+        std::tuple("interleaved-zb", "interleaved-zb", 2), std::tuple("looped-bfs", "bfs", 2),
+        std::tuple("zbv", "zb-v", 2), std::tuple("zbv-shapes", "zb-v", 2), std::tuple("dualpipe-v", "dualpipe-v", 2)}) {
+    CAPTURE(std::string(run));
+    const Result<Trace> trace = open_trace({folder + run}, {});
+    REQUIRE(trace);
+    const Recognition r = recognise(*trace);
+    REQUIRE(!r.candidates.empty());
+    CHECK_MESSAGE(r.best().name == name, said(r));
+    CHECK(r.best().sizes.chunks == chunks);
+    CHECK(r.best().equal_lists == r.lists);
+  }
+}
+
+TEST_CASE("recognise: real runs") {
+  struct Real {
+    const char* file;
+    const char* name;
+    int64_t lists;
+  };
+  for (const Real& real : std::initializer_list<Real>{{"pipeline_ops/bytedance/timeline-ST.json.gz", "1f1b", 256},
+                                                      {"pipeline_ops/bytedance/trace-ST.csv.gz", "1f1b", 256},
+                                                      {"pipeline_ops/bytedance/timeline-SE.json.gz", "1f1b", 2880},
+                                                      {"pipeline_ops/bytedance/trace-SE.csv.gz", "1f1b", 2752},
+                                                      {"pipeline_ops/primus_pp8", "1f1b", 160}}) {
+    if (shared_data(real.file).empty()) continue;
+    CAPTURE(std::string(real.file));
+    const Recognition r = of_file(real.file);
+    REQUIRE(!r.candidates.empty());
+    CHECK(r.best().name == real.name);
+    CHECK(r.lists == real.lists);
+    CHECK(r.best().equal_lists == r.lists);
+  }
+  if (shared_data("pipeline_ops/megatronapp/dpp-aggregated.json.gz").empty()) return;
+  const Recognition r = of_file("pipeline_ops/megatronapp/dpp-aggregated.json.gz");
+  CHECK(r.recognised);
+  CHECK(r.best().name == "bfs-unreversed");
+  CHECK(r.best().equal_lists == 60);  // its last stage begins its backwards early
+  REQUIRE(!r.divergences.empty());
+  CHECK(r.divergences[0].stage == 3);
+  CHECK(r.candidates[1].score < r.best().score);
+}
