@@ -156,13 +156,16 @@ class Gatherer {
       std::vector<std::optional<ClockJump>> jumps(net_.edges.size());
       parallel_for(net_.edges.size(), [&](size_t k) {
         const Edge& edge = net_.edges[k];
-        if (edge.kind == TieKind::kMessages ||
-            !admissible_slopes(edge.points.causal, net_.drift_limit).possible)
-          jumps[k] = find_jump(edge.points, edge.kind, net_.drift_limit);
+        if (edge.kind == TieKind::kCollectives) return;
+        // A jump that is small beside what causality leaves open may as well be the network's.
+        const Slopes slopes = admissible_slopes(edge.points.causal, net_.drift_limit);
+        const double room = slopes.possible ? edge.points.causal.room(slopes.roomiest) : 0;
+        jumps[k] = find_jump(edge.points, edge.kind, net_.drift_limit);
+        if (jumps[k] && std::abs(jumps[k]->jump) < room / 2) jumps[k].reset();
       });
       size_t plainest = net_.edges.size();
       for (size_t k = 0; k < jumps.size(); ++k) {
-        if (!jumps[k] || net_.edges[k].kind == TieKind::kCollectives) continue;
+        if (!jumps[k]) continue;
         if (plainest == jumps.size() || std::abs(jumps[k]->jump) > std::abs(jumps[plainest]->jump)) plainest = k;
       }
       if (plainest == net_.edges.size() || !cut(plainest, jumps)) return;

@@ -80,9 +80,7 @@ size_t part_of_rank(const Trace& trace, int32_t rank) {
 
 }  // namespace
 
-void add_gaps(const Trace& trace, Matches& matches) {
-  std::set<std::pair<size_t, size_t>> joined;
-  for (const Tie& tie : matches.ties) joined.insert({tie.part_a, tie.part_b});
+void add_gaps(const Trace& trace, const std::set<std::pair<size_t, size_t>>& joined, Matches& matches) {
   const Cells& cells = trace.cells;
   std::map<std::pair<size_t, size_t>, std::vector<Match>> gaps;
   std::pair<size_t, size_t> last{SIZE_MAX, SIZE_MAX};

@@ -1,12 +1,15 @@
 // Evidence that is listed match by match: there is little of it, or it has to be looked for in tables.
 #pragma once
 
+#include <set>
+#include <utility>
+
 #include "pipeline/align/match.h"
 
 namespace stageline::align {
 
-// Gaps along trace.links, of pairs of ranks that no tie joins yet.
-void add_gaps(const Trace& trace, Matches& matches);
+// Gaps along trace.links, of pairs of parts that are not `joined` already.
+void add_gaps(const Trace& trace, const std::set<std::pair<size_t, size_t>>& joined, Matches& matches);
 
 // Cells of kind C that end everywhere after they began everywhere (all-reduce, all-gather, reduce-scatter, all-to-all;
 // not broadcast), by name and order within a step, over the replicas of a stage. Each rank is matched with the first

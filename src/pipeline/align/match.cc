@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -102,17 +103,20 @@ bool has_messages(const Trace& trace) {
   return std::any_of(trace.cells.kind.begin(), trace.cells.kind.end(), is_message);
 }
 
-// The pairs of ranks that messages join: by what was recorded, not by what could have been.
-bool any_match(const Matches& matches, const Tie& tie) {
+// Whether messages were recorded from a to b, and from b to a.
+std::pair<bool, bool> directions(const Matches& matches, const Tie& tie) {
   const auto holds = [&](size_t part, CellKind kind) {
     for (const StepCells& step : matches.steps_of_part[part])
       if (detail::next_of(matches.trace->cells, step.begin, step.end, kind, kUnknown) < step.end) return true;
     return false;
   };
-  for (const Channel& c : tie.channels)
-    if (holds(c.from_a ? tie.part_a : tie.part_b, c.send) && holds(c.from_a ? tie.part_b : tie.part_a, c.recv))
-      return true;
-  return false;
+  std::pair<bool, bool> found{false, false};
+  for (const Channel& c : tie.channels) {
+    bool& direction = c.from_a ? found.first : found.second;
+    direction = direction || (holds(c.from_a ? tie.part_a : tie.part_b, c.send) &&
+                              holds(c.from_a ? tie.part_b : tie.part_a, c.recv));
+  }
+  return found;
 }
 
 }  // namespace
@@ -158,13 +162,17 @@ Matches find_matches(const Trace& trace, const std::vector<ByHand>& by_hand) {
   Matches matches;
   matches.trace = &trace;
   matches.steps_of_part = steps_of_parts(trace);
+  std::set<std::pair<size_t, size_t>> joined;  // by messages both ways
   if (has_messages(trace)) {
     std::vector<Tie> ties;
     Neighbours(trace, ties).find();
-    for (Tie& tie : ties)
-      if (any_match(matches, tie)) matches.ties.push_back(std::move(tie));
+    for (Tie& tie : ties) {
+      const auto [down, up] = directions(matches, tie);
+      if (down && up) joined.insert({tie.part_a, tie.part_b});
+      if (down || up) matches.ties.push_back(std::move(tie));
+    }
   }
-  add_gaps(trace, matches);
+  add_gaps(trace, joined, matches);
   add_cell_collectives(trace, matches);
   add_profiler_collectives(trace, matches);
   add_by_hand(trace, by_hand, matches);

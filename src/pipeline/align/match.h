@@ -3,7 +3,7 @@
 //   messages      the k-th send of one stage and the k-th receive of its neighbour, by step, direction and chunk
 //   collectives   the k-th of a name on the ranks of one stage over the replicas; of profiler traces one comms id,
 //                 or one (group, name, sequence number)
-//   gaps          a forward (backward) and the one that waits for it, where a pair of ranks has no messages
+//   gaps          a forward (backward) and the one that waits for it, where a pair of ranks has no messages both ways
 //   operators     by hand: the k-th slice of a name on both ranks
 //
 // Messages are not stored: whoever needs them walks the cells again, 25 B a cell.

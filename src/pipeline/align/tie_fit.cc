@@ -19,23 +19,58 @@ double median(std::vector<double>& values) {
 }
 
 // Slope: median over pairs a half, a third and two thirds of the samples apart (Theil–Sen on incomplete pairs): half of
-// them may be wrong in any way. Then the median of what is left.
-Line theil_sen(const std::vector<Sample>& samples, double drift_limit) {
+// them may be wrong in any way. Then least squares over what lies near that line, a tenth left out at either end: stamps
+// of messages often have two or three levels, as one protocol or another carried them, and a median jumps between levels.
+Line robust(const std::vector<Sample>& samples, double drift_limit) {
+  constexpr size_t kTrim = 10;  // a tenth
   Line line;
   std::vector<double> values;
   const size_t n = samples.size();
-  if (drift_limit > 0 && n >= 6) {
+  const bool sloped = drift_limit > 0 && n >= 6;
+  if (sloped) {
     for (const size_t lag : {n / 2, n / 3, 2 * n / 3})
       for (size_t i = 0; i + lag < n; ++i)
         if (samples[i + lag].t > samples[i].t)
           values.push_back((samples[i + lag].y - samples[i].y) / (samples[i + lag].t - samples[i].t));
-    line.slope = std::clamp(median(values), -drift_limit, drift_limit);
+    line.slope = median(values);
     values.clear();
   }
   for (const Sample& s : samples) values.push_back(s.y - line.slope * s.t);
   line.offset = median(values);
   for (double& v : values) v = std::abs(v - line.offset);
   line.scatter = kToSigma * median(values);
+
+  std::vector<double> rest;
+  for (const Sample& s : samples) rest.push_back(s.y - line.at(s.t));
+  std::vector<double> sorted = rest;
+  const size_t cut = n / kTrim;
+  const auto nth = [&](size_t k) {
+    std::nth_element(sorted.begin(), sorted.begin() + static_cast<ptrdiff_t>(k), sorted.end());
+    return sorted[k];
+  };
+  const double low = n > 0 ? nth(cut) : 0, high = n > 0 ? nth(n - 1 - cut) : 0;
+  double count = 0, t = 0, y = 0, tt = 0, ty = 0;
+  const auto near = [&](double residual) { return residual >= low && residual <= high; };
+  for (size_t i = 0; i < n; ++i)
+    if (near(rest[i])) {
+      count += 1;
+      t += samples[i].t;
+      y += rest[i];
+    }
+  if (count == 0) return line;
+  t /= count;
+  y /= count;
+  for (size_t i = 0; i < n; ++i)
+    if (near(rest[i])) {
+      tt += (samples[i].t - t) * (samples[i].t - t);
+      ty += (samples[i].t - t) * (rest[i] - y);
+    }
+  const double turn = sloped && tt > 0 ? ty / tt : 0;
+  line.offset += y - turn * t;
+  line.slope += turn;
+  const double slope = std::clamp(line.slope, -drift_limit, drift_limit);
+  line.offset += (line.slope - slope) * t;
+  line.slope = slope;
   return line;
 }
 
@@ -61,7 +96,7 @@ struct EndsFit {
 };
 EndsFit fit_ends(const TiePoints& points, double drift_limit) {
   const auto &a = points.from_a.kept(), &b = points.from_b.kept();
-  const Line down = theil_sen(a, drift_limit), up = theil_sen(b, drift_limit);
+  const Line down = robust(a, drift_limit), up = robust(b, drift_limit);
   const auto sigma = [](const Line& line, const std::vector<Sample>& s) {
     const double span = span_of(s);
     return span > 0 && s.size() >= 6 ? (line.scatter + kFloorNs) * std::sqrt(12.0 / static_cast<double>(s.size())) / span
@@ -82,9 +117,9 @@ EndsFit fit_ends(const TiePoints& points, double drift_limit) {
   return fit;
 }
 
-// Did every sender wait for its receiver, within the scatter of the stamps?
+// Did every sender wait for its receiver, as far as the line is known?
 bool all_waited(const TiePoints& points, const EndsFit& fit) {
-  const double slack = 3 * fit.line.scatter + kFloorNs;
+  const double slack = 3 * fit.offset_sigma + kFloorNs;
   for (const Sample& s : points.from_a.kept())
     if (fit.line.at(s.t) < s.rendezvous - slack) return false;
   for (const Sample& s : points.from_b.kept())
@@ -105,7 +140,7 @@ TieFit fit_operator(const TiePoints& points, double drift_limit, Bounds& bounds)
   TieFit fit;
   const std::vector<Sample>& samples = points.from_a.kept();
   if (samples.empty()) return fit;
-  const Line line = theil_sen(samples, drift_limit);
+  const Line line = robust(samples, drift_limit);
   fit.two_way = fit.possible = true;
   fit.middle_t = mean_t(samples);
   fit.offset = line.offset;
@@ -177,7 +212,7 @@ std::optional<Line> robust_line(const TiePoints& points, TieKind kind, double dr
   if (kind != TieKind::kGaps) return fit_ends(points, drift_limit).line;
   // Of gaps only the smallest count; the fifth part of them, so that a few bad ones do not decide.
   const auto edge = [&](const std::vector<Sample>& samples, double sign) {
-    Line line = theil_sen(samples, drift_limit);
+    Line line = robust(samples, drift_limit);
     std::vector<double> rest;
     for (const Sample& s : samples) rest.push_back(sign * (s.y - line.slope * s.t));
     const auto fifth = rest.begin() + static_cast<ptrdiff_t>(rest.size() / 20);
