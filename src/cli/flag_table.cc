@@ -36,7 +36,8 @@ const std::vector<Flag>& flag_table() {
       {"output", "FILE", "Where to write; - is stdout", ""},
       {"to", "KIND", "Kind of output when the file's extension does not tell (stageline help exporters)", ""},
       {"align", "WHEN",
-       "Put the ranks' clocks on one axis by their messages: auto (default; clocks that the source says are one are only "
+       "Put the ranks' clocks on one axis by their messages: auto (default; clocks that the source says are one are "
+       "only "
        "checked), always, never",
        "auto,always,never"},
       {"trust-clocks", "", "Draw ranks that nothing ties to the others with their clocks as recorded", ""},
@@ -151,15 +152,14 @@ const std::vector<Command>& command_table() {
        "tables. CSV and JSON carry raw values: nanoseconds and fractions of 1. With --format csv several tables are "
        "separated by a blank line; --table picks one. Several analyses, separated by commas, share one reading.",
        with_analysis_flags(
-           with_open({"table", "format", "output", "range", "rows", "align", "trust-clocks", "align-on"})), 1, -1, run_analyze,
-       analysis_flags()},
+           with_open({"table", "format", "output", "range", "rows", "align", "trust-clocks", "align-on"})),
+       1, -1, run_analyze, analysis_flags()},
       {"export",
        "PATH…",
        "Write a run for other tools: Perfetto, Chrome, SVG, PNG, PDF, CSV, JSON, SQLite",
        "The kind of output follows the extension of --output, or --to. Several ranks merge into one file, except with "
        "--to trace-with-counters: out.json becomes out.rank0.json, out.rank1.json, …",
-       with_open(
-           {"output", "to", "range", "dark", "width", "title", "compat", "align", "trust-clocks", "align-on"}),
+       with_open({"output", "to", "range", "dark", "width", "title", "compat", "align", "trust-clocks", "align-on"}),
        1,
        -1,
        run_export,
@@ -186,7 +186,8 @@ const std::vector<Command>& command_table() {
       {"align",
        "PATH…",
        "Say how far the ranks' clocks are apart, and how certain that is",
-       "Offset and drift of every rank's clock against the first rank's, with error bounds, from what the ranks sent each "
+       "Offset and drift of every rank's clock against the first rank's, with error bounds, from what the ranks sent "
+       "each "
        "other: messages, collectives, or the gaps between dependent cells. Exit 2 when a rank cannot be tied.",
        with_open({"json", "format", "output", "align-on", "trust-clocks"}),
        1,

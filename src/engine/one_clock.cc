@@ -27,19 +27,20 @@ void say_doubts(Trace& trace, const ClockAlignment& alignment) {
     return std::abs(a.offset_ns) < std::abs(b.offset_ns);
   });
   const Part& part = trace.parts[worst->part];
-  trace.diagnostics.add(
-      "clock.not_shared", Severity::kWarning,
-      "the ranks are said to share one clock, but their messages say that rank " + std::to_string(part.rank) + " is " +
-          human_duration(static_cast<double>(std::abs(worst->offset_ns))) +
-          (worst->offset_ns < 0 ? " behind" : " ahead") +
-          "; are the stages assigned rightly (--stages)? --align always draws them by their messages",
-      {part.source}, static_cast<int64_t>(doubts.size()));
+  trace.diagnostics.add("clock.not_shared", Severity::kWarning,
+                        "the ranks are said to share one clock, but their messages say that rank " +
+                            std::to_string(part.rank) + " is " +
+                            human_duration(static_cast<double>(std::abs(worst->offset_ns))) +
+                            (worst->offset_ns < 0 ? " behind" : " ahead") +
+                            "; are the stages assigned rightly (--stages)? --align always draws them by their messages",
+                        {part.source}, static_cast<int64_t>(doubts.size()));
 }
 
 Status check_by_hand(const Trace& trace, const ClockAlignment& alignment, const AlignOptions& options) {
   for (const align::ByHand& hand : options.by_hand)
     for (const int32_t rank : {hand.rank_a, hand.rank_b}) {
-      const auto it = std::find_if(trace.parts.begin(), trace.parts.end(), [&](const Part& p) { return p.rank == rank; });
+      const auto it =
+          std::find_if(trace.parts.begin(), trace.parts.end(), [&](const Part& p) { return p.rank == rank; });
       if (it == trace.parts.end())
         return Error{ErrorCode::kUsage,
                      "--align-on names rank " + std::to_string(rank) + ", which the input does not have",
@@ -65,9 +66,7 @@ int32_t reference_of(const ClockMap& map) {
 
 Status map_clocks(Trace& trace, const AlignOptions& options) {
   const bool by_hand = !options.by_hand.empty();
-  if ((options.mode == AlignMode::kNever && !by_hand) || trace.parts.size() < 2 ||
-      trace.cells.size() == 0)
-    return {};
+  if ((options.mode == AlignMode::kNever && !by_hand) || trace.parts.size() < 2 || trace.cells.size() == 0) return {};
   link_cells(trace);
   const bool only_check = trace.clock == ClockState::kShared && options.mode != AlignMode::kAlways && !by_hand;
   AlignRequest request;
@@ -146,19 +145,20 @@ void draw_on_one_clock(Trace& trace) {
 
 Table clock_table(const Trace& trace, const ClockAlignment& alignment) {
   using Type = ColumnType;
-  Table table("clocks", "Clocks",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"host", "host", Type::kText, "Machine, where the source names it"},
-               {"reference", "reference", Type::kInteger, "Rank whose clock it is put on"},
-               {"offset_ns", "offset", Type::kDuration, "This clock minus the reference's, in the middle of the run"},
-               {"offset_half_ns", "±", Type::kDuration,
-                "The true offset lies within ± this of it, by causality alone; empty when nothing bounds it"},
-               {"drift_ppb", "drift ppb", Type::kReal, "Nanoseconds that this clock gains in a second"},
-               {"drift_half_ppb", "± ppb", Type::kReal, "The true drift lies within ± this of it"},
-               {"messages", "matches", Type::kInteger, "Messages, collectives or gaps that its own ties stand on"},
-               {"method", "method", Type::kText,
-                "What leads to the reference: messages, collectives, compute gaps, an operator; trusted: nothing does"},
-               {"from_ns", "from", Type::kTime, "Stamp from which this row holds, where the clock was set in mid-run"}});
+  Table table(
+      "clocks", "Clocks",
+      {{"rank", "rank", Type::kInteger, "Global rank"},
+       {"host", "host", Type::kText, "Machine, where the source names it"},
+       {"reference", "reference", Type::kInteger, "Rank whose clock it is put on"},
+       {"offset_ns", "offset", Type::kDuration, "This clock minus the reference's, in the middle of the run"},
+       {"offset_half_ns", "±", Type::kDuration,
+        "The true offset lies within ± this of it, by causality alone; empty when nothing bounds it"},
+       {"drift_ppb", "drift ppb", Type::kReal, "Nanoseconds that this clock gains in a second"},
+       {"drift_half_ppb", "± ppb", Type::kReal, "The true drift lies within ± this of it"},
+       {"messages", "matches", Type::kInteger, "Messages, collectives or gaps that its own ties stand on"},
+       {"method", "method", Type::kText,
+        "What leads to the reference: messages, collectives, compute gaps, an operator; trusted: nothing does"},
+       {"from_ns", "from", Type::kTime, "Stamp from which this row holds, where the clock was set in mid-run"}});
   const double unknown = std::numeric_limits<double>::quiet_NaN();
   for (size_t p = 0; p < trace.parts.size() && p < alignment.clocks.size(); ++p) {
     const ClockMap& map = alignment.clocks[p];
@@ -191,7 +191,8 @@ Result<align::ByHand> parse_align_on(std::string_view text) {
   const size_t first = text.find(':');
   const size_t second = first == std::string_view::npos ? first : text.find(':', first + 1);
   if (second == std::string_view::npos) return bad;
-  const auto a = parse_int(trim(text.substr(0, first))), b = parse_int(trim(text.substr(first + 1, second - first - 1)));
+  const auto a = parse_int(trim(text.substr(0, first))),
+             b = parse_int(trim(text.substr(first + 1, second - first - 1)));
   const std::string name(trim(text.substr(second + 1)));
   if (!a || !b || *a < 0 || *b < 0 || *a > INT32_MAX || *b > INT32_MAX || *a == *b || name.empty()) return bad;
   return align::ByHand{static_cast<int32_t>(*a), static_cast<int32_t>(*b), name};

@@ -3,8 +3,8 @@
 //   local(t) = t + offset + drift · (t − origin)      t: time of the reference rank's clock
 //
 // The columns of a Trace stay in each rank's own clock; whatever draws several ranks on one axis goes through the map.
-// A map is monotone within a segment (|drift| < 1), so the order of stamps and the nesting of slices survive it. A clock
-// that was set in mid-run has one segment before and one after.
+// A map is monotone within a segment (|drift| < 1), so the order of stamps and the nesting of slices survive it. A
+// clock that was set in mid-run has one segment before and one after.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +27,14 @@ enum class ClockEvidence : uint8_t {
 std::string_view evidence_name(ClockEvidence evidence);  // "reference", "shared clock", "messages", …
 
 struct ClockSegment {
-  int64_t from_ns = INT64_MIN;   // holds for stamps from here to the next segment's
-  int64_t origin_ns = 0;         // the stamp at which offset_ns holds
-  int64_t offset_ns = 0;         // this clock minus the reference's
-  int64_t offset_half_ns = -1;   // the true offset at origin_ns lies within ± this of offset_ns; −1: nobody knows
-  double drift = 0;              // seconds gained per second against the reference: 1e-6 is a ppm fast
-  double drift_half = -1;        // the same for the drift; −1: unknown
-  int64_t message_count = 0;     // matched messages, collectives or gaps it stands on
-  int32_t reference_rank = -1;   // whose clock it is put on; of ranks that nothing ties to the first: one of their own
+  int64_t from_ns = INT64_MIN;  // holds for stamps from here to the next segment's
+  int64_t origin_ns = 0;        // the stamp at which offset_ns holds
+  int64_t offset_ns = 0;        // this clock minus the reference's
+  int64_t offset_half_ns = -1;  // the true offset at origin_ns lies within ± this of offset_ns; −1: nobody knows
+  double drift = 0;             // seconds gained per second against the reference: 1e-6 is a ppm fast
+  double drift_half = -1;       // the same for the drift; −1: unknown
+  int64_t message_count = 0;    // matched messages, collectives or gaps it stands on
+  int32_t reference_rank = -1;  // whose clock it is put on; of ranks that nothing ties to the first: one of their own
 };
 
 struct ClockMap {

@@ -19,9 +19,9 @@ int64_t rounded(double ns) { return std::abs(ns) < 9e18 ? static_cast<int64_t>(s
 std::string listed(const std::vector<int64_t>& numbers) {
   constexpr size_t kShown = 12;
   std::string out;
-  for (size_t i = 0; i < std::min(numbers.size(), kShown); ++i)
-    out += (i ? ", " : "") + std::to_string(numbers[i]);
-  return numbers.size() > kShown ? out + " and " + grouped(static_cast<int64_t>(numbers.size() - kShown)) + " more" : out;
+  for (size_t i = 0; i < std::min(numbers.size(), kShown); ++i) out += (i ? ", " : "") + std::to_string(numbers[i]);
+  return numbers.size() > kShown ? out + " and " + grouped(static_cast<int64_t>(numbers.size() - kShown)) + " more"
+                                 : out;
 }
 
 // Stamps came from the receivers' clocks; now that these are known, every point moves to the time of the reference.
@@ -140,10 +140,10 @@ class Report {
           solution_.nodes[static_cast<size_t>(e.a)].root != solution_.nodes[static_cast<size_t>(e.b)].root)
         one_way.insert(name(e.a) + " and " + name(e.b));
     if (!one_way.empty())
-      notes.add("clock.one_way", Severity::kWarning,
-                "traffic in one direction only bounds a clock from one side: " + *one_way.begin() +
-                    " cannot be tied by it",
-                {}, static_cast<int64_t>(one_way.size()));
+      notes.add(
+          "clock.one_way", Severity::kWarning,
+          "traffic in one direction only bounds a clock from one side: " + *one_way.begin() + " cannot be tied by it",
+          {}, static_cast<int64_t>(one_way.size()));
     for (const Solution::Dropped& dropped : solution_.dropped) {
       const Edge& e = net_.edges[dropped.edge];
       std::string around;
@@ -156,8 +156,9 @@ class Report {
                     ") and were left out; the tightest is " + match_name_of(matches_, e, at.tag));
     }
     if (!solution_.consistent)
-      notes.add("clock.rough", Severity::kInfo,
-                "the drifts that fit best do not keep every bound exactly; a few messages may seem early by microseconds");
+      notes.add(
+          "clock.rough", Severity::kInfo,
+          "the drifts that fit best do not keep every bound exactly; a few messages may seem early by microseconds");
     if (!out_.untied.empty()) {
       std::vector<int64_t> ranks;
       for (const size_t p : out_.untied) ranks.push_back(trace_.parts[p].rank);
@@ -169,13 +170,13 @@ class Report {
     }
     const auto tied_count = static_cast<int64_t>(trace_.parts.size() - out_.untied.size());
     if (tied_count > 1 && net_.domains.size() > 1)
-      notes.add("clock.aligned", Severity::kInfo,
-                grouped(tied_count) + " ranks are on the clock of rank " + std::to_string(trace_.parts.front().rank) +
-                    " by " + grouped(out_.match_count) + " matches; " +
-                    (out_.worst_half_ns < 0 ? std::string("some offsets have no bound")
-                                            : "offsets are certain to ± " +
-                                                  human_duration(static_cast<double>(out_.worst_half_ns)) +
-                                                  " at worst"));
+      notes.add(
+          "clock.aligned", Severity::kInfo,
+          grouped(tied_count) + " ranks are on the clock of rank " + std::to_string(trace_.parts.front().rank) +
+              " by " + grouped(out_.match_count) + " matches; " +
+              (out_.worst_half_ns < 0 ? std::string("some offsets have no bound")
+                                      : "offsets are certain to ± " +
+                                            human_duration(static_cast<double>(out_.worst_half_ns)) + " at worst"));
   }
 
   std::string name(int32_t node) const { return clock_name_of(trace_, net_.domains[net_.domain_of_node(node)]); }
@@ -197,6 +198,17 @@ ClockAlignment align_clocks(const Trace& trace, const AlignRequest& request) {
   ClockAlignment out;
   if (trace.parts.empty()) return out;
   const Matches matches = find_matches(trace, request.by_hand);
+  for (const ByHand& hand : request.by_hand) {
+    const auto joins = [&](const Tie& tie) {
+      const int32_t a = trace.parts[tie.part_a].rank, b = trace.parts[tie.part_b].rank;
+      return tie.kind == TieKind::kOperator && a == std::min(hand.rank_a, hand.rank_b) &&
+             b == std::max(hand.rank_a, hand.rank_b);
+    };
+    if (std::none_of(matches.ties.begin(), matches.ties.end(), joins))
+      out.notes.add("clock.no_such_operator", Severity::kWarning,
+                    "ranks " + std::to_string(hand.rank_a) + " and " + std::to_string(hand.rank_b) +
+                        " have no operator or cell \"" + hand.name + "\" in common");
+  }
   Net net = gather_net(matches, request.each_rank_alone, out.notes);
   fit_edges(net.edges, net.drift_limit);
   std::vector<char> dropped;

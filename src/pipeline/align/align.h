@@ -1,12 +1,13 @@
 // One clock: offset and drift of every rank's clock, with error bounds, from what the ranks said to each other.
 //
-// Method: docs/howto/clocks.md and the headers beside this one. In short: a message cannot arrive before it was sent, so
-// every match bounds the difference of two clocks; hulls of those bounds give the lines that are possible, robust lines
-// through the ends of messages the likely ones; shortest paths and least squares carry both over the graph of ranks.
+// Method: docs/howto/clocks.md and the headers beside this one. In short: a message cannot arrive before it was sent,
+// so every match bounds the difference of two clocks; hulls of those bounds give the lines that are possible, robust
+// lines through the ends of messages the likely ones; shortest paths and least squares carry both over the graph of
+// ranks.
 //
 // Prior art: Duda et al. 1987 (hulls), Clément & Dagenais 2009, Poirier et al. 2010, Jabbarifar et al. 2013/14 (tracing
-// over networks), dPRO 2022 (send and receive as constraints, constant offsets). Ours: pipeline messages and collectives,
-// drift, clocks that are set in mid-run, and the bounds shown to the user.
+// over networks), dPRO 2022 (send and receive as constraints, constant offsets). Ours: pipeline messages and
+// collectives, drift, clocks that are set in mid-run, and the bounds shown to the user.
 #pragma once
 
 #include <cstdint>

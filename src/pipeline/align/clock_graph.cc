@@ -29,8 +29,8 @@ class OutEdges {
   std::vector<int32_t> order_;
 };
 
-// Bellman–Ford with a queue. `distance` holds the starting values (infinite: not reached). Returns a limit on a negative
-// cycle, or −1. `slack` keeps rounding from being taken for a contradiction.
+// Bellman–Ford with a queue. `distance` holds the starting values (infinite: not reached). Returns a limit on a
+// negative cycle, or −1. `slack` keeps rounding from being taken for a contradiction.
 int32_t relax(size_t nodes, const std::vector<Limit>& limits, bool reversed, std::vector<double>& distance,
               std::vector<int32_t>& came_by) {
   constexpr double kSlack = 1e-3;  // of a nanosecond, or of a part per billion
@@ -85,7 +85,8 @@ std::vector<int32_t> components(size_t nodes, const std::vector<Guess>& guesses)
   std::vector<int32_t> of(nodes);
   std::iota(of.begin(), of.end(), 0);
   const auto root = [&](int32_t i) {
-    while (of[static_cast<size_t>(i)] != i) i = of[static_cast<size_t>(i)] = of[static_cast<size_t>(of[static_cast<size_t>(i)])];
+    while (of[static_cast<size_t>(i)] != i)
+      i = of[static_cast<size_t>(i)] = of[static_cast<size_t>(of[static_cast<size_t>(i)])];
     return i;
   };
   for (const Guess& g : guesses) {
@@ -102,13 +103,15 @@ std::vector<double> least_squares(size_t nodes, const std::vector<Guess>& guesse
   // Start along a tree of the strongest ties: without cycles that is the answer already.
   std::vector<size_t> order(guesses.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return guesses[a].weight > guesses[b].weight; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return guesses[a].weight > guesses[b].weight; });
   std::vector<std::vector<std::pair<int32_t, double>>> tree(nodes);
   {
     std::vector<int32_t> of(nodes);
     std::iota(of.begin(), of.end(), 0);
     const auto root = [&](int32_t i) {
-      while (of[static_cast<size_t>(i)] != i) i = of[static_cast<size_t>(i)] = of[static_cast<size_t>(of[static_cast<size_t>(i)])];
+      while (of[static_cast<size_t>(i)] != i)
+        i = of[static_cast<size_t>(i)] = of[static_cast<size_t>(of[static_cast<size_t>(i)])];
       return i;
     };
     for (const size_t k : order) {

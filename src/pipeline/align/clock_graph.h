@@ -1,11 +1,12 @@
-// Clocks as the nodes of a graph, ties as its edges: bounds are difference constraints, guesses a least-squares problem.
+// Clocks as the nodes of a graph, ties as its edges: bounds are difference constraints, guesses a least-squares
+// problem.
 //
 //   x_j − x_i ≤ c_ij        shortest paths from the reference give each clock's tightest interval; a cycle of negative
 //                           length is a set of bounds that no clocks can keep: some match in it is wrong
 //   Σ w (x_j − x_i − m)²    graph Laplacian, conjugate gradients; then moved inside the bounds
 //
-// Any x becomes feasible by y_j = min_i (x_i + d_ij), the highest feasible point below it (McShane's extension), likewise
-// the lowest one above: their mean is feasible and near x, and costs two shortest-path sweeps.
+// Any x becomes feasible by y_j = min_i (x_i + d_ij), the highest feasible point below it (McShane's extension),
+// likewise the lowest one above: their mean is feasible and near x, and costs two shortest-path sweeps.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +36,8 @@ std::vector<double> least_squares(size_t nodes, const std::vector<Guess>& guesse
 // Moves x inside the limits as far as they can be kept. False when they contradict each other.
 bool move_inside(std::vector<double>& x, const std::vector<Limit>& limits);
 
-// Interval of each node around its component's lowest node: lowest and highest value, ± infinity where nothing bounds it.
+// Interval of each node around its component's lowest node: lowest and highest value, ± infinity where nothing bounds
+// it.
 struct Intervals {
   std::vector<double> low, high;
   std::vector<int32_t> negative_cycle;  // indexes of limits, in order; empty when there is none

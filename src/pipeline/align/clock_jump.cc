@@ -125,7 +125,8 @@ std::optional<ClockJump> find_jump(const TiePoints& points, TieKind kind, double
   jump.jump = jump.after.at(t) - jump.before.at(t);
   const double scatter = std::sqrt(best / static_cast<double>(n > 4 ? n - 4 : 1));
   // A bend is a drift that changes, a jump one that beats what bends and scatter make.
-  if (std::abs(jump.jump) < std::max(kLeastJumpNs, kJumpToScatter * scatter) || best * 9 > one_line) return std::nullopt;
+  if (std::abs(jump.jump) < std::max(kLeastJumpNs, kJumpToScatter * scatter) || best * 9 > one_line)
+    return std::nullopt;
   return jump;
 }
 

@@ -97,9 +97,8 @@ Solution solve(size_t node_count, std::vector<Edge>& edges, double drift_limit) 
     for (const Edge& e : edges)
       if (guesses(e)) ties.push_back({e.a, e.b, 0, 1});
     component = components(node_count, ties);
-    const std::vector<Limit> drift_limits = limits_of(edges, component, [&](const Edge& e) {
-      return std::pair(e.fit.slope_high * kPpb, -e.fit.slope_low * kPpb);
-    });
+    const std::vector<Limit> drift_limits = limits_of(
+        edges, component, [&](const Edge& e) { return std::pair(e.fit.slope_high * kPpb, -e.fit.slope_low * kPpb); });
     const std::vector<Limit> offset_limits = limits_of(edges, component, [](const Edge& e) {
       return std::pair(highest_at(e.bounds.upper, 0, e.fit.slope_low, e.fit.slope_high),
                        highest_at(e.bounds.negated_lower, 0, -e.fit.slope_high, -e.fit.slope_low));
@@ -129,9 +128,12 @@ Solution solve(size_t node_count, std::vector<Edge>& edges, double drift_limit) 
     }
     drift = least_squares(node_count, slope_guesses, weight_of(kUsualDrift));
     // Components by slopes of weight 0 are those by any guess.
-    solution.consistent = move_inside(drift, limits_of(edges, component, [&](const Edge& e) {
-      return std::pair(e.fit.slope_high * kPpb, -e.fit.slope_low * kPpb);
-    })) && solution.consistent;
+    solution.consistent =
+        move_inside(drift, limits_of(edges, component,
+                                     [&](const Edge& e) {
+                                       return std::pair(e.fit.slope_high * kPpb, -e.fit.slope_low * kPpb);
+                                     })) &&
+        solution.consistent;
     to_root(drift, component);
   }
   std::vector<double> offset = least_squares(node_count, offset_guesses(edges, drift), 0);

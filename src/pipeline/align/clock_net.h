@@ -12,8 +12,8 @@ namespace stageline::align {
 struct Edge {
   int32_t a = 0, b = 0;  // nodes, a < b
   TieKind kind = TieKind::kMessages;
-  int32_t name = -1;            // of collectives
-  std::vector<size_t> ties;     // into Matches::ties
+  int32_t name = -1;         // of collectives
+  std::vector<size_t> ties;  // into Matches::ties
   TiePoints points;
   Bounds bounds;
   TieFit fit;

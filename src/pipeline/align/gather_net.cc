@@ -12,9 +12,9 @@
 namespace stageline::align {
 namespace {
 
-constexpr int kMostJumps = 64;           // clocks set, in all
-constexpr double kMostBadShare = 0.05;   // of a tie's matches; beyond, nobody knows which are the good ones
-constexpr double kMostOddShare = 0.25;   // of a collective's ties that may contradict themselves
+constexpr int kMostJumps = 64;          // clocks set, in all
+constexpr double kMostBadShare = 0.05;  // of a tie's matches; beyond, nobody knows which are the good ones
+constexpr double kMostOddShare = 0.25;  // of a collective's ties that may contradict themselves
 
 struct TimeRange {
   int64_t first_ns = INT64_MAX, last_ns = INT64_MIN;

@@ -53,8 +53,8 @@ class Collectives {
     for (auto& [key, listed] : listed_) {
       std::stable_sort(listed.begin(), listed.end(),
                        [](const Match& x, const Match& y) { return x.recv_end_ns < y.recv_end_ns; });
-      matches_.ties.push_back({std::get<0>(key), std::get<1>(key), TieKind::kCollectives, {}, std::move(listed),
-                               std::get<2>(key)});
+      matches_.ties.push_back(
+          {std::get<0>(key), std::get<1>(key), TieKind::kCollectives, {}, std::move(listed), std::get<2>(key)});
     }
   }
 
@@ -86,7 +86,8 @@ void add_gaps(const Trace& trace, const std::set<std::pair<size_t, size_t>>& joi
   std::pair<size_t, size_t> last{SIZE_MAX, SIZE_MAX};
   std::vector<Match>* list = nullptr;
   for (const Link& link : trace.links) {
-    const auto from = static_cast<size_t>(cells.part[link.from_cell]), to = static_cast<size_t>(cells.part[link.to_cell]);
+    const auto from = static_cast<size_t>(cells.part[link.from_cell]),
+               to = static_cast<size_t>(cells.part[link.to_cell]);
     if (from == to) continue;
     const std::pair pair(std::min(from, to), std::max(from, to));
     if (pair != last) {

@@ -19,8 +19,9 @@ double median(std::vector<double>& values) {
 }
 
 // Slope: median over pairs a half, a third and two thirds of the samples apart (Theil–Sen on incomplete pairs): half of
-// them may be wrong in any way. Then least squares over what lies near that line, a tenth left out at either end: stamps
-// of messages often have two or three levels, as one protocol or another carried them, and a median jumps between levels.
+// them may be wrong in any way. Then least squares over what lies near that line, a tenth left out at either end:
+// stamps of messages often have two or three levels, as one protocol or another carried them, and a median jumps
+// between levels.
 Line robust(const std::vector<Sample>& samples, double drift_limit) {
   constexpr size_t kTrim = 10;  // a tenth
   Line line;
@@ -99,14 +100,16 @@ EndsFit fit_ends(const TiePoints& points, double drift_limit) {
   const Line down = robust(a, drift_limit), up = robust(b, drift_limit);
   const auto sigma = [](const Line& line, const std::vector<Sample>& s) {
     const double span = span_of(s);
-    return span > 0 && s.size() >= 6 ? (line.scatter + kFloorNs) * std::sqrt(12.0 / static_cast<double>(s.size())) / span
-                                     : std::numeric_limits<double>::infinity();
+    return span > 0 && s.size() >= 6
+               ? (line.scatter + kFloorNs) * std::sqrt(12.0 / static_cast<double>(s.size())) / span
+               : std::numeric_limits<double>::infinity();
   };
   const double sigma_a = sigma(down, a), sigma_b = sigma(up, b);
   const double weight_a = 1 / (sigma_a * sigma_a), weight_b = 1 / (sigma_b * sigma_b);
   EndsFit fit;
   fit.line.slope = weight_a + weight_b > 0 ? (weight_a * down.slope + weight_b * up.slope) / (weight_a + weight_b) : 0;
-  fit.slope_sigma = weight_a + weight_b > 0 ? 1 / std::sqrt(weight_a + weight_b) : std::numeric_limits<double>::infinity();
+  fit.slope_sigma =
+      weight_a + weight_b > 0 ? 1 / std::sqrt(weight_a + weight_b) : std::numeric_limits<double>::infinity();
   // Each direction keeps its level where its samples are; the common slope carries it to t = 0.
   const double level_a = down.at(mean_t(a)) - fit.line.slope * mean_t(a);
   const double level_b = up.at(mean_t(b)) - fit.line.slope * mean_t(b);
@@ -169,7 +172,8 @@ TieFit fit_tie(const TiePoints& points, TieKind kind, double drift_limit, Bounds
   if (kind == TieKind::kOperator) return fit_operator(points, drift_limit, bounds);
   bounds = points.causal;
   TieFit fit;
-  fit.match_count = kind == TieKind::kCollectives ? points.from_a.count() : points.from_a.count() + points.from_b.count();
+  fit.match_count =
+      kind == TieKind::kCollectives ? points.from_a.count() : points.from_a.count() + points.from_b.count();
   fit.two_way = two_way(points);
   fit.middle_t = (mean_t(points.from_a.kept()) + mean_t(points.from_b.kept())) / 2;
   Slopes slopes = admissible_slopes(points.causal, drift_limit);

@@ -16,9 +16,9 @@ namespace stageline::align {
 inline constexpr double kMaxDrift = 5e-4;
 
 struct TieFit {
-  bool two_way = false;       // messages in both directions: an estimate is possible
-  bool possible = false;      // some line keeps all bounds
-  bool rendezvous = false;    // senders waited for their receivers: those bounds count too
+  bool two_way = false;                      // messages in both directions: an estimate is possible
+  bool possible = false;                     // some line keeps all bounds
+  bool rendezvous = false;                   // senders waited for their receivers: those bounds count too
   double offset = 0, slope = 0;              // best line: y = offset + slope · t
   double middle_t = 0;                       // where its samples are: there it is known best
   double offset_sigma = 0, slope_sigma = 0;  // what its scatter says about it

@@ -79,7 +79,8 @@ Gathered gather(const Matches& matches, const Tie& tie, const Frame& frame) {
         if (t < frame.from_t || t >= frame.to_t) return;
         const int32_t segment_s = sender.segment_of(m.send_end_ns), segment_r = receiver.segment_of(m.recv_end_ns);
         const int32_t segment_a = from_a ? segment_s : segment_r, segment_b = from_a ? segment_r : segment_s;
-        if ((frame.only_a >= 0 && segment_a != frame.only_a) || (frame.only_b >= 0 && segment_b != frame.only_b)) return;
+        if ((frame.only_a >= 0 && segment_a != frame.only_a) || (frame.only_b >= 0 && segment_b != frame.only_b))
+          return;
         if (current == SIZE_MAX || out.points[current].segment_a != segment_a ||
             out.points[current].segment_b != segment_b) {
           const auto [known, fresh] = index.try_emplace(std::pair(segment_a, segment_b), out.points.size());
@@ -114,7 +115,6 @@ Gathered gather(const Matches& matches, const Tie& tie, const Frame& frame) {
   }
   return out;
 }
-
 
 bool rough_difference(const Matches& matches, const Tie& tie, int64_t& difference_ns) {
   // Half of one match each way where there are both; the walk is short, for nothing behind the first two counts.

@@ -1,5 +1,5 @@
-// The matches of a tie as bounds and samples of y(t) = clock b − clock a, gathered in one walk and without storing them:
-// bounds keep their hull, samples are thinned to a fixed number, evenly and always the same ones.
+// The matches of a tie as bounds and samples of y(t) = clock b − clock a, gathered in one walk and without storing
+// them: bounds keep their hull, samples are thinned to a fixed number, evenly and always the same ones.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace stageline::align {
 // A clock: one machine's, or one rank's. A new segment begins at each of `breaks` (stamps where it was set).
 struct ClockDomain {
   std::vector<size_t> parts;
-  int64_t coarse_ns = 0;       // its stamps minus this are roughly those of the first domain
+  int64_t coarse_ns = 0;  // its stamps minus this are roughly those of the first domain
   std::vector<int64_t> breaks = {};
   int32_t segment_of(int64_t stamp_ns) const;
 };
@@ -55,8 +55,8 @@ struct TiePoints {
 struct Frame {
   const ClockDomain* a = nullptr;
   const ClockDomain* b = nullptr;
-  bool swapped = false;       // a's clock is that of Tie::part_b
-  int64_t middle_ns = 0;      // t = 0, on the coarse axis
+  bool swapped = false;   // a's clock is that of Tie::part_b
+  int64_t middle_ns = 0;  // t = 0, on the coarse axis
   double from_t = -1e300, to_t = 1e300;
   // Leaves out bounds that the line y = intercept + slope · t breaks by more than `slack`: matches known to be bad.
   bool trimmed = false;
