@@ -70,7 +70,8 @@ std::string overview_text() {
   for (const Command& command : command_table()) out += entry(command.name, command.summary, 20);
   out +=
       "\nStart with:  stageline report LOGS -o report.html\n"
-      "Lists:       stageline help readers | analyses | exporters | schedules | cell-rules\n"
+      "Lists:       stageline help readers | analyses | exporters | schedules\n"
+      "Names:       stageline help cell-rules\n"
       "Details:     stageline COMMAND --help\n";
   return out;
 }

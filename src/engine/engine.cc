@@ -131,6 +131,8 @@ Findings findings_of(const Trace& trace, const std::vector<Table>& tables) {
   if (trace.cells.size() == 0) return of_slices;
   // The pipeline speaks first, and its headline stands; what the devices say follows.
   Findings both = find_findings(trace);
+  // Ranks of a pipeline wait for each other in messages by design: the bubble says it, and nobody is late for it.
+  std::erase_if(of_slices.list, [](const Finding& finding) { return finding.id == "rank.late"; });
   const auto stands_out = [](const Finding& finding) { return finding.id != "none"; };
   if (std::any_of(of_slices.list.begin(), of_slices.list.end(), stands_out))
     std::erase_if(both.list, [&](const Finding& f) { return !stands_out(f); });

@@ -24,7 +24,7 @@ const Exporter* find_exporter(std::string_view name) {
 
 std::string rank_path(std::string_view path, int32_t rank) {
   size_t at = path.size();
-  for (const std::string_view suffix : {".gz", ".json"})
+  for (const std::string_view suffix : {".gz", ".json", ".txt"})
     if (path.substr(0, at).ends_with(suffix)) at -= suffix.size();
   return std::string(path.substr(0, at)) + ".rank" + std::to_string(rank) + std::string(path.substr(at));
 }

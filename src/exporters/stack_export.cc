@@ -12,7 +12,9 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostFrames = 1000;
+// A line of a hundred thousand frames would be written a hundred thousand times; recorded stacks are in the file
+// already.
+constexpr size_t kMostFrames = 512, kMostRecordedFrames = 100'000;
 constexpr StringId kNoLeaf = 0;
 
 struct Sample {
@@ -148,11 +150,11 @@ std::vector<Sample> aggregated(std::vector<Sample> samples) {
 }
 
 // Outermost first.
-std::vector<std::string> frames_of(const Trace& trace, const PythonStacks& stacks, const Sample& sample) {
+std::vector<std::string> frames_of(const Trace& trace, const PythonStacks& stacks, const Sample& sample, size_t most) {
   std::vector<std::string> frames;
-  const std::vector<std::string_view> entries = stacks.entries(sample.node, kMostFrames);
+  const std::vector<std::string_view> entries = stacks.entries(sample.node, most);
   const uint32_t depth = stacks.nodes()[sample.node].depth;
-  if (depth > kMostFrames) frames.push_back("(" + std::to_string(depth - kMostFrames) + " frames more)");
+  if (depth > most) frames.push_back("(" + std::to_string(depth - most) + " frames more)");
   if (entries.empty()) frames.emplace_back("(no frames)");
   for (size_t k = entries.size(); k-- > 0;) frames.emplace_back(entries[k]);
   if (sample.leaf != kNoLeaf) frames.emplace_back(trace.names.text(sample.leaf));
@@ -195,6 +197,7 @@ Result<StackExportCounts> export_stacks(const Trace& trace, const std::vector<si
     if (json.text().size() > (1 << 16)) sink->write(json.take());
   };
   const bool time = is_time(options.metric);
+  const size_t most = options.as_torch ? kMostRecordedFrames : kMostFrames;
   if (options.speedscope) {
     json.begin_object().field("$schema", "https://www.speedscope.app/file-format-schema.json");
     json.field("exporter", "stageline").key("profiles").begin_array();
@@ -213,7 +216,7 @@ Result<StackExportCounts> export_stacks(const Trace& trace, const std::vector<si
         if (value <= 0) continue;
         std::string line;
         if (parts.size() > 1) append_collapsed(line, rank);
-        for (const std::string& frame : frames_of(trace, found.stacks, sample)) {
+        for (const std::string& frame : frames_of(trace, found.stacks, sample, most)) {
           if (!line.empty()) line += ';';
           append_collapsed(line, frame);
         }
@@ -232,7 +235,7 @@ Result<StackExportCounts> export_stacks(const Trace& trace, const std::vector<si
     json.key("samples").begin_array();
     for (const Sample& sample : found.samples) {
       json.begin_array();
-      for (std::string& frame : frames_of(trace, found.stacks, sample)) {
+      for (std::string& frame : frames_of(trace, found.stacks, sample, most)) {
         const auto [it, added] = number_of.try_emplace(frame, static_cast<int64_t>(all_frames.size()));
         if (added) all_frames.push_back(std::move(frame));
         json.value(it->second);

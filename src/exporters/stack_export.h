@@ -43,7 +43,7 @@ struct StackExportCounts {
 };
 
 // Writes the ranks `parts` at `path` (gzip when it ends in ".gz"): several of them under a first frame "rank 3"; in
-// speedscope as profiles. Stacks deeper than 1000 frames are cut outside.
+// speedscope as profiles. Rebuilt stacks deeper than 512 frames are cut outside.
 Result<StackExportCounts> export_stacks(const Trace& trace, const std::vector<size_t>& parts,
                                         const StackExportOptions& options, const std::string& path);
 

@@ -31,10 +31,13 @@ struct MemoryBlock {
 };
 
 struct MemoryHistory {
+  static constexpr size_t kMostDevices = 64;  // of one rank; tables have a pass each
+
   std::vector<uint32_t> by_time;              // indexes of Part::memory that say something, by time, then file order
   std::vector<MemoryBlock> blocks;            // in the order of by_time: at the allocation, else at the free
   std::vector<uint32_t> block_of;             // by record: its block; kNone of records left out
-  std::vector<MemoryDevice> devices;          // that have records, ascending
+  std::vector<MemoryDevice> devices;          // that have records, ascending; at most kMostDevices
+  int64_t more_devices = 0;                   // records of devices beyond these, left out
   int64_t without_address = 0;                // records
   int64_t without_size = 0;                   // records of 0 bytes, left out
   int64_t lost_frees = 0, unknown_frees = 0;  // blocks with lost_free; with neither allocation nor another free of it

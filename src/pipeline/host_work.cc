@@ -235,11 +235,12 @@ class PartReader {
   }
 
   const Item& item_of(int64_t sequence) {
-    if (forward_items_.empty())
+    if (forward_items_.empty()) {
       for (uint32_t i = 0; i < items_.size(); ++i)
         if (items_[i].kind == ItemKind::kForward) forward_items_.push_back({items_[i].sequence, i});
-    std::sort(forward_items_.begin(), forward_items_.end(),
-              [](const Sequence& a, const Sequence& b) { return a.number < b.number; });
+      std::sort(forward_items_.begin(), forward_items_.end(),
+                [](const Sequence& a, const Sequence& b) { return a.number < b.number; });
+    }
     return items_[std::lower_bound(forward_items_.begin(), forward_items_.end(), sequence,
                                    [](const Sequence& s, int64_t wanted) { return s.number < wanted; })
                       ->forward];

@@ -160,6 +160,7 @@ std::vector<std::pair<int32_t, int32_t>> places_of(const Trace& trace) {
 WorkLists work_lists(const Trace& trace, LabelRule rule) {
   WorkLists all;
   const Cells& cells = trace.cells;
+  if (cells.size() == 0) return all;
   const auto places = places_of(trace);
   all.stages = trace.pipeline_stages;
   for (const auto& [stage, dp] : places) all.stages = std::max(all.stages, stage + 1);
@@ -211,9 +212,11 @@ WorkLists work_lists(const Trace& trace, LabelRule rule) {
     const Numbers numbers = numbers_of(raw, group, rule, all);
     for (size_t l = group.begin; l < group.end; ++l) {
       RawList& list = raw[l];
-      for (WorkToken& t : list.tokens)
-        if (t.micro_batch != kUnknown)
-          t.micro_batch = numbers.at({rule == LabelRule::kPerChunk ? std::max<int32_t>(0, t.chunk) : 0, t.micro_batch});
+      for (WorkToken& t : list.tokens) {
+        const auto number =
+            numbers.find({rule == LabelRule::kPerChunk ? std::max<int32_t>(0, t.chunk) : 0, t.micro_batch});
+        t.micro_batch = number == numbers.end() ? kUnknown : number->second;  // a label of no known chunk has no number
+      }
       ++all.list_count;
       std::vector<size_t>& same = by_hash[hash_of(list.stage, group.micro_batches, list.tokens)];
       const auto at = std::find_if(same.begin(), same.end(), [&](size_t u) {

@@ -202,9 +202,8 @@ std::vector<Ranked> ranked(const std::vector<const WorkLists*>& choices, size_t 
     for (const Plausible& plausible : plausible_ones(*lists)) {
       // Only where the chunks share no micro-batch can they be two directions; and then they need one numbering.
       const bool two_ways = std::string_view(plausible.def->name) == "dualpipe";
-      if (two_ways != (lists->chunks_share_no_label && lists == choices.front()) &&
-          (two_ways || lists->chunks_share_no_label))
-        continue;
+      const bool one_numbering = lists == choices.front();
+      if (lists->chunks_share_no_label ? two_ways != one_numbering : two_ways) continue;
       Comparison comparison(plausible, *lists);
       if (auto candidate = comparison.run()) all.push_back({std::move(*candidate), plausible, lists});
     }

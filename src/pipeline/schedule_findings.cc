@@ -11,13 +11,14 @@ namespace {
 
 constexpr double kMostSteps = 0.8;     // of the steps in which a stage starts late
 constexpr size_t kLeastSteps = 2;      // that both stages are in
+constexpr double kFollowed = 0.9;      // score from which a run is said to leave a schedule rather than to have another
 constexpr double kOrderWeight = 0.01;  // an order has no price before it is replayed
 constexpr size_t kLookAhead = 16;      // later forwards of the stage before that are counted
 
 void add_order(const Trace& trace, const Recognition& r, std::vector<Finding>& out) {
   int64_t lists = 0;
   for (const Divergence& d : r.divergences) lists += d.is_order ? d.lists : 0;
-  if (lists == 0) return;
+  if (lists == 0 || r.best().score < kFollowed) return;
   const Divergence& worst = r.divergences.front();  // orders come first
   const std::string rank = std::to_string(trace.parts[static_cast<size_t>(worst.part)].rank);
   const std::string step = std::to_string(worst.step), name = r.best().name;

@@ -48,11 +48,14 @@ StageMap map_stages(const Trace& trace, const std::vector<CellMark>& marks, int3
   for (const CellMark& mark : marks) {
     if (mark.stage == kUnknown || !is_compute(mark.kind)) continue;
     std::vector<int32_t>& own = map.own[mark.part];
-    const auto at = std::lower_bound(own.begin(), own.end(), mark.stage);
-    if (at == own.end() || *at != mark.stage) own.insert(at, mark.stage);
+    if (own.empty() || own.back() != mark.stage) own.push_back(mark.stage);
     last = std::max(last, mark.stage);
   }
   if (last < 0) return map;
+  for (std::vector<int32_t>& own : map.own) {
+    std::sort(own.begin(), own.end());
+    own.erase(std::unique(own.begin(), own.end()), own.end());
+  }
   size_t most = 1;
   const std::vector<int32_t>* several = nullptr;  // the longest list
   for (const std::vector<int32_t>& own : map.own)

@@ -21,7 +21,7 @@ struct StageMap {
 };
 
 // Loop: virtual stage s is on rank s mod p; V: rank r has r and 2p − 1 − r, and so on in zigzag. `hint`: number of
-// stages as known otherwise (0: not), which decides where few ranks leave both open. O(marks).
+// stages as known otherwise (0: not), which decides where few ranks leave both open. O(marks log marks).
 StageMap map_stages(const Trace& trace, const std::vector<CellMark>& marks, int32_t hint);
 
 }  // namespace stageline

@@ -55,8 +55,8 @@ int64_t clip_overlaps(std::vector<Cell>& cells) {
 
 class CellMaker {
  public:
-  CellMaker(Trace& trace, std::vector<CellMark> marks, const std::vector<std::vector<StepMark>>& steps)
-      : trace_(trace), marks_(std::move(marks)), steps_(steps) {
+  CellMaker(Trace& trace, std::vector<CellMark> marks, const std::vector<std::vector<StepMark>>& steps, bool inferred)
+      : trace_(trace), marks_(std::move(marks)), steps_(steps), inferred_(inferred) {
     std::stable_sort(marks_.begin(), marks_.end(), [](const CellMark& a, const CellMark& b) {
       return std::tuple(a.part, a.lane, a.start_ns, -a.end_ns, a.slice) <
              std::tuple(b.part, b.lane, b.start_ns, -b.end_ns, b.slice);
@@ -105,7 +105,8 @@ class CellMaker {
     layout_known_ = map_.stages > 0 || known.stages > 0;
     trace_.pipeline_stages = std::max(map_.stages, known.stages);
     if (!layout_known_) return;
-    std::string how = map_.stages > 0 ? "the stage numbers in names" : known.how;
+    const char* const by_marks = inferred_ ? "the way of the micro-batches" : "the stage numbers in names";
+    std::string how = map_.stages > 0 ? by_marks : known.how;
     std::string shape = std::to_string(trace_.pipeline_stages) + " stages";
     if (map_.stages > 0 && map_.chunks > 1)
       shape += " of " + std::to_string(map_.chunks) + " chunks, " +
@@ -232,6 +233,7 @@ class CellMaker {
   Trace& trace_;
   std::vector<CellMark> marks_;
   const std::vector<std::vector<StepMark>>& steps_;
+  bool inferred_;
   StageMap map_;
   bool layout_known_ = false;
 };
@@ -250,7 +252,7 @@ std::string evidence(const FoundMarks& found) {
 
 bool cells_from_marks(Trace& trace, std::vector<CellMark> marks, const RankLayoutOptions& layout, bool number) {
   static const std::vector<std::vector<StepMark>> kNoSteps;
-  return CellMaker(trace, std::move(marks), kNoSteps).make(layout, number, false);
+  return CellMaker(trace, std::move(marks), kNoSteps, true).make(layout, number, false);
 }
 
 bool find_torch_cells(Trace& trace, const CellRules& rules, const TorchCellOptions& options) {
@@ -259,7 +261,7 @@ bool find_torch_cells(Trace& trace, const CellRules& rules, const TorchCellOptio
     FoundMarks found = find_marks(trace, rules, options.layout, trace.diagnostics);
     if (!found.set.empty()) {
       trace.diagnostics.add("cells.from_annotations", Severity::kInfo, evidence(found));
-      return CellMaker(trace, std::move(found.marks), found.steps).make(options.layout, true, found.interleaved);
+      return CellMaker(trace, std::move(found.marks), found.steps, false).make(options.layout, true, found.interleaved);
     }
     if (options.source == CellSource::kAnnotations)
       trace.diagnostics.add("cells.none", Severity::kWarning,

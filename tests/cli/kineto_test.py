@@ -135,6 +135,37 @@ class Options(Case):
         self.assertNotIn('--streams', run('analyze', 'idle-time-breakdown', path, '--streams', '7,99', check=0).err)
 
 
+class Stacks(Case):
+    def stacked(self, rank):
+        frames = [event(name, ts, dur, 'python_function', **{'Python id': k + 1, 'Python parent id': k or None})
+                  for k, (name, ts, dur) in enumerate((('train.py(1): main', 0, 1900), ('net.py(2): forward', 5, 500)))]
+        text = json.loads(trace(rank))
+        text['traceEvents'] += frames
+        return json.dumps(text)
+
+    def test_ranks_are_files_frames_or_profiles(self):
+        paths = [self.write(f'rank{r}.json', self.stacked(r)) for r in (0, 1)]
+        out = self.dir / 'stacks.txt'
+        run('export-stacks', *paths, '-o', out, check=0)
+        for rank in (0, 1):
+            lines = (self.dir / f'stacks.rank{rank}.txt').read_text().splitlines()
+            self.assertIn('train.py(1):_main;net.py(2):_forward 95', lines)  # aten::mm without its call
+        said = run('export-stacks', *paths, '-o', '-', check=2)
+        self.assertIn('--aggregate', said.err)
+        whole = run('export-stacks', *paths, '--aggregate', '--leaf', 'none', '--metric', 'self_cuda_time_total', '-o', '-', check=0).out
+        self.assertEqual(whole, ''.join(f'rank_{r};train.py(1):_main 200\nrank_{r};train.py(1):_main;net.py(2):_forward 200\n' for r in (0, 1)))
+        scope = json.loads(run('export-stacks', *paths, '--format', 'speedscope', '-o', '-', check=0).out)
+        self.assertEqual([p['name'] for p in scope['profiles']], ['rank 0', 'rank 1'])
+
+    def test_what_cannot_be_written_is_said(self):
+        path = self.write('rank0.json', self.stacked(0))
+        self.assertIn('self_cuda_time_total', run('export-stacks', path, '-o', '-', '--metric', 'cuda', check=2).err)
+        self.assertIn('verbose=True', run('export-stacks', path, '--stacks', 'torch', '-o', self.dir / 'none', check=0).err)
+        self.assertEqual((self.dir / 'none').read_text(), '')
+        self.assertIn('-o', run('export-stacks', path, check=2).err)
+        self.assertIn('--stacks torch', run('export-stacks', path, '--stacks', 'torch', '--leaf', 'op', '-o', '-', check=2).err)
+
+
 class Damage(Case):
     def test_more_streams_than_are_told_apart(self):
         events = [event('k', i, 1, 'kernel', 0, 7, stream=i, correlation=i) for i in range(66_000)]

@@ -13,8 +13,10 @@
 #include "model/pipeline_sums.h"
 #include "model/stage_costs.h"
 #include "pipeline/findings.h"
+#include "pipeline/infer_cells.h"
 #include "pipeline/infer_layout.h"
 #include "pipeline/link_cells.h"
+#include "pipeline/torch_cells.h"
 #include "readers/reader.h"
 #include "trace_invariants.h"
 
@@ -94,6 +96,12 @@ void look_at(Trace& trace, const TempFolder& folder, uint8_t how, uint8_t export
   check_trace(trace);
   RankLayoutOptions layout;
   layout.pp = (how >> 1) & 3;
+  if (trace.cells.size() == 0) {  // cells of profiler traces, wherever they can come from
+    static const CellRules rules = shipped_cell_rules();
+    find_torch_cells(trace, rules, {(how & 64) ? CellSource::kInferred : CellSource::kAuto, layout, infer_cells});
+    for (size_t i = 0; i < trace.cells.size(); ++i)
+      FUZZ_CHECK(trace.cells.dur_ns(i) >= 0, "a cell ends before it starts");
+  }
   infer_layout(trace, layout);
   for (const Part& part : trace.parts) FUZZ_CHECK(part.stage >= 0 && part.dp >= 0, part.source);
   link_cells(trace);

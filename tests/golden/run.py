@@ -39,13 +39,12 @@ KINETO = {
     'kineto-us': [[*SMALL, '--era', 'us', '--format', 'gz', '--fault', 'slow-rank:1,1.5']],
     'kineto-old': [[*SMALL, '--era', 'old', '--format', 'gz', '--only-ranks', 0]],
     'kineto-modules': [[*SMALL, '--python', '--format', 'gz', '--only-ranks', 0]],
-    # Two stages, nothing annotated: cells are inferred.
-    'kineto-pipeline': [['--shape', 'pipeline', '--ranks', 2, '--micro-batches', 3, '--steps', 1, '--format', 'gz']],
     'kineto-amd': [[*SMALL, '--vendor', 'amd', '--python', '--graphs', '--format', 'gz', '--only-ranks', 0]],
-    # Pipelines: torch's annotations on GPUs, numbered names, Megatron's frames, DualPipe's modules.
+    # Pipelines: torch's annotations on GPUs, numbered names, Megatron's frames, nothing named at all, DualPipe's modules.
     'kineto-pipeline': [[*PIPELINE, '--notes', 'actions']],
     'kineto-numbers': [[*PIPELINE, '--notes', 'numbers']],
     'kineto-megatron': [[*PIPELINE, '--notes', 'megatron']],
+    'kineto-inferred': [[*PIPELINE]],
     'kineto-dualpipe': [['--shape', 'dualpipe']],
 }
 # Options of analyses that say little, or nothing, without; each line is one call.

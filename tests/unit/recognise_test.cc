@@ -153,6 +153,12 @@ TEST_CASE("recognise: odd traces") {
   const Recognition own_numbers = recognise(mindspeed);
   CHECK_MESSAGE(own_numbers.best().name == "dualpipe-v-mindspeed", said(own_numbers));
   CHECK(own_numbers.best().score == 1);
+  // A chunk that nobody knows, where chunks are numbered on their own.
+  for (size_t i = 0; i < mindspeed.cells.size(); i += 37) {
+    mindspeed.cells.chunk[i] = kUnknown;
+    mindspeed.cells.micro_batch[i] += 1000;
+  }
+  CHECK(recognise(mindspeed).best().name == "dualpipe-v-mindspeed");
   // Nobody knows the micro-batches.
   Trace unlabelled = simulated("1f1b", 4, 8);
   std::fill(unlabelled.cells.micro_batch.begin(), unlabelled.cells.micro_batch.end(), kUnknown);

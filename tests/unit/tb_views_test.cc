@@ -170,6 +170,14 @@ TEST_CASE("tb-memory: frees without allocation or address, addresses twice, dama
   CHECK(asked(trace, "memory-categories", "memory-category-peaks").row_count() == 2);
 }
 
+TEST_CASE("tb-memory: more devices than any rank has are left out and counted") {
+  std::vector<std::string> events = {op("aten::a", 1, "0", "100")};
+  for (int type = 20; type < 120; ++type) events.push_back(memory("1", 8, 0xa0, 8, type));
+  const Trace trace = torch_trace(events);
+  CHECK(asked(trace, "tb-memory", "memory-peaks").row_count() == 64);
+  CHECK(memory_history(trace.parts[0]).more_devices == 36);
+}
+
 TEST_CASE("memory categories: born and freed in which phase") {
   const Trace trace =
       torch_trace({op("aten::empty", 1, "1", "2"),

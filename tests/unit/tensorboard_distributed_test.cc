@@ -109,6 +109,17 @@ TEST_CASE("collectives meet by their ids, then by their numbers, then by order w
   CHECK(find_analysis("tb-distributed")->run(input)->notes.count("tb.collectives_unequal") == 3);
 }
 
+TEST_CASE("without numbers, all-reduces of one size meet") {
+  const auto rank = [](int small_at, int large_at) {
+    return std::vector<std::string>{
+        op("nccl:all_reduce", small_at, 5, 1, "100"), owned("nccl1", small_at + 2, 10, 1, 9),
+        op("nccl:all_reduce", large_at, 5, 2, "900"), owned("nccl2", large_at + 2, 30, 2, 9)};
+  };
+  const auto tables = ask(ranks_of({rank(0, 100), rank(100, 0)}), "tb-distributed");
+  CHECK(cell(table_of(tables, "collectives"), "joined_count") == "2");
+  CHECK(cell(table_of(tables, "collectives"), "synchronizing_ns") == "0");  // in order of start it would be 20 µs
+}
+
 TEST_CASE("kernels without arguments take those of the operator around their launch") {
   const auto rank = [](int dur) {
     return std::vector<std::string>{

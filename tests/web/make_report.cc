@@ -278,7 +278,7 @@ int large(const std::string& folder) {  // about 107 000 cells
 }
 
 // A profiler trace through every analysis, as `stageline report` does it, and one table that the page does not know.
-int profile(const std::string& folder, const std::string& source) {
+int profile(const std::string& path, const std::string& source) {
   Result<Trace> trace = open_trace({source}, {});
   if (!trace) {
     fprintf(stderr, "%s: %s\n", source.c_str(), trace.error().what.c_str());
@@ -289,19 +289,19 @@ int profile(const std::string& folder, const std::string& source) {
   Table unknown("moon-phases", "Phases of the moon", {{"phase", "phase", ColumnType::kText, ""}});
   unknown.add_row({"waxing"});
   tables.push_back(std::move(unknown));
-  return write(folder + "/profile.html", {*trace, tables, found.headline, found.list, {.title = "two ranks"}});
+  return write(path, {*trace, tables, found.headline, found.list, {.title = "two ranks"}});
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    fprintf(stderr, "usage: stageline_make_report FOLDER PROFILER_TRACES\n");
+  if (argc != 4) {
+    fprintf(stderr, "usage: stageline_make_report FOLDER PROFILER_TRACES PIPELINE_TRACES\n");
     return 2;
   }
   const std::string folder = argv[1];
   return usual(folder) + wide(folder) + empty(folder) + edge(folder) + hostile(folder) + large(folder) +
-                     profile(folder, argv[2]) ==
+                     profile(folder + "/profile.html", argv[2]) + profile(folder + "/both.html", argv[3]) ==
                  0
              ? 0
              : 2;

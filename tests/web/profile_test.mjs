@@ -14,6 +14,15 @@ export const cases = [
     assert.ok((await page.$$('.find')).length >= 2);
     assert.equal(await page.$('.pipeline'), null, 'no empty pipeline chart');
   }],
+  ['profile: one with a pipeline shows its chart, and the topics below', async open => {
+    const page = await open('both.html');
+    assert.match(await page.textContent('.lead'), /2 stages, 3 micro-batches/);
+    assert.ok(await page.evaluate('stageline.cellsDrawn()') > 0, 'cells are drawn');
+    const chart = await (await page.$('.pipeline')).boundingBox(), topic = await (await page.$('#topic-breakdown')).boundingBox();
+    assert.ok(chart.y + chart.height <= topic.y, 'the pipeline first');
+    assert.ok((await texts(page, '.find h3, .find')).join(' ').match(/bubble/), 'findings of the pipeline');
+    assert.equal(new Set(await page.$$eval('[id]', all => all.map(e => e.id))).size, (await page.$$('[id]')).length, 'ids are unique');
+  }],
   ['profile: every topic has a chart, how it is made, and its tables', async open => {
     const page = await open('profile.html');
     const topics = await page.$$eval('.topic', all => all.map(topic => topic.id));

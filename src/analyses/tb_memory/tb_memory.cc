@@ -106,16 +106,18 @@ Table operators_table(const TorchRun& run, const std::vector<MemoryAnswer>& rank
 }
 
 void note_flaws(const std::vector<MemoryAnswer>& ranks, Diagnostics& notes) {
-  int64_t outside = 0, lost = 0, unplaced = 0;
+  int64_t outside = 0, lost = 0, unplaced = 0, more = 0;
   for (const MemoryAnswer& answer : ranks) {
     outside += answer.outside;
     lost += answer.history.lost_frees;
     unplaced += answer.history.without_address;
+    more += answer.history.more_devices;
   }
   const auto add = [&](const char* name, int64_t count, const char* words) {
     if (count > 0) notes.add(name, Severity::kInfo, words, {}, count);
   };
   add("memory.outside", outside, "memory records lie within no operator: they count in peaks and curves only");
+  add("memory.more_devices", more, "memory records of devices beyond the first 64 of a rank are left out");
   add("memory.lost_free", lost, "blocks have no free although their address was allocated again");
   add("memory.no_address", unplaced, "memory records have no address: allocations and frees cannot be paired");
 }

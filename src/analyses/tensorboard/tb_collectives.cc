@@ -43,6 +43,13 @@ class CollectiveAbove {
   std::vector<uint32_t> above_;  // by slice; empty until asked
 };
 
+// Whether all ranks of one collective of that name have the same number of bytes: then groups of ranks that the trace
+// does not tell apart are told apart by size.
+bool sizes_agree(std::string_view name) {
+  const auto holds = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  return holds("reduce") || holds("all_gather") || holds("allgather") || holds("broadcast");
+}
+
 class Collector {
  public:
   Collector(const TbRun& run, const TbRank& rank) : run_(run), rank_(rank), above_(run, *rank.rank.part) {}
@@ -92,13 +99,16 @@ class Collector {
     }
     c.name = c.label;
     if (fact) take_numbers(*fact, c);
-    if (c.by_order()) c.step = row.iteration;
     if (c.bytes < 0 && around != kNoSliceIndex)
       if (const InputFact* input = fact_of(part.inputs, around)) {
         const StringPool& names = run_.torch.trace->names;
         if (const int64_t bytes = input_bytes(names.text(input->dims), names.text(input->types)); bytes > 0)
           c.bytes = bytes;
       }
+    if (c.by_order()) {
+      c.step = row.iteration;
+      if (sizes_agree(run_.torch.trace->names.text(c.label))) c.size = c.bytes;
+    }
     out_.push_back(c);
   }
 

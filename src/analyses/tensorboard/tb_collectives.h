@@ -21,6 +21,7 @@ struct TbCollective {  // one kernel, or one call of a library that works on the
   int64_t number = -1;         // "Seq"
   int64_t from = -1, to = -1;  // ranks, of a message
   int32_t step = INT32_MIN;    // without numbers
+  int64_t size = -1;           // without numbers: its bytes, where these are the same on all ranks of one
   uint32_t position = 0;       // among those that agree in all above, by start
 
   StringId label = 0;  // what tables call it: the collective, else the annotation, else the kernel
@@ -29,7 +30,7 @@ struct TbCollective {  // one kernel, or one call of a library that works on the
   int64_t group_size = 0;    // 0 unknown
   int64_t transfer_ns = -1;  // the shortest of its ranks; −1: not joined
 
-  auto kind() const { return std::tie(comms_id, group, group_ranks, name, number, from, to, step); }
+  auto kind() const { return std::tie(comms_id, group, group_ranks, name, number, from, to, step, size); }
   bool by_order() const { return comms_id == 0 && number < 0; }
 };
 

@@ -1,0 +1,116 @@
+"""Pipelines in PyTorch profiler traces as a user meets them: rules, options, every output, and traces without a pipeline."""
+import csv
+import io
+import json
+import pathlib
+import sys
+import unittest
+
+from support import Case, flaws, info, run
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'gen'))
+import kineto  # noqa: E402
+
+GOLDEN = pathlib.Path(__file__).resolve().parents[1] / 'golden' / 'readers'
+
+
+def cells(*args):
+    rows = csv.DictReader(io.StringIO(run('export', *args, '--to', 'csv', '-o', '-', '-q', check=0).out))
+    return [row for row in rows]
+
+
+def labels(rows, rank, step):
+    return ' '.join(r['kind'] + r['micro_batch'] for r in rows if (r['rank'], r['step']) == (str(rank), str(step)) and r['kind'] in 'FBIW')
+
+
+class Cells(Case):
+    def test_the_same_run_named_in_three_ways_has_the_same_cells(self):
+        named = {}
+        for case in ('pipeline', 'numbers', 'megatron'):
+            rows = cells(GOLDEN / f'kineto-{case}' / 'input')
+            named[case] = [(r['rank'], r['step'], r['kind'], r['micro_batch'], r['start_ns'], r['dur_ns']) for r in rows if r['kind'] in 'FB']
+        self.assertEqual(len(named['pipeline']), 24)
+        self.assertEqual(named['pipeline'], named['numbers'])
+        # Frames cost the host other time than annotations: the same order, not the same instants.
+        self.assertEqual([cell[:4] for cell in named['pipeline']], [cell[:4] for cell in named['megatron']])
+
+    def test_the_generator_and_the_program_agree(self):
+        folder = self.dir / 'run'
+        kineto.generate(['--shape', 'pipeline', '--notes', 'actions', '--ranks', 4, '--micro-batches', 6, '--steps', 2, '-o', folder])
+        truth = json.loads((folder / 'truth.json').read_text())
+        (folder / 'truth.json').unlink()
+        found = info(folder)
+        self.assertEqual((found['stages'], found['micro_batches'], found['steps'], found['chunks']), (4, 6, 2, 1))
+        self.assertEqual(labels(cells(folder), 0, min(int(r['step']) for r in cells(folder))), 'F0 F1 F2 F3 B0 F4 B1 F5 B2 B3 B4 B5')
+        self.assertTrue(truth)
+
+    def test_every_output_takes_them(self):
+        source = GOLDEN / 'kineto-pipeline' / 'input'
+        for name in ('out.svg', 'out.png', 'out.pdf', 'out.json', 'out.csv', 'out.pftrace', 'out.sqlite'):
+            self.assertIn('cells', run('export', source, '-o', (self.dir / name), check=0).err, name)
+        done = run('report', source, '-o', (self.dir / 'out.html'), '--fail-on', 'bubble', check=1)
+        self.assertIn('Ranks wait', done.out)          # of the pipeline
+        self.assertIn('Communication runs', done.out)  # of the profile
+        both = run('analyze', 'pipeline-summary,temporal-breakdown', source, check=0).out
+        self.assertIn('span bubble', both)
+        self.assertIn('idle', both)
+
+    def test_filters_choose_cells_and_slices(self):
+        source = GOLDEN / 'kineto-pipeline' / 'input'
+        everything = cells(source)
+        steps = sorted({r['step'] for r in everything})
+        self.assertEqual({r['step'] for r in cells(source, '--steps', steps[1])}, {steps[1]})
+        one = cells(source, '--ranks', '1')
+        self.assertEqual({r['rank'] for r in one}, {'1'})
+        self.assertEqual([r for r in everything if r['rank'] == '1'], one)
+        self.assertEqual(info(source, '--ranks', '1')['slices'], info(GOLDEN / 'kineto-pipeline/input/rank-1.pt.trace.json.gz')['slices'])
+
+    def test_off_and_without_a_pipeline_the_trace_is_a_profile(self):
+        self.assertEqual(info(GOLDEN / 'kineto-pipeline' / 'input', '--cells', 'off')['cells'], 0)
+        plain = info(GOLDEN / 'kineto' / 'input')
+        self.assertEqual((plain['cells'], plain['stages']), (0, None))
+        done = run('export', GOLDEN / 'kineto' / 'input', '--to', 'svg', '-o', (self.dir / 'x.svg'), check=2)
+        self.assertIn('this trace has none', done.err)
+        told = run('info', GOLDEN / 'kineto' / 'input', '--cells', 'annotations', check=0).out
+        self.assertIn('cells.none', told)
+
+
+class Rules(Case):
+    def test_the_shipped_rules_are_a_file_of_rules(self):
+        path = self.write('shipped.rules', run('help', 'cell-rules', check=0).out)
+        source = GOLDEN / 'kineto-pipeline' / 'input'
+        self.assertEqual(cells(source, '--cell-rules', path), cells(source))
+
+    def test_rules_of_ones_own(self):
+        path = self.write('mine.rules', '# the backward is called W\nannotation F PP:{stage}F{mb}\nannotation W PP:{stage}B{mb}\n')
+        source = GOLDEN / 'kineto-pipeline' / 'input'
+        renamed = [r['kind'] for r in cells(source, '--cell-rules', path) if r['kind'] in 'FBW']
+        self.assertEqual(renamed, [{'F': 'F', 'B': 'W'}[r['kind']] for r in cells(source) if r['kind'] in 'FB'])
+
+    def test_a_wrong_rule_says_where(self):
+        path = self.write('wrong.rules', 'annotation F a{mb}\n\nannotation Z b\n')
+        done = run('info', GOLDEN / 'kineto' / 'input', '--cell-rules', path, check=2)
+        self.assertIn('wrong.rules:3', done.err)
+        self.assertIn('"Z"', done.err)
+        run('info', GOLDEN / 'kineto' / 'input', '--cell-rules', (self.dir / 'none'), check=2)
+
+
+class Layout(Case):
+    def test_options_that_contradict_or_miss_something(self):
+        source = GOLDEN / 'kineto-pipeline' / 'input'
+        self.assertIn('--pp', run('info', source, '--tp', 2, check=2).err)
+        self.assertIn('two numbers', run('info', source, '--pp', 2, '--stages', 4, check=2).err)
+        self.assertIn('tp-cp-ep-dp-pp', run('info', source, '--pp', 2, '--order', 'pp-tp', check=2).err)
+        self.assertEqual(run('info', source, '--pp', 2, '--json', check=0).out, run('info', source, '--stages', 2, '--json', check=0).out)
+
+    def test_an_order_holds_for_every_format(self):
+        folder = self.dir / 'logs'
+        run('simulate', '1f1b', '--stages', 2, '--dp', 2, '--format', 'cells', '-o', folder, check=0)
+        for order, stages in (('tp-dp-pp', ['0', '0', '1', '1']), ('tp-pp-dp', ['0', '1', '0', '1'])):
+            rows = cells(folder / 'cells.csv', '--pp', 2, '--dp', 2, '--order', order)
+            of_rank = {r['rank']: r['stage'] for r in rows}
+            self.assertEqual([of_rank[str(r)] for r in range(4)], stages, order)
+
+
+if __name__ == '__main__':
+    unittest.main()
