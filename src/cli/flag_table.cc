@@ -51,10 +51,13 @@ const std::vector<Flag>& flag_table() {
        "Exit with 1 when one of these findings is made: stage.slow, bubble, rank.slow, step.outlier, "
        "outside, replica.uneven, clock.causality, schedule.order, schedule.late_start; of profiler traces device.idle, "
        "comm.exposed, memory.exposed, "
-       "copies.pageable, rank.late, rank.slow, launch.bound, step.outlier, queue.full, device.unused; any",
+       "copies.pageable, rank.late, rank.slow, launch.bound, step.outlier, queue.full, device.unused, input.loading, "
+       "comm.waiting, "
+       "tensor_cores.unused, memory.full, data_parallel.one_process; any",
        "stage.slow,bubble,rank.slow,step.outlier,outside,replica.uneven,clock.causality,schedule.order,schedule.late_"
        "start,device.idle,comm.exposed,"
-       "memory.exposed,copies.pageable,rank.late,launch.bound,queue.full,device.unused,any"},
+       "memory.exposed,copies.pageable,rank.late,launch.bound,queue.full,device.unused,input.loading,comm.waiting,"
+       "tensor_cores.unused,memory.full,data_parallel.one_process,any"},
       {"micro-batches", "M", "Micro-batches a step", ""},
       {"chunks", "V", "Model chunks a rank, where a schedule has a choice; default 1, interleaved and looped ones 2",
        ""},

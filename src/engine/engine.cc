@@ -13,6 +13,7 @@
 #include "base/output_file.h"
 #include "base/text.h"
 #include "engine/filter_run.h"
+#include "engine/merge_findings.h"
 #include "engine/merge_notes.h"
 #include "engine/model_tables.h"
 #include "engine/profile_findings.h"
@@ -130,16 +131,7 @@ Findings findings_of(const Trace& trace, const std::vector<Table>& tables) {
   if (!profiled) return find_findings(trace);
   Findings of_slices = profile_findings(trace, tables);
   if (trace.cells.size() == 0) return of_slices;
-  // The pipeline speaks first, and its headline stands; what the devices say follows.
-  Findings both = find_findings(trace);
-  // Ranks of a pipeline wait for each other in messages by design: the bubble says it, and nobody is late for it.
-  std::erase_if(of_slices.list, [](const Finding& finding) { return finding.id == "rank.late"; });
-  const auto stands_out = [](const Finding& finding) { return finding.id != "none"; };
-  if (std::any_of(of_slices.list.begin(), of_slices.list.end(), stands_out))
-    std::erase_if(both.list, [&](const Finding& f) { return !stands_out(f); });
-  for (Finding& finding : of_slices.list)
-    if (stands_out(finding)) both.list.push_back(std::move(finding));
-  return both;
+  return merge_findings(find_findings(trace), std::move(of_slices));
 }
 
 namespace {

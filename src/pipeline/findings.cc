@@ -205,7 +205,8 @@ void add_bubble(const Facts& f, std::vector<Finding>& out) {
     }
   } else {
     finding.detail_en = "Measured over " + number(static_cast<int64_t>(f.sums.steps.size())) +
-                        " steps: the pipeline's span minus what each rank computes.";
+                        (f.sums.steps.size() == 1 ? " step" : " steps") +
+                        ": the pipeline's span minus what each rank computes.";
     finding.detail_zh =
         "对 " + number(static_cast<int64_t>(f.sums.steps.size())) + " 步的测量：流水线跨度减去各 rank 的计算时间。";
   }

@@ -11,6 +11,11 @@ namespace {
 
 constexpr size_t kMinRowsForRuns = 64;
 
+// What the page draws as a curve, and nobody reads row by row.
+bool is_series(const Table& table) {
+  return table.name().ends_with("-over-time") || table.name() == "memory-curve" || table.name() == "memory-categories";
+}
+
 void write_both(JsonWriter& json, std::string_view name, const std::string& en, const std::string& zh) {
   json.key(name).begin_array().value(en).value(zh).end_array();
 }
@@ -187,7 +192,7 @@ std::string report_json(const ExportInput& input, const CellPayload& payload, co
     write_theory(json, trace, input.theory(), payload);
   json.key("tables").begin_array();
   for (const Table& table : input.tables)
-    write_table(json, table, table.name().ends_with("-over-time") ? limits.series_rows : limits.table_rows);
+    write_table(json, table, is_series(table) ? limits.series_rows : limits.table_rows);
   json.end_array();
   write_flaws(json, trace.diagnostics);
   json.end_object();
