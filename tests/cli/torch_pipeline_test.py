@@ -101,6 +101,7 @@ class Layout(Case):
         self.assertIn('--pp', run('info', source, '--tp', 2, check=2).err)
         self.assertIn('two numbers', run('info', source, '--pp', 2, '--stages', 4, check=2).err)
         self.assertIn('tp-cp-ep-dp-pp', run('info', source, '--pp', 2, '--order', 'pp-tp', check=2).err)
+        self.assertIn('--cells is auto, off', run('info', source, '--cells', 'none', check=2).err)
         self.assertEqual(run('info', source, '--pp', 2, '--json', check=0).out, run('info', source, '--stages', 2, '--json', check=0).out)
 
     def test_an_order_holds_for_every_format(self):
