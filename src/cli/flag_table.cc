@@ -36,9 +36,8 @@ const std::vector<Flag>& flag_table() {
       {"output", "FILE", "Where to write; - is stdout", ""},
       {"to", "KIND", "Kind of output when the file's extension does not tell (stageline help exporters)", ""},
       {"align", "WHEN",
-       "Put the ranks' clocks on one axis by their messages: auto (default; clocks that the source says are one are "
-       "only "
-       "checked), always, never",
+       "Put the ranks' clocks on one axis by their messages: auto (default; clocks that the source says are one "
+       "are only checked), always, never",
        "auto,always,never"},
       {"trust-clocks", "", "Draw ranks that nothing ties to the others with their clocks as recorded", ""},
       {"align-on", "RANK:RANK:NAME",
