@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 
 #include "analyses/analysis.h"
 #include "base/input.h"
@@ -19,6 +21,7 @@
 #include "pipeline/infer_cells.h"
 #include "pipeline/infer_layout.h"
 #include "pipeline/link_cells.h"
+#include "pipeline/theory.h"
 #include "readers/reader.h"
 
 namespace stageline {
@@ -131,11 +134,35 @@ Findings findings_of(const Trace& trace, const std::vector<Table>& tables) {
   return merge_findings(find_findings(trace), std::move(of_slices));
 }
 
+namespace {
+
+// Made when an exporter asks, and once.
+std::function<const Theory&()> theory_when_asked(const Trace& trace, std::shared_ptr<std::optional<Theory>> made) {
+  return [&trace, made = std::move(made)]() -> const Theory& {
+    if (!*made) *made = theory_of(trace).theory;
+    return **made;
+  };
+}
+
+void say_no_theory(Trace& trace, const std::optional<Theory>& theory, Ghosts ghosts) {
+  if (!theory || theory->known()) return;
+  trace.diagnostics.add("theory.none", ghosts == Ghosts::kOn ? Severity::kWarning : Severity::kInfo,
+                        "no ghosts are drawn: " + theory->why_not);
+}
+
+}  // namespace
+
 Status write_report(Trace& trace, const std::string& path, const ExportOptions& options, Findings& findings) {
   const std::vector<Table> tables = all_tables(trace, trace.diagnostics);
   findings = findings_of(trace, tables);
   drop_other_ranks(trace);
-  return find_exporter("html")->write({trace, tables, findings.headline, findings.list, options}, path);
+  const auto made = std::make_shared<std::optional<Theory>>();
+  const ExportInput input{trace, tables, findings.headline, findings.list, options, theory_when_asked(trace, made)};
+  if (trace.cells.size() > 0 && options.ghosts != Ghosts::kOff) {
+    input.theory();
+    say_no_theory(trace, *made, options.ghosts);  // before the page is written: it lists notes
+  }
+  return find_exporter("html")->write(input, path);
 }
 
 namespace {
@@ -188,9 +215,12 @@ Status export_trace(Trace& trace, const std::string& path, std::string_view to, 
     findings = findings_of(trace, tables);
   }
   drop_other_ranks(trace);
-  const ExportInput input{trace, tables, findings.headline, findings.list, options};
+  const auto made = std::make_shared<std::optional<Theory>>();
+  const ExportInput input{trace, tables, findings.headline, findings.list, options, theory_when_asked(trace, made)};
   written->push_back(path);
-  return (*exporter)->write(input, path);
+  const Status done = (*exporter)->write(input, path);
+  say_no_theory(trace, *made, options.ghosts);
+  return done;
 }
 
 Status parse_step_range(std::string_view text, int64_t& first, int64_t& last) {

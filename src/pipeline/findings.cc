@@ -454,7 +454,7 @@ Findings find_findings(const Trace& trace) {
   add_outside(facts, result.list);
   add_causality(facts, result.list);
   add_replicas(facts, result.list);
-  add_schedule_findings(trace, recognise(trace), result.list);
+  add_schedule_findings(trace, theory_of(trace), result.list);
   std::stable_sort(result.list.begin(), result.list.end(),
                    [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
   // What is slow comes before what follows from it: a stage that everyone waits for explains the bubble.

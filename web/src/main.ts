@@ -71,7 +71,7 @@ function buildPage(app: App): void {
     details = detailsView(app);
     const topics = profile && profileView(profile);
     const chartBlock = app.cells.count > 0
-      ? [chartHeadView(app), truncatedView(app), chart.element, keyHintsView(help.open), details]
+      ? [chartHeadView(app), truncatedView(app), chart.element, keyHintsView(app, help.open), details]
       : [h('p', {class: 'quiet'}, t('chart.none'))];
     const pipeline = !profile || app.cells.count > 0;
     const facts = [...(pipeline ? [stagesView(app), factsView(app)] : []), profile && profileFacts(app, profile.ranks.length, pipeline)];
