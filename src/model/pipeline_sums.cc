@@ -3,6 +3,17 @@
 #include <algorithm>
 
 namespace stageline {
+namespace {
+
+// What of a step begins before the one before is over gives way, up to its first compute cell; then the end of the
+// step before does, down to its last one. Only where ranks really compute for two steps at once do these overlap.
+void part_steps(StepSums& before, StepSums& step) {
+  if (step.start_ns >= before.end_ns || step.start_ns < before.start_ns) return;
+  step.start_ns = std::min(before.end_ns, step.pipeline_start_ns);
+  before.end_ns = std::max(before.pipeline_end_ns, std::min(before.end_ns, step.start_ns));
+}
+
+}  // namespace
 
 PipelineSums pipeline_sums(const Trace& trace) {
   const Cells& cells = trace.cells;
@@ -11,9 +22,7 @@ PipelineSums pipeline_sums(const Trace& trace) {
     if (range.step == kUnknown) continue;
     StepSums step;
     step.step = range.step;
-    step.start_ns = cells.start_ns[range.begin];
-    step.end_ns = cells.end_ns[range.begin];
-    bool any_compute = false;
+    bool any = false, any_compute = false;
     const size_t first_rank = sums.ranks.size();
     for (size_t i = range.begin; i < range.end;) {
       RankSums rank;
@@ -23,9 +32,12 @@ PipelineSums pipeline_sums(const Trace& trace) {
       bool computes = false;
       for (; i < range.end && cells.part[i] == rank.part; ++i) {
         const int64_t start = cells.start_ns[i], end = cells.end_ns[i];
-        step.start_ns = std::min(step.start_ns, start);
-        step.end_ns = std::max(step.end_ns, end);
         ++rank.cells;
+        if (!is_message(cells.kind[i])) {  // a receive may be posted, and wait, while the step before still runs
+          step.start_ns = any ? std::min(step.start_ns, start) : start;
+          step.end_ns = any ? std::max(step.end_ns, end) : end;
+          any = true;
+        }
         if (!is_compute(cells.kind[i])) continue;
         if (!computes) {
           rank.first_ns = start;
@@ -48,6 +60,11 @@ PipelineSums pipeline_sums(const Trace& trace) {
       rank.span_bubble_ns = step.pipeline_span_ns() - rank.busy_ns;
       rank.inner_bubble_ns = rank.last_ns - rank.first_ns - rank.busy_ns;
     }
+    for (size_t k = range.begin; k < range.end && !any; ++k) {  // nothing but messages
+      step.start_ns = k == range.begin ? cells.start_ns[k] : std::min(step.start_ns, cells.start_ns[k]);
+      step.end_ns = k == range.begin ? cells.end_ns[k] : std::max(step.end_ns, cells.end_ns[k]);
+    }
+    if (any_compute && !sums.steps.empty()) part_steps(sums.steps.back(), step);
     sums.steps.push_back(step);
   }
   return sums;

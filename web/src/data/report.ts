@@ -32,7 +32,7 @@ export interface Report {
   laidEndToEnd: boolean;
   slices: number;
   palette: { light: Palette; dark: Palette };
-  headline: { title: Both; lead: Both; parts: SpanPart[] };
+  headline: { title: Both; lead: Both; schedule: string; parts: SpanPart[] };
   findings: Finding[];
   parts: Part[];
   cells: { count: number; total: number; steps: number; columns: PayloadColumn[]; names: string[] };

@@ -14,6 +14,7 @@ export function factsView(app: App): HTMLElement {
   }
   const facts: [string, string | false][] = [
     [t('facts.layout'), stages > 0 && t('facts.layout.value', stages, Math.max(model.dps.length, 1), microBatches)],
+    [t('facts.schedule'), !!report.headline.schedule && report.headline.schedule],
     [t('facts.chunks'), chunks > 1 && String(chunks)],
     [t('facts.machines'), machines > 1 && String(machines)],
     [t('facts.cells'), grouped(report.cells.total)],
