@@ -141,7 +141,8 @@ void add_slow_stage(const Facts& f, std::vector<Finding>& out) {
   if (p.slowest_in == 0) return;
   double mean = 0;
   for (const StageLoad& load : f.loads) mean += load.per_micro_batch_ns / static_cast<double>(f.loads.size());
-  // What evening the stages out would save; too little of the step, or of what is waited for, to send anyone moving layers.
+  // What evening the stages out would save; too little of the step, or of what is waited for, to send anyone moving
+  // layers.
   const double saved = f.compute * (1 - mean / slow->per_micro_batch_ns);
   if (f.compute < kComputeShare || saved < kSavedShare || saved < kSavedOfWait * (1 - f.compute)) return;
   std::string en, zh;
@@ -201,7 +202,8 @@ void add_bubble(const Facts& f, const Recognition& recognition, std::vector<Find
   finding.value_note_zh = "占流水线跨度";
   finding.title_en = "Ranks wait " + percent(in_pipeline) + " of the pipeline's span (span bubble)";
   finding.title_zh = "各 rank 有 " + percent(in_pipeline) + " 的流水线跨度在等待（跨度气泡）";
-  const BubbleWords words = bubble_words(f.trace, f.costs, static_cast<int64_t>(f.sums.steps.size()), in_pipeline, recognition);
+  const BubbleWords words =
+      bubble_words(f.trace, f.costs, static_cast<int64_t>(f.sums.steps.size()), in_pipeline, recognition);
   finding.detail_en = words.en;
   finding.detail_zh = words.zh;
   out.push_back(std::move(finding));
@@ -333,9 +335,11 @@ void add_causality(const Facts& f, std::vector<Finding>& out) {
   finding.detail_zh = of + " 个依赖中有 " + number(violations) + " 个过早开始，最多提前 " + most + "。";
   if (one_machine) {
     finding.detail_en +=
-        "All stamps come from one machine, so the stages may be assigned wrongly (--pp; where there are replicas, --order), "
+        "All stamps come from one machine, so the stages may be assigned wrongly (--pp; where there are replicas, "
+        "--order), "
         "or logs of different runs were mixed.";
-    finding.detail_zh += "所有时间戳来自同一台机器，因此可能是级的归属有误（--pp；有副本时 --order），或混入了不同运行的日志。";
+    finding.detail_zh +=
+        "所有时间戳来自同一台机器，因此可能是级的归属有误（--pp；有副本时 --order），或混入了不同运行的日志。";
   } else {
     finding.detail_en +=
         "Times are shown as recorded; bubbles that compare ranks may be off by as much. Synchronise the "

@@ -165,9 +165,9 @@ RankLayout layout_from_options(const Trace& trace, const RankLayoutOptions& opti
   for (const Part& part : trace.parts) ranks = std::max<int64_t>(ranks, int64_t{part.rank} + 1);
   const std::string order = options.order.empty() ? kDefaultOrder : options.order;
   const bool replicas = order.find("dp") != std::string::npos;
-  const int64_t dp = !replicas          ? 1
-                     : options.dp > 0   ? options.dp
-                                        : std::max<int64_t>((ranks + tp * pp - 1) / (tp * pp), 1);
+  const int64_t dp = !replicas        ? 1
+                     : options.dp > 0 ? options.dp
+                                      : std::max<int64_t>((ranks + tp * pp - 1) / (tp * pp), 1);
   for (size_t p = 0; p < trace.parts.size(); ++p) {
     int64_t rest = trace.parts[p].rank;
     for (const std::string_view word : split(order, '-')) {

@@ -39,8 +39,8 @@ RankLayout layout_from_groups(const Trace& trace);
 RankLayout layout_from_messages(const Trace& trace);
 // Why a layout cannot be that of these ranks, by process groups and messages: "" when nothing speaks against it.
 std::string contradiction_of(const Trace& trace, const RankLayout& said);
-// The first of the three that knows, as far as it agrees with options.pp; stages 0 when none does. Options that contradict what
-// is recorded are passed over: whoever asks says so.
+// The first of the three that knows, as far as it agrees with options.pp; stages 0 when none does. Options that
+// contradict what is recorded are passed over: whoever asks says so.
 RankLayout known_layout(const Trace& trace, const RankLayoutOptions& options);
 
 }  // namespace stageline

@@ -67,8 +67,9 @@ BubbleWords bubble_words(const Trace& trace, const std::vector<StageCost>& costs
   if (std::isfinite(least)) {
     const ScheduleCandidate& best = recognition.best();
     const std::string stages = std::to_string(best.sizes.stages), micro = std::to_string(best.sizes.micro_batches);
-    words.en = "On " + stages + " stages of equal cost with " + micro + " micro-batches and messages that take no time, " +
-               best.name + " would wait " + percent(least) + " (replayed).";
+    words.en = "On " + stages + " stages of equal cost with " + micro +
+               " micro-batches and messages that take no time, " + best.name + " would wait " + percent(least) +
+               " (replayed).";
     words.zh = stages + " 级开销相同、" + micro + " 个微批、通信不耗时的情况下，" + best.name + " 会等待 " +
                percent(least) + "（重放得出）。";
   } else if (p > 1 && m > 0 && extent.chunk_count == 1 && !split) {
