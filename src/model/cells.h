@@ -57,11 +57,6 @@ struct StepRange {
 };
 std::vector<StepRange> step_ranges(const Cells& cells);
 
-// By cell: the other half of an overlapped forward and backward – an F and a B or I of one rank and step with the same
-// times, longer than nothing –; kNoPair for a cell that stands alone. Expects sorted cells. O(cells).
-inline constexpr uint32_t kNoPair = UINT32_MAX;
-std::vector<uint32_t> overlapped_pairs(const Cells& cells);
-
 // Greedy rows so that no two intervals of one row overlap: row[i] for intervals given in start
 // order; touching is no overlap. At most `max_rows` rows (the last one then may overlap).
 // O(n · rows). Returns the number of rows used.

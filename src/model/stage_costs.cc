@@ -5,6 +5,8 @@
 #include <limits>
 #include <map>
 
+#include "model/overlapped_pairs.h"
+
 namespace stageline {
 
 double median_of(std::vector<double> values) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "make_trace.h"
+#include "model/overlapped_pairs.h"
 #include "model/pipeline_sums.h"
 #include "model/stage_costs.h"
 #include "pipeline/findings.h"
