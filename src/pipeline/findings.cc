@@ -451,14 +451,15 @@ Findings find_findings(const Trace& trace) {
     return result;
   }
   add_slow_stage(facts, result.list);
-  const Recognition recognition = recognise(trace);
+  const TheoryRun theory = theory_of(trace);
+  const Recognition& recognition = theory.recognition;
   add_bubble(facts, recognition, result.list);
   add_slow_rank(facts, result.list);
   add_outlier_steps(facts, result.list);
   add_outside(facts, result.list);
   add_causality(facts, result.list);
   add_replicas(facts, result.list);
-  add_schedule_findings(trace, recognition, result.list);
+  add_schedule_findings(trace, theory, result.list);
   std::stable_sort(result.list.begin(), result.list.end(),
                    [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
   // What is slow comes before what follows from it: a stage that everyone waits for explains the bubble.
