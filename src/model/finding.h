@@ -28,7 +28,6 @@ struct Headline {
   std::string title_en, title_zh;
   std::string lead_en, lead_zh;
   std::vector<SpanPart> parts;
-  std::string schedule = {};  // recognised, with its agreement: "1f1b, 100 %"; "" when none is
 };
 
 }  // namespace stageline

@@ -269,7 +269,6 @@ Status CellRules::add(std::string_view text, const std::string& file, bool from_
     rule.set = static_cast<uint32_t>(sets.size() - 1);
     rules.back().push_back(std::move(rule));
   }
-  if (from_user) user_source_ = file;
   // What is added goes before what is there.
   const auto first = static_cast<uint32_t>(sets.size());
   std::vector<CellRule> all;

@@ -79,7 +79,6 @@ class CellRules {
 
   const std::vector<RuleSet>& sets() const { return sets_; }  // by priority
   const std::vector<CellRule>& rules() const { return rules_; }
-  const std::string& user_source() const { return user_source_; }  // file of the user's rules; "" without
 
   // The first rule of the set that fits; nullopt. Names longer than kLongestRuleName fit nothing.
   std::optional<RuleMatch> match(uint32_t set, RuleWhere where, std::string_view name) const;
@@ -87,7 +86,6 @@ class CellRules {
  private:
   std::vector<RuleSet> sets_;
   std::vector<CellRule> rules_;  // by set
-  std::string user_source_;
 };
 
 inline constexpr size_t kLongestRuleName = 4096;

@@ -418,9 +418,9 @@ Headline headline_of(const Facts& f, const Recognition& recognition, const std::
               (f.extent.chunk_count > 1 ? "，每 rank " + std::to_string(f.extent.chunk_count) + " 个分块" : "") + "，" +
               std::to_string(f.extent.step_count) + " 步。";
   if (recognition.recognised) {
-    h.schedule = recognition_share(recognition);
-    h.lead_en += " Schedule: " + h.schedule + " of the lists of work match.";
-    h.lead_zh += "调度：" + h.schedule + " 的工作列表吻合。";
+    const std::string schedule = recognition_share(recognition);
+    h.lead_en += " Schedule: " + schedule + " of the lists of work match.";
+    h.lead_zh += "调度：" + schedule + " 的工作列表吻合。";
   }
   if (f.trace.parts.size() == 1 && f.trace.pipeline_stages <= 1) {
     h.lead_en += " Only one rank was given: what it waits for is not in the picture.";

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "model/ops.h"
 #include "model/torch_facts.h"
+#include "pipeline/layout_check.h"
 
 namespace stageline {
 namespace {
@@ -137,8 +138,7 @@ std::set<std::pair<int32_t, int32_t>> message_edges(const Trace& trace) {
 
 }  // namespace
 
-Status check_rank_order(const RankLayoutOptions& options) {
-  const std::string_view order = options.order;
+Status check_rank_order(std::string_view order) {
   const std::vector<std::string_view> known = {"tp", "cp", "ep", "dp", "pp"};
   std::set<std::string_view> seen;
   for (const std::string_view word : split(order, '-'))
@@ -147,13 +147,22 @@ Status check_rank_order(const RankLayoutOptions& options) {
                    "\"" + std::string(order) + "\" is no order of ranks",
                    {},
                    "name each of tp, cp, ep, dp and pp at most once, the fastest first: tp-cp-ep-dp-pp"};
+  return {};
+}
+
+Status check_rank_layout(const RankLayoutOptions& options) {
+  const std::string& order = options.order;
+  if (order.empty()) return {};
+  if (Status s = check_rank_order(order); !s) return s;
+  std::set<std::string_view> seen;
+  for (const std::string_view word : split(order, '-')) seen.insert(word);
   for (const auto& [word, size] : {std::pair{"tp", options.tp}, {"dp", options.dp}, {"pp", options.pp}})
     if (size > 1 && seen.find(word) == seen.end())
-      return Error{ErrorCode::kUsage,
-                   "the order \"" + std::string(order) + "\" leaves out " + word + ", and --" + word + " says " +
-                       std::to_string(size),
-                   {},
-                   "name it in the order, the fastest first: tp-dp-pp; what an order leaves out counts as 1"};
+      return Error{
+          ErrorCode::kUsage,
+          "the order \"" + order + "\" leaves out " + word + ", and --" + word + " says " + std::to_string(size),
+          {},
+          "name it in the order, the fastest first: tp-dp-pp; what an order leaves out counts as 1"};
   return {};
 }
 

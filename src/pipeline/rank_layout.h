@@ -18,9 +18,8 @@ struct RankLayoutOptions {
   // Whether they place every rank by its number; --pp alone only says how many stages there are.
   bool explicit_order() const { return pp > 0 && (tp > 0 || dp > 0 || !order.empty()); }
 };
-// Errors: kUsage for an order with unknown or repeated dimensions, or without one whose size is said to be above 1.
-// What an order leaves out counts as 1.
-Status check_rank_order(const RankLayoutOptions& options);
+// Errors: kUsage for an order with unknown, repeated or missing dimensions.
+Status check_rank_order(std::string_view order);
 
 struct RankLayout {
   int32_t stages = 0;          // 0: not known
@@ -37,10 +36,7 @@ RankLayout layout_from_groups(const Trace& trace);
 // By who sends to whom: ranks joined by messages, in the order of their numbers, where only neighbours (and the two
 // ends, of interleaved pipelines) talk to each other.
 RankLayout layout_from_messages(const Trace& trace);
-// Why a layout cannot be that of these ranks, by process groups and messages: "" when nothing speaks against it.
-std::string contradiction_of(const Trace& trace, const RankLayout& said);
-// The first of the three that knows, as far as it agrees with options.pp; stages 0 when none does. Options that
-// contradict what is recorded are passed over: whoever asks says so.
+// The first of the three that knows, as far as it agrees with options.pp; stages 0 when none does.
 RankLayout known_layout(const Trace& trace, const RankLayoutOptions& options);
 
 }  // namespace stageline

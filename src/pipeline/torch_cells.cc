@@ -10,6 +10,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "pipeline/layout_check.h"
 #include "pipeline/loose_messages.h"
 #include "pipeline/mark_numbers.h"
 #include "pipeline/stage_map.h"

@@ -124,17 +124,19 @@ SetMatches match_names(const Trace& trace, const CellRules& rules, uint32_t set,
 void say_unused_rules(const Trace& trace, const CellRules& rules, const std::vector<uint8_t>& used,
                       Diagnostics& diagnostics) {
   int64_t count = 0;
+  std::string source;
   for (uint32_t s = 0; s < rules.sets().size(); ++s) {
     const RuleSet& set = rules.sets()[s];
     if (!set.from_user) continue;
     const SetMatches found = match_names(trace, rules, s, used);
     if (!found.matches.empty() || found.out_of_range > 0) return;
     count += set.end - set.begin;
+    source += (source.empty() ? "" : ", ") + set.name;
   }
   if (count > 0)
     diagnostics.add("cells.rules_unused", Severity::kWarning,
                     (count == 1 ? "the rule" : "none of the " + grouped(count) + " rules") + std::string(" of ") +
-                        rules.user_source() + (count == 1 ? " matches no name" : " matches a name") +
+                        valid_utf8(source) + (count == 1 ? " matches no name" : " matches a name") +
                         " of this trace; spaces and digits must be as in the names");
 }
 

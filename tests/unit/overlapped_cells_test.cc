@@ -159,8 +159,7 @@ TEST_CASE("findings: the bubble is compared with the schedule that ran, and the 
     const int32_t chunks = std::string(name) == "1f1b" ? 1 : 2;
     const Trace trace = replayed(name, {.stages = 4, .micro_batches = 8, .chunks = chunks}, costs);
     const Findings findings = find_findings(trace);
-    CHECK(findings.headline.schedule == std::string(name) + ", 100\u202f%");
-    CHECK(findings.headline.lead_en.find(std::string("Schedule: ") + name) != std::string::npos);
+    CHECK(findings.headline.lead_en.find(std::string("Schedule: ") + name + ", 100\u202f%") != std::string::npos);
     CHECK(findings.headline.lead_zh.find(name) != std::string::npos);
     const PipelineSums sums = pipeline_sums(trace);
     double waiting = 0;

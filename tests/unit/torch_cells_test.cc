@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "pipeline/layout_check.h"
 #include "torch_traces.h"
 
 using namespace stageline;
@@ -219,7 +220,7 @@ TEST_CASE("torch cells: an order of ranks places every one by its number") {
   CHECK(other.parts[5].stage == 1);
   CHECK(other.parts[5].dp == 1);
   const auto takes = [](const char* order, int32_t tp) {
-    return bool(check_rank_order({.pp = 2, .tp = tp, .dp = 0, .order = order}));
+    return bool(check_rank_layout({.pp = 2, .tp = tp, .dp = 0, .order = order}));
   };
   CHECK_FALSE(takes("tp-dp-pp-xx", 0));
   CHECK_FALSE(takes("tp-dp-pp-tp", 0));

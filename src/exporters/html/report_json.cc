@@ -110,7 +110,6 @@ void write_headline(JsonWriter& json, const Headline& headline) {
   json.key("headline").begin_object();
   write_both(json, "title", headline.title_en, headline.title_zh);
   write_both(json, "lead", headline.lead_en, headline.lead_zh);
-  json.field("schedule", headline.schedule);
   json.key("parts").begin_array();
   for (const SpanPart& part : headline.parts) {
     json.begin_object().field("id", part.id).field("share", part.share);

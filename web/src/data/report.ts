@@ -32,7 +32,7 @@ export interface Report {
   laidEndToEnd: boolean;
   slices: number;
   palette: { light: Palette; dark: Palette };
-  headline: { title: Both; lead: Both; schedule: string; parts: SpanPart[] };
+  headline: { title: Both; lead: Both; parts: SpanPart[] };
   findings: Finding[];
   parts: Part[];
   // Of the recognised schedule; steps are [step, replica, end], the end on the axis of cells.
