@@ -10,6 +10,7 @@
 #include "pipeline/findings.h"
 #include "pipeline/link_cells.h"
 #include "pipeline/recognise.h"
+#include "pipeline/replay.h"
 #include "pipeline/schedule_ideal.h"
 #include "schedules/make.h"
 
