@@ -53,17 +53,26 @@ def given_folders():
 
 
 def compare_torch(only, keep):
-    """Records tests/torch/record_tables.py anew with the installed torch and compares its tables."""
+    """What the installed torch prints and runs on the spot: its tables and stacks, and pipelines of four processes."""
     python = rivals.find_torch()
     if not python:
-        print('skipped: torch\'s tables, torch cannot be installed here')
+        print('skipped: torch\'s tables and pipelines, torch cannot be installed here')
         return 0
+    tests = ROOT / 'tests' / 'torch'
+    failed = 0
     with tempfile.TemporaryDirectory() as scratch:
-        out = pathlib.Path(keep or scratch).resolve() / 'torch'
-        recorder = [python, ROOT / 'tests' / 'torch' / 'record_tables.py', out, *(['--only', only] if only else [])]
-        if subprocess.run(recorder, stdout=sys.stderr).returncode != 0:
-            print('skipped: some of torch\'s tables, this torch could not record them')
-        return subprocess.run([sys.executable, ROOT / 'tests' / 'torch' / 'tables.py', '--recorded', out]).returncode
+        for recorder, check, known in (('record_tables.py', 'tables.py', '{}.truth.json.gz'),
+                                       ('record_pipelines.py', 'pipelines.py', 'pipelines/{}')):
+            cases = [name for name in only.split(',') if name and (tests / 'recorded' / known.format(name)).exists()]
+            if only and not cases:
+                continue
+            out = pathlib.Path(keep or scratch).resolve() / recorder.removesuffix('.py')
+            made = subprocess.run([python, tests / recorder, out, *(['--only', ','.join(cases)] if only else [])], stdout=sys.stderr)
+            if made.returncode != 0:
+                print(f'skipped: some of {recorder}, this torch could not record them')
+            if out.is_dir():
+                failed |= subprocess.run([sys.executable, tests / check, '--recorded', out]).returncode
+    return failed
 
 
 def main():
@@ -73,7 +82,7 @@ def main():
     parser.add_argument('--only', default='')
     parser.add_argument('--checks', default='')
     parser.add_argument('--keep', default='', help='leave HTA\'s answers in this folder, and use those that are there')
-    parser.add_argument('--torch', action='store_true', help='only torch\'s tables')
+    parser.add_argument('--torch', action='store_true', help='only torch\'s tables and pipelines')
     options = parser.parse_args()
     if options.torch:
         return compare_torch(options.only, options.keep)

@@ -21,8 +21,8 @@ using operators::Options;
 using operators::SortKey;
 using Type = ColumnType;
 
-constexpr size_t kReportRows = 200;
 constexpr size_t kMostStackText = 16'384;  // bytes of a row's stack: a hundred frames of the usual length
+constexpr size_t kReportRows = 200, kReportRowsPerRank = 40;  // whichever is more over all ranks
 
 struct RankAnswer {
   int32_t rank = 0;
@@ -283,7 +283,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   parallel_for(ranks.size(),
                [&](size_t k) { ranks[k] = answer_for(trace, *torch, torch->parts[k], names, options->grouping); });
   size_t most_rows = options->row_limit < 0 ? SIZE_MAX : static_cast<size_t>(options->row_limit);
-  if (input.for_report) most_rows = std::min(most_rows, kReportRows);
+  if (input.for_report) most_rows = std::min(most_rows, std::max(kReportRows, kReportRowsPerRank * ranks.size()));
   AnalysisResult result;
   result.tables.push_back(our_table(ranks, names, *options, most_rows));
   note_missing(trace, *torch, options->grouping, result.notes);
