@@ -74,7 +74,7 @@ int run_export_stacks(const Arguments& given) {
     counts.without_stack += one->without_stack;
     if (output != "-") note(*terminal, path + "  " + std::to_string(one->lines) + " stacks");
   }
-  print_flaws(*terminal, trace->diagnostics, arguments.operands[0]);
+  print_notes(*terminal, trace->diagnostics, arguments.operands[0]);
   if (counts.lines == 0)
     note(*terminal, options->as_torch
                         ? "torch recorded no stacks: it does so only with _ExperimentalConfig(verbose=True); without "

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <deque>
 
 #include "analyses/analysis.h"
 #include "base/text.h"
@@ -33,6 +34,8 @@ const std::vector<Flag>& flag_table() {
       {"format", "KIND", "Form of the output: text (default), csv or json", "text,csv,json"},
       {"table", "NAME", "Only this table of the analysis", ""},
       {"rows", "N", "Most rows of a table in text; 0: all; default 100, on a terminal 40", ""},
+      {"wide", "", "Names in text tables as long as they are; default shortened, and cut to the terminal or 60 columns",
+       ""},
       {"output", "FILE", "Where to write; - is stdout", ""},
       {"to", "KIND", "Kind of output when the file's extension does not tell (stageline help exporters)", ""},
       {"dark", "", "Charts on a dark ground", ""},
@@ -94,7 +97,30 @@ namespace {
 constexpr const char* kLastStepHelp =
     "Keep the last profiler step, which is left out when there are several (it is often cut)";
 
-// Options that analyses declare themselves, each name once; the analysis' own help says what it means there.
+// "operators: …; tb-operator: …" where an option means something else in each, and which analyses have it where few do.
+Flag shared_option(const std::vector<std::pair<const Analysis*, const AnalysisOption*>>& uses) {
+  static std::deque<std::string> kept;  // owns the texts
+  constexpr size_t kFew = 3;
+  const AnalysisOption& first = *uses[0].second;
+  std::string help, names, choices;
+  bool alike = true, any_text = false;
+  for (const auto& [analysis, option] : uses) {
+    alike &= std::string_view(option->help) == first.help && std::string_view(option->choices) == first.choices;
+    any_text |= option->choices[0] == '\0';
+    names += (names.empty() ? "" : ", ") + std::string(analysis->name);
+    help += (help.empty() ? "" : "; ") + std::string(analysis->name) + ": " + option->help;
+    for (const std::string_view choice : split(option->choices, ','))
+      if (const auto known = split(choices, ','); std::find(known.begin(), known.end(), choice) == known.end())
+        choices += (choices.empty() ? "" : ",") + std::string(choice);
+  }
+  if (alike) help = (uses.size() <= kFew ? names + ": " : "") + first.help;
+  kept.push_back(std::move(help));
+  const char* const text = kept.back().c_str();
+  kept.push_back(any_text ? "" : std::move(choices));
+  return {first.name, first.value, text, kept.back().c_str()};
+}
+
+// Options that analyses declare themselves, each name once.
 std::vector<Flag> analysis_flags() {
   std::vector<Flag> flags = {
       {"compat", "NAME",
@@ -104,12 +130,18 @@ std::vector<Flag> analysis_flags() {
       {"overlay", "FILE", "Write the source trace with this answer marked on it", ""},
       {"include-last-profiler-step", "BOOL", kLastStepHelp, ""},
   };
+  std::vector<std::vector<std::pair<const Analysis*, const AnalysisOption*>>> options;  // by name
   for (const Analysis* analysis : analyses())
     for (const AnalysisOption& option : analysis->options) {
-      const auto same = [&](const Flag& f) { return std::string_view(f.name) == option.name; };
-      if (std::none_of(flags.begin(), flags.end(), same))
-        flags.push_back({option.name, option.value, option.help, option.choices});
+      if (std::any_of(flags.begin(), flags.end(),
+                      [&](const Flag& f) { return std::string_view(f.name) == option.name; }))
+        continue;
+      const auto same = [&](const auto& uses) { return std::string_view(uses[0].second->name) == option.name; };
+      auto of_name = std::find_if(options.begin(), options.end(), same);
+      if (of_name == options.end()) of_name = options.emplace(of_name);
+      of_name->emplace_back(analysis, &option);
     }
+  for (const auto& uses : options) flags.push_back(shared_option(uses));
   return flags;
 }
 
@@ -143,7 +175,7 @@ const std::vector<Command>& command_table() {
        "Runs an analysis (stageline help analyses; stageline help NAME for one with its options) and prints its "
        "tables. CSV and JSON carry raw values: nanoseconds and fractions of 1. With --format csv several tables are "
        "separated by a blank line; --table picks one. Several analyses, separated by commas, share one reading.",
-       with_analysis_flags(with_open({"table", "format", "output", "range", "rows"})), 1, -1, run_analyze,
+       with_analysis_flags(with_open({"table", "format", "output", "range", "rows", "wide"})), 1, -1, run_analyze,
        analysis_flags()},
       {"export",
        "PATH…",

@@ -280,7 +280,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   parallel_for(ranks.size(),
                [&](size_t k) { ranks[k] = answer_for(trace, *torch, torch->parts[k], names, options->grouping); });
   size_t most_rows = options->row_limit < 0 ? SIZE_MAX : static_cast<size_t>(options->row_limit);
-  if (input.for_report) most_rows = std::min(most_rows, kReportRows);
+  if (input.brief) most_rows = std::min(most_rows, kReportRows);
   AnalysisResult result;
   result.tables.push_back(our_table(ranks, names, *options, most_rows));
   note_missing(trace, *torch, options->grouping, result.notes);
