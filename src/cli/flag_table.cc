@@ -83,6 +83,7 @@ const std::vector<Flag>& flag_table() {
       {"stacks", "KIND", "Where stacks come from", ""},
       {"aggregate", "", "One line for equal stacks", ""},
       {"leaf", "KIND", "What stands below the frames of a stack", ""},
+      {"unit", "UNIT", "Unit of times", ""},
   };
   return table;
 }
@@ -193,7 +194,7 @@ const std::vector<Command>& command_table() {
        "Of PyTorch profiler traces recorded with with_stack=True. The collapsed form is that of torch's "
        "export_stacks(), a line per event; --aggregate makes one line of equal stacks. Several ranks: a file each, "
        "with --aggregate a first frame each, with --format speedscope a profile each.",
-       with_open({"metric", "stacks", "aggregate", "leaf", "format", "rank", "output", "range"}),
+       with_open({"metric", "stacks", "aggregate", "leaf", "unit", "format", "rank", "output", "range"}),
        1,
        -1,
        run_export_stacks,
@@ -203,7 +204,9 @@ const std::vector<Command>& command_table() {
          "rebuilt,torch"},
         {"leaf", "KIND", "What stands below the frames: none, op (default with --aggregate) or kernel",
          "none,op,kernel"},
-        {"format", "KIND", "collapsed (default) or speedscope", "collapsed,speedscope"},
+        {"unit", "UNIT", "Collapsed times: us (default; less than 1 µs has no line of its own) or ns", "us,ns"},
+        {"format", "KIND", "collapsed (default) or speedscope (default for names that end in .json)",
+         "collapsed,speedscope"},
         {"rank", "R", "Only this global rank", ""},
         {"output", "FILE", "Where to write; - is stdout", ""}}},
       {"info",
