@@ -19,10 +19,11 @@ Result<StackExportOptions> options_of(const Arguments& arguments) {
   // speedscope's files end in .json; collapsed text under that name would open nowhere.
   const std::string extension = file_extension(arguments.get("output"));
   if (extension == "svg" || extension == "html" || extension == "png")
-    return Error{ErrorCode::kUsage,
-                 "export-stacks writes stacks, not a drawing",
-                 {arguments.get("output")},
-                 "write stacks.txt and draw it: flamegraph.pl stacks.txt > flame.svg; or .speedscope.json for speedscope"};
+    return Error{
+        ErrorCode::kUsage,
+        "export-stacks writes stacks, not a drawing",
+        {arguments.get("output")},
+        "write stacks.txt and draw it: flamegraph.pl stacks.txt > flame.svg; or .speedscope.json for speedscope"};
   options.speedscope = arguments.get("format", extension == "json" ? "speedscope" : "collapsed") == "speedscope";
   options.nanoseconds = arguments.get("unit", "us") == "ns";
   if (arguments.has("unit") && (options.speedscope || options.as_torch))
@@ -81,7 +82,8 @@ Error nothing_written(const Trace& trace, const std::vector<size_t>& parts, Stac
             "the trace has no Python frames",
             {},
             "record with with_stack=True; --aggregate --leaf op writes operators without frames"};
-  return {ErrorCode::kBadInput, "nothing was spent in the frames of the trace", {}, "stageline info says what it holds"};
+  return {
+      ErrorCode::kBadInput, "nothing was spent in the frames of the trace", {}, "stageline info says what it holds"};
 }
 
 }  // namespace
@@ -124,12 +126,12 @@ int run_export_stacks(const Arguments& given) {
       note(*terminal, path + "  " + std::to_string(one->lines) + (one->lines == 1 ? " stack" : " stacks"));
   }
   print_notes(*terminal, trace->diagnostics, arguments.operands[0]);
-  if (counts.lines == 0 && !options->as_torch)
-    return fail(nothing_written(*trace, *parts, options->metric, counts));
+  if (counts.lines == 0 && !options->as_torch) return fail(nothing_written(*trace, *parts, options->metric, counts));
   if (counts.lines == 0)
-    note(*terminal,
-         "torch recorded no stacks: it does so only with _ExperimentalConfig(verbose=True); without --stacks torch they "
-         "are rebuilt from the frames of with_stack=True");
+    note(
+        *terminal,
+        "torch recorded no stacks: it does so only with _ExperimentalConfig(verbose=True); without --stacks torch they "
+        "are rebuilt from the frames of with_stack=True");
   if (counts.without_stack > 0)
     note(*terminal, std::to_string(counts.without_stack) + " calls have no Python frame around them and are left out");
   if (counts.below_unit > 0 && !options->as_torch)

@@ -98,12 +98,13 @@ bool suits(const Analysis& analysis, const Trace& trace) {
 
 std::vector<Table> all_tables(const Trace& trace, Diagnostics& diagnostics, bool whole) {
   std::vector<Table> tables;
-  Diagnostics notes;  // of all analyses: what several of them note is one flaw
+  Diagnostics notes;                            // of all analyses: what several of them note is one flaw
   constexpr size_t kMostEventRows = 2'000'000;  // a row takes some 200 bytes until it is written
   const bool huge = trace.slice_count() > kMostEventRows;
   if (whole && huge)
-    diagnostics.add("export.no_event_tables", Severity::kInfo,
-                    "tables with a row per event are left out of so large a run; stageline analyze NAME --table has them");
+    diagnostics.add(
+        "export.no_event_tables", Severity::kInfo,
+        "tables with a row per event are left out of so large a run; stageline analyze NAME --table has them");
   // Those of the report come first: findings take the first table of a name.
   for (const bool in_report : {true, false})
     for (const Analysis* analysis : analyses()) {

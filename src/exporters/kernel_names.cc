@@ -36,8 +36,8 @@ std::string_view telling_word(std::string_view inside) {
     while (end < inside.size() && is_word(inside[end])) ++end;
     const std::string_view word = inside.substr(at, end - at);
     const bool opens = end < inside.size() && inside[end] == '<';
-    const bool wraps = opens && (word == "ReduceOp" || std::find(kWrappers.begin(), kWrappers.end(), word) !=
-                                                           kWrappers.end());
+    const bool wraps =
+        opens && (word == "ReduceOp" || std::find(kWrappers.begin(), kWrappers.end(), word) != kWrappers.end());
     if (!wraps && std::any_of(kEnds.begin(), kEnds.end(), [&](std::string_view e) { return word.ends_with(e); }))
       return word;
     if (first_long.empty() && word.size() >= kLongWord && std::isdigit(static_cast<unsigned char>(word[0])) == 0)

@@ -208,8 +208,15 @@ Status write_sqlite(const ExportInput& input, const std::string& path) {
 }  // namespace
 
 extern const Exporter sqlite_exporter;
-const Exporter sqlite_exporter = {
-    "sqlite", "every table in one SQLite database", {"sqlite", "sqlite3", "db"}, false, true, write_sqlite,
-    false, false, "", true};
+const Exporter sqlite_exporter = {"sqlite",
+                                  "every table in one SQLite database",
+                                  {"sqlite", "sqlite3", "db"},
+                                  false,
+                                  true,
+                                  write_sqlite,
+                                  false,
+                                  false,
+                                  "",
+                                  true};
 
 }  // namespace stageline

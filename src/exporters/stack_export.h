@@ -46,7 +46,8 @@ struct StackExportCounts {
 };
 
 // Writes the ranks `parts` at `path` (gzip when it ends in ".gz"): several of them under a first frame "rank 3"; in
-// speedscope as profiles. No file is left where nothing is in it, unless as_torch. Rebuilt stacks deeper than 512 frames are cut outside.
+// speedscope as profiles. No file is left where nothing is in it, unless as_torch. Rebuilt stacks deeper than 512
+// frames are cut outside.
 Result<StackExportCounts> export_stacks(const Trace& trace, const std::vector<size_t>& parts,
                                         const StackExportOptions& options, const std::string& path);
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kGap = "  ";
 constexpr int kMostNameColumns = 60;  // of a name in a pipe
-constexpr int kMinWrapColumns = 24;  // narrower than this, wrapping reads worse than a long line
+constexpr int kMinWrapColumns = 24;   // narrower than this, wrapping reads worse than a long line
 
 bool is_text(const Table& table, size_t column) { return table.columns()[column].type == ColumnType::kText; }
 bool is_integral(ColumnType type) {
@@ -213,8 +213,7 @@ void append_integer(std::string& out, int64_t value) {
 
 }  // namespace
 
-std::string format_table_text(const Table& table, int width_columns, bool colour, size_t most_rows,
-                              bool whole_names) {
+std::string format_table_text(const Table& table, int width_columns, bool colour, size_t most_rows, bool whole_names) {
   const size_t columns = table.columns().size();
   const size_t rows = std::min(table.row_count(), most_rows);
   if (columns == 0) return {};
@@ -260,16 +259,18 @@ std::string format_table_text(const Table& table, int width_columns, bool colour
       if (c == last && wrap)
         append_wrapped(out, shown(r, c), room, static_cast<size_t>(before_last));
       else
-        append_aligned(out,
-                       is_text(table, c) && (c != last || width_columns == 0) ? shortened(shown(r, c), width[c]) : shown(r, c),
-                       width[c], !is_text(table, c), c == last);
+        append_aligned(
+            out,
+            is_text(table, c) && (c != last || width_columns == 0) ? shortened(shown(r, c), width[c]) : shown(r, c),
+            width[c], !is_text(table, c), c == last);
     }
     // An empty last field must not leave its gap behind.
     while (!out.empty() && out.back() == ' ') out.pop_back();
     out += '\n';
   }
   if (shown.origin_ns() != 0)
-    out += "times count from " + ns_as_decimal(shown.origin_ns(), 6) + " ms, the first here; --format csv has them whole\n";
+    out += "times count from " + ns_as_decimal(shown.origin_ns(), 6) +
+           " ms, the first here; --format csv has them whole\n";
   if (rows < table.row_count())
     out += "… " + grouped(static_cast<int64_t>(table.row_count() - rows)) + " more rows of " + table.name() +
            "; --rows 0 prints all, --format csv or json too\n";

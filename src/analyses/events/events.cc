@@ -227,6 +227,6 @@ const Analysis events_analysis = {.name = "events",
                                   .needs = AnalysisNeeds::kTorch,
                                   .compat = "hta",
                                   .in_report = false,
-    .in_export = false};
+                                  .in_export = false};
 
 }  // namespace stageline

@@ -63,6 +63,10 @@ Result<AnalysisResult> torch_answer(const Trace& trace, const TorchRun& run, Opt
   options.torch.use_device = device_of(trace, part, groups);
   AnalysisResult result;
   result.foreign = operators::torch_table(part, trace, names, groups, options.grouping, options.torch);
+  if (options.grouping.stack_entries > 0 && options.grouping.recorded_stacks && part.stacks.empty())
+    result.notes.add("operators.no_stacks", Severity::kWarning,
+                     "torch recorded no stacks (it does so only with verbose=True) and then groups by none; --stacks "
+                     "rebuilt makes them from the frames of with_stack=True");
   return result;
 }
 
