@@ -21,6 +21,7 @@ int run_export(const Arguments& arguments) {
   ExportOptions options;
   options.lang = terminal->lang;
   options.dark = arguments.has("dark");
+  options.ghosts = ghosts_of(arguments);
   options.title = valid_utf8(arguments.get("title", run_name(arguments.operands)));
   Result<double> width = arguments.real("width", 0);
   if (!width) return fail(width.error());

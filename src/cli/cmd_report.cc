@@ -15,9 +15,10 @@ namespace {
 // 1 when one of the findings named by --fail-on was made.
 Result<int> fail_on(const Arguments& arguments, const Findings& findings) {
   if (!arguments.has("fail-on")) return kExitGood;
-  std::vector<std::string> known = {"stage.slow",          "bubble",  "rank.slow",       "step.outlier",
-                                    "replica.uneven",      "outside", "clock.causality", "schedule.order",
-                                    "schedule.late_start", "any"};
+  std::vector<std::string> known = {
+      "stage.slow", "bubble",          "rank.slow",      "step.outlier",        "replica.uneven",
+      "outside",    "clock.causality", "schedule.order", "schedule.late_start", "schedule.late",
+      "any"};
   known.insert(known.end(), profile_finding_ids().begin(), profile_finding_ids().end());
   const std::string list = arguments.get("fail-on");
   for (const std::string_view item : split(list, ',')) {
@@ -60,6 +61,7 @@ int run_report(const Arguments& arguments) {
   Findings findings;
   ExportOptions options;
   options.lang = terminal->lang;
+  options.ghosts = ghosts_of(arguments);
   options.title = valid_utf8(arguments.get("title", run_name(arguments.operands)));
   const Status written = [&] {
     const WritingBar bar(*terminal);

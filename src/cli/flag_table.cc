@@ -39,6 +39,10 @@ const std::vector<Flag>& flag_table() {
       {"output", "FILE", "Where to write; - is stdout", ""},
       {"to", "KIND", "Kind of output when the file's extension does not tell (stageline help exporters)", ""},
       {"dark", "", "Charts on a dark ground", ""},
+      {"ghosts", "WHEN",
+       "Theory under the rows of a chart, the recognised schedule with mean times and no latency: on, off; default on "
+       "where there is room",
+       "on,off"},
       {"width", "PX", "Width of a chart in pixels; default from its content", ""},
       {"title", "TEXT", "Title of charts and reports; default from the input's name", ""},
       {"json", "", "The same as --format json", ""},
@@ -50,10 +54,13 @@ const std::vector<Flag>& flag_table() {
        "Exit with 1 when one of these findings is made: stage.slow, bubble, rank.slow, step.outlier, "
        "outside, replica.uneven, clock.causality, schedule.order, schedule.late_start; of profiler traces device.idle, "
        "comm.exposed, memory.exposed, "
-       "copies.pageable, rank.late, rank.slow, launch.bound, step.outlier, queue.full, device.unused; any",
+       "copies.pageable, rank.late, rank.slow, launch.bound, step.outlier, queue.full, device.unused, input.loading, "
+       "comm.waiting, "
+       "tensor_cores.unused, memory.full, data_parallel.one_process; any",
        "stage.slow,bubble,rank.slow,step.outlier,outside,replica.uneven,clock.causality,schedule.order,schedule.late_"
        "start,device.idle,comm.exposed,"
-       "memory.exposed,copies.pageable,rank.late,launch.bound,queue.full,device.unused,any"},
+       "memory.exposed,copies.pageable,rank.late,launch.bound,queue.full,device.unused,input.loading,comm.waiting,"
+       "tensor_cores.unused,memory.full,data_parallel.one_process,any"},
       {"micro-batches", "M", "Micro-batches a step", ""},
       {"chunks", "V", "Model chunks a rank, where a schedule has a choice; default 1, interleaved and looped ones 2",
        ""},
@@ -167,7 +174,7 @@ const std::vector<Command>& command_table() {
        "PATH…",
        "Write one self-contained page: findings, pipeline chart, tables",
        "Reads files or folders of one run and writes an HTML page that needs no network, then prints the findings.",
-       with_open({"output", "range", "title", "fail-on"}),
+       with_open({"output", "range", "ghosts", "title", "fail-on"}),
        1,
        -1,
        run_report,
@@ -183,7 +190,7 @@ const std::vector<Command>& command_table() {
        "Write a run for other tools: Perfetto, Chrome, SVG, PNG, PDF, CSV, JSON, SQLite",
        "The kind of output follows the extension of --output, or --to. Several ranks merge into one file, except with "
        "--to trace-with-counters: out.json becomes out.rank0.json, out.rank1.json, …",
-       with_open({"output", "to", "range", "dark", "width", "title", "compat"}),
+       with_open({"output", "to", "range", "dark", "ghosts", "width", "title", "compat"}),
        1,
        -1,
        run_export,

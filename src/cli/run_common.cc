@@ -85,6 +85,11 @@ Result<Trace> open_run(const Arguments& arguments, const Terminal& terminal, con
   return open_trace(paths, options);
 }
 
+Ghosts ghosts_of(const Arguments& arguments) {
+  const std::string wish = arguments.get("ghosts");
+  return wish == "on" ? Ghosts::kOn : wish == "off" ? Ghosts::kOff : Ghosts::kAuto;
+}
+
 Status check_writable(const std::string& path, const std::vector<std::string>& inputs) {
   struct stat out, in;
   if (path != "-" && stat(path.c_str(), &out) == 0 && S_ISREG(out.st_mode)) {

@@ -18,6 +18,9 @@ Result<Trace> open_run(const Arguments& arguments, const Terminal& terminal, con
 // Errors when `path` cannot be written, before long work is done; also when it is one of `inputs`.
 Status check_writable(const std::string& path, const std::vector<std::string>& inputs);
 
+// --ghosts; kAuto when it was not given.
+Ghosts ghosts_of(const Arguments& arguments);
+
 // "run42" or "run42 + 3 more": what titles call the input.
 std::string run_name(const std::vector<std::string>& paths);
 

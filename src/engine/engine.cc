@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 
 #include "analyses/analysis.h"
 #include "base/input.h"
@@ -11,6 +13,7 @@
 #include "base/output_file.h"
 #include "base/text.h"
 #include "engine/filter_run.h"
+#include "engine/merge_findings.h"
 #include "engine/merge_notes.h"
 #include "engine/model_tables.h"
 #include "engine/profile_findings.h"
@@ -18,6 +21,7 @@
 #include "pipeline/infer_cells.h"
 #include "pipeline/infer_layout.h"
 #include "pipeline/link_cells.h"
+#include "pipeline/theory.h"
 #include "readers/reader.h"
 
 namespace stageline {
@@ -141,23 +145,38 @@ Findings findings_of(const Trace& trace, const std::vector<Table>& tables) {
   if (!profiled) return find_findings(trace);
   Findings of_slices = profile_findings(trace, tables);
   if (trace.cells.size() == 0) return of_slices;
-  // The pipeline speaks first, and its headline stands; what the devices say follows.
-  Findings both = find_findings(trace);
-  // Ranks of a pipeline wait for each other in messages by design: the bubble says it, and nobody is late for it.
-  std::erase_if(of_slices.list, [](const Finding& finding) { return finding.id == "rank.late"; });
-  const auto stands_out = [](const Finding& finding) { return finding.id != "none"; };
-  if (std::any_of(of_slices.list.begin(), of_slices.list.end(), stands_out))
-    std::erase_if(both.list, [&](const Finding& f) { return !stands_out(f); });
-  for (Finding& finding : of_slices.list)
-    if (stands_out(finding)) both.list.push_back(std::move(finding));
-  return both;
+  return merge_findings(find_findings(trace), std::move(of_slices));
 }
+
+namespace {
+
+// Made when an exporter asks, and once.
+std::function<const Theory&()> theory_when_asked(const Trace& trace, std::shared_ptr<std::optional<Theory>> made) {
+  return [&trace, made = std::move(made)]() -> const Theory& {
+    if (!*made) *made = theory_of(trace).theory;
+    return **made;
+  };
+}
+
+void say_no_theory(Trace& trace, const std::optional<Theory>& theory, Ghosts ghosts) {
+  if (!theory || theory->known()) return;
+  trace.diagnostics.add("theory.none", ghosts == Ghosts::kOn ? Severity::kWarning : Severity::kInfo,
+                        "no ghosts are drawn: " + theory->why_not);
+}
+
+}  // namespace
 
 Status write_report(Trace& trace, const std::string& path, const ExportOptions& options, Findings& findings) {
   const std::vector<Table> tables = all_tables(trace, trace.diagnostics);
   findings = findings_of(trace, tables);
   drop_other_ranks(trace);
-  return find_exporter("html")->write({trace, tables, findings.headline, findings.list, options}, path);
+  const auto made = std::make_shared<std::optional<Theory>>();
+  const ExportInput input{trace, tables, findings.headline, findings.list, options, theory_when_asked(trace, made)};
+  if (trace.cells.size() > 0 && options.ghosts != Ghosts::kOff) {
+    input.theory();
+    say_no_theory(trace, *made, options.ghosts);  // before the page is written: it lists notes
+  }
+  return find_exporter("html")->write(input, path);
 }
 
 namespace {
@@ -210,9 +229,12 @@ Status export_trace(Trace& trace, const std::string& path, std::string_view to, 
     findings = findings_of(trace, tables);
   }
   drop_other_ranks(trace);
-  const ExportInput input{trace, tables, findings.headline, findings.list, options};
+  const auto made = std::make_shared<std::optional<Theory>>();
+  const ExportInput input{trace, tables, findings.headline, findings.list, options, theory_when_asked(trace, made)};
   written->push_back(path);
-  return (*exporter)->write(input, path);
+  const Status done = (*exporter)->write(input, path);
+  say_no_theory(trace, *made, options.ghosts);
+  return done;
 }
 
 Status parse_step_range(std::string_view text, int64_t& first, int64_t& last) {

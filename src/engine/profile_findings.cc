@@ -6,6 +6,7 @@
 
 #include "base/number.h"
 #include "engine/profile_facts.h"
+#include "engine/step_findings.h"
 #include "model/stage_costs.h"
 
 namespace stageline {
@@ -392,9 +393,10 @@ Headline headline_of(const ProfileFacts& f, size_t rank_count) {
 }  // namespace
 
 const std::vector<const char*>& profile_finding_ids() {
-  static const std::vector<const char*> ids = {"device.idle", "comm.exposed", "memory.exposed", "copies.pageable",
-                                               "rank.late",   "rank.slow",    "launch.bound",   "step.outlier",
-                                               "queue.full",  "device.unused"};
+  static const std::vector<const char*> ids = {
+      "device.idle",   "comm.exposed", "memory.exposed",      "copies.pageable", "rank.late",
+      "rank.slow",     "launch.bound", "step.outlier",        "queue.full",      "device.unused",
+      "input.loading", "comm.waiting", "tensor_cores.unused", "memory.full",     "data_parallel.one_process"};
   return ids;
 }
 
@@ -402,6 +404,7 @@ Findings profile_findings(const Trace& trace, const std::vector<Table>& tables) 
   const ProfileFacts facts = profile_facts(tables);
   Findings result;
   result.headline = headline_of(facts, facts.ranks.empty() ? trace.parts.size() : facts.ranks.size());
+  if (facts.ranks.empty()) add_host_parts(tables, result.headline);
   warn_of_runs(trace, result.headline);
   std::vector<Finding>& list = result.list;
   add_late_rank(facts, list);
@@ -412,6 +415,7 @@ Findings profile_findings(const Trace& trace, const std::vector<Table>& tables) 
   add_pageable(facts, list);
   add_launch_bound(facts, list);
   add_slow_steps(facts, list);
+  add_step_findings(facts, tables, list);
   std::stable_sort(list.begin(), list.end(), [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
   add_full_queue(facts, list);
   add_outside(facts, list);
@@ -427,6 +431,15 @@ Findings profile_findings(const Trace& trace, const std::vector<Table>& tables) 
         "The devices are rarely idle, communication is hidden under computation, and no rank or step is slower than "
         "its peers.";
     none.detail_zh = "设备很少空闲，通信被计算掩盖，也没有哪个 rank 或哪一步明显慢于同类。";
+    list.push_back(std::move(none));
+  }
+  if (list.empty() && facts.ranks.empty() && !result.headline.parts.empty()) {  // the host alone
+    Finding none;
+    none.id = "none";
+    none.title_en = "Nothing stands out on the host";
+    none.title_zh = "主机上没有突出的问题";
+    none.detail_en = "Little time is spent waiting for input. What the operators take stands below.";
+    none.detail_zh = "等待输入的时间很少。各算子的用时见下文。";
     list.push_back(std::move(none));
   }
   return result;

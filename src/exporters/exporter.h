@@ -1,6 +1,7 @@
 // Exporter: how bytes leave. One descriptor per output, listed in exporters.def.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,17 +9,25 @@
 #include "base/result.h"
 #include "model/finding.h"
 #include "model/table.h"
+#include "model/theory.h"
 #include "model/trace.h"
 
 namespace stageline {
 
+enum class Ghosts : uint8_t {
+  kAuto,  // where there is room for them
+  kOn,
+  kOff,
+};
+
 struct ExportOptions {
-  std::string lang = "en";  // "en" or "zh"
-  bool dark = false;        // charts: dark theme
-  std::string title;        // shown where the format has a place for it
-  double width_px = 0;      // charts: 0 chooses from the content
-  bool hta = false;         // --compat hta, of those that have it
-  size_t part = 0;          // of those that write one file per rank: which, of Trace::parts
+  std::string lang = "en";        // "en" or "zh"
+  bool dark = false;              // charts: dark theme
+  std::string title;              // shown where the format has a place for it
+  double width_px = 0;            // charts: 0 chooses from the content
+  Ghosts ghosts = Ghosts::kAuto;  // theory beside fact, of those that draw it
+  bool hta = false;               // --compat hta, of those that have it
+  size_t part = 0;                // of those that write one file per rank: which, of Trace::parts
 };
 
 // What an exporter may draw from. The trace is already filtered (ranks, steps, time range) and
@@ -29,6 +38,8 @@ struct ExportInput {
   const Headline& headline;
   const std::vector<Finding>& findings;
   ExportOptions options;
+  // Of `trace`, by those that draw it: it costs a recognition. May be empty: nothing to draw.
+  std::function<const Theory&()> theory = {};  // NOLINT(readability-redundant-member-init): GCC wants it
 };
 
 struct Exporter {

@@ -7,6 +7,9 @@
 
 namespace stageline {
 
+// Points of a series in a report: a chart there is some hundred pixels wide, and there is one for every device.
+inline constexpr size_t kReportPoints = 300;
+
 // At most about `most` of `points` (by time_ns, ascending): of each of most / 2 equal stretches of time the highest by
 // `height` and the last, so that peaks and levels stay. All when there are no more than `most`. O(n).
 template <class Point, class Height>

@@ -205,7 +205,8 @@ void add_bubble(const Facts& f, std::vector<Finding>& out) {
     }
   } else {
     finding.detail_en = "Measured over " + number(static_cast<int64_t>(f.sums.steps.size())) +
-                        " steps: the pipeline's span minus what each rank computes.";
+                        (f.sums.steps.size() == 1 ? " step" : " steps") +
+                        ": the pipeline's span minus what each rank computes.";
     finding.detail_zh =
         "对 " + number(static_cast<int64_t>(f.sums.steps.size())) + " 步的测量：流水线跨度减去各 rank 的计算时间。";
   }
@@ -453,7 +454,7 @@ Findings find_findings(const Trace& trace) {
   add_outside(facts, result.list);
   add_causality(facts, result.list);
   add_replicas(facts, result.list);
-  add_schedule_findings(trace, recognise(trace), result.list);
+  add_schedule_findings(trace, theory_of(trace), result.list);
   std::stable_sort(result.list.begin(), result.list.end(),
                    [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
   // What is slow comes before what follows from it: a stage that everyone waits for explains the bubble.

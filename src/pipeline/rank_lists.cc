@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 #include <unordered_map>
 
 #include "pipeline/infer_layout.h"
@@ -12,22 +13,11 @@ namespace {
 
 bool is_backward(CellKind kind) { return kind == CellKind::kBackward || kind == CellKind::kInputGrad; }
 
-// A list with the labels of the source, and the group (step, replica) it belongs to.
-struct RawList {
-  int32_t step, dp, part, stage;
-  std::vector<WorkToken> tokens;
-};
-
-struct Group {
-  size_t begin, end;  // raw lists
-  int32_t micro_batches = 0;
-  bool whole = false;  // every rank has as many forwards as backwards, of all micro-batches
-};
-
-// Rows [begin, end) of one rank and step, by start.
-std::vector<WorkToken> tokens_of(const Cells& cells, size_t begin, size_t end, bool pieces) {
-  std::vector<WorkToken> tokens;
-  std::vector<size_t> row;  // of each token
+// Appends the tokens of cells [begin, end), one rank and step by start.
+void add_tokens(const Cells& cells, size_t begin, size_t end, bool pieces, RankLists& all) {
+  std::vector<WorkToken>& tokens = all.tokens;
+  std::vector<uint32_t>& row = all.cell;
+  const size_t first = tokens.size();
   std::set<std::pair<CellKind, int32_t>> seen;
   for (size_t i = begin; i < end; ++i) {
     const CellKind kind = cells.kind[i];
@@ -37,13 +27,13 @@ std::vector<WorkToken> tokens_of(const Cells& cells, size_t begin, size_t end, b
     if (kind == CellKind::kForwardBackward) {  // names one of its two micro-batches at most
       tokens.push_back({cells.micro_batch[i], static_cast<int16_t>(chunk), CellKind::kForward, true});
       tokens.push_back({kUnknown, kUnknown, CellKind::kBackward, true});
-      row.insert(row.end(), 2, i);
+      row.insert(row.end(), 2, static_cast<uint32_t>(i));
       continue;
     }
     tokens.push_back({cells.micro_batch[i], static_cast<int16_t>(chunk), kind, false});
-    row.push_back(i);
+    row.push_back(static_cast<uint32_t>(i));
   }
-  for (size_t t = 0; t + 1 < tokens.size(); ++t) {
+  for (size_t t = first; t + 1 < tokens.size(); ++t) {
     WorkToken &a = tokens[t], &b = tokens[t + 1];
     const bool opposite =
         (a.kind == CellKind::kForward && is_backward(b.kind)) || (is_backward(a.kind) && b.kind == CellKind::kForward);
@@ -53,77 +43,156 @@ std::vector<WorkToken> tokens_of(const Cells& cells, size_t begin, size_t end, b
         std::min(cells.end_ns[i], cells.end_ns[j]) - std::max(cells.start_ns[i], cells.start_ns[j]);
     if (together <= std::min(cells.dur_ns(i), cells.dur_ns(j)) / 2) continue;
     a.fused = b.fused = true;
-    if (b.kind == CellKind::kForward) std::swap(a, b);
-  }
-  return tokens;
-}
-
-// (chunk, label) → number from 0; chunk is 0 where all chunks share one numbering.
-using Numbers = std::map<std::pair<int32_t, int32_t>, int32_t>;
-
-std::set<int32_t> labels_of(const std::vector<RawList>& raw, const Group& group, int32_t chunk) {
-  std::set<int32_t> labels;
-  for (size_t l = group.begin; l < group.end; ++l)
-    for (const WorkToken& t : raw[l].tokens)
-      if (t.micro_batch != kUnknown && (chunk == kUnknown || t.chunk == chunk)) labels.insert(t.micro_batch);
-  return labels;
-}
-
-// Labels of one chunk (all: kUnknown) in the order in which the ranks run them forward on `chunk_seen`.
-std::vector<int32_t> by_order(const std::vector<RawList>& raw, const Group& group, int32_t chunk, int32_t chunk_seen) {
-  std::map<int32_t, std::vector<int64_t>> places;
-  for (const int32_t label : labels_of(raw, group, chunk)) places[label] = {};
-  for (size_t l = group.begin; l < group.end; ++l) {
-    int64_t place = 0;
-    for (const WorkToken& t : raw[l].tokens)
-      if (t.kind == CellKind::kForward && t.chunk == chunk_seen) {
-        const auto it = places.find(t.micro_batch);
-        if (it != places.end()) it->second.push_back(place);
-        ++place;
-      }
-  }
-  std::vector<std::pair<int64_t, int32_t>> order;
-  for (auto& [label, own] : places) {
-    std::sort(own.begin(), own.end());
-    order.emplace_back(own.empty() ? INT64_MAX : own[own.size() / 2], label);
-  }
-  std::sort(order.begin(), order.end());
-  std::vector<int32_t> labels;
-  for (const auto& [place, label] : order) labels.push_back(label);
-  return labels;
-}
-
-Numbers numbers_of(const std::vector<RawList>& raw, Group& group, LabelRule rule, const WorkLists& all) {
-  Numbers numbers;
-  const auto number = [&](int32_t chunk, const auto& labels, int32_t from) {
-    for (const int32_t label : labels) numbers[{chunk, label}] = from++;
-    return from;
-  };
-  if (rule == LabelRule::kPerChunk) {
-    group.micro_batches = 0;
-    for (int32_t c = 0; c < all.chunks; ++c)
-      group.micro_batches = std::max(group.micro_batches, number(c, labels_of(raw, group, c), 0));
-  } else if (rule == LabelRule::kByOrder && all.chunks_share_no_label) {
-    const int32_t half = number(0, by_order(raw, group, 0, 0), 0);
-    group.micro_batches = number(0, by_order(raw, group, 1, 1), half);
-  } else if (rule == LabelRule::kByOrder) {
-    group.micro_batches = number(0, by_order(raw, group, kUnknown, 0), 0);
-  } else {
-    const std::set<int32_t> labels = labels_of(raw, group, kUnknown);
-    const auto count = static_cast<int32_t>(labels.size());
-    // A step that was cut keeps its numbers, so that what is missing is missing where it belongs.
-    if (!labels.empty() && !group.whole && *labels.rbegin() < all.micro_batches) {
-      for (const int32_t label : labels) numbers[{0, label}] = label;
-      group.micro_batches = all.micro_batches;
-    } else {
-      number(0, labels, 0);
-      group.micro_batches = count;
+    if (b.kind == CellKind::kForward) {
+      std::swap(a, b);
+      std::swap(row[t], row[t + 1]);
     }
   }
-  return numbers;
 }
 
-uint64_t hash_of(int32_t stage, int32_t micro_batches, const std::vector<WorkToken>& tokens) {
+// Distinct labels, ascending; labels that lie close together are looked up by place.
+class LabelSet {
+ public:
+  // Labels of `chunk`, of all chunks with kUnknown.
+  LabelSet(std::span<const WorkToken> tokens, int32_t chunk) {
+    const auto wanted = [&](const WorkToken& t) {
+      return t.micro_batch != kUnknown && (chunk == kUnknown || t.chunk == chunk);
+    };
+    int64_t count = 0, low = INT32_MAX, high = INT32_MIN;
+    for (const WorkToken& t : tokens) {
+      if (!wanted(t)) continue;
+      ++count;
+      low = std::min<int64_t>(low, t.micro_batch);
+      high = std::max<int64_t>(high, t.micro_batch);
+    }
+    if (count == 0) return;
+    low_ = low;
+    if (high - low < count * 4 + 64) {
+      place_.assign(static_cast<size_t>(high - low + 1), kUnknown);
+      for (const WorkToken& t : tokens)
+        if (wanted(t)) place_[static_cast<size_t>(t.micro_batch - low)] = 0;
+      for (size_t i = 0; i < place_.size(); ++i) {
+        if (place_[i] == kUnknown) continue;
+        place_[i] = static_cast<int32_t>(labels_.size());
+        labels_.push_back(static_cast<int32_t>(low + static_cast<int64_t>(i)));
+      }
+      return;
+    }
+    for (const WorkToken& t : tokens)
+      if (wanted(t)) labels_.push_back(t.micro_batch);
+    std::sort(labels_.begin(), labels_.end());
+    labels_.erase(std::unique(labels_.begin(), labels_.end()), labels_.end());
+  }
+
+  const std::vector<int32_t>& labels() const { return labels_; }
+  int32_t size() const { return static_cast<int32_t>(labels_.size()); }
+  // Its place among the labels; kUnknown when it is none of them.
+  int32_t find(int32_t label) const {
+    if (!place_.empty()) {
+      const int64_t at = label - low_;
+      return at >= 0 && at < static_cast<int64_t>(place_.size()) ? place_[static_cast<size_t>(at)] : kUnknown;
+    }
+    const auto it = std::lower_bound(labels_.begin(), labels_.end(), label);
+    return it != labels_.end() && *it == label ? static_cast<int32_t>(it - labels_.begin()) : kUnknown;
+  }
+
+ private:
+  int64_t low_ = 0;
+  std::vector<int32_t> labels_, place_;
+};
+
+// A step of a replica.
+struct Group {
+  size_t first = 0, last = 0;  // lists
+  int32_t labels = 0;
+  bool whole = false;  // every rank has as many forwards as backwards, of all micro-batches
+};
+
+std::span<WorkToken> tokens_of(RankLists& all, const Group& group) {
+  const size_t begin = all.lists[group.first].begin;
+  return std::span(all.tokens).subspan(begin, all.lists[group.last - 1].end - begin);
+}
+
+// Place of each label (those of one chunk, all: kUnknown) in the order in which the ranks run them forward on
+// `chunk_seen`: by the median of its places in their lists, then by value.
+std::vector<int32_t> places_by_order(const RankLists& all, const Group& group, const LabelSet& labels,
+                                     int32_t chunk_seen) {
+  std::vector<std::pair<int32_t, int64_t>> seen;  // (label, place)
+  for (size_t l = group.first; l < group.last; ++l) {
+    int64_t place = 0;
+    for (size_t i = all.lists[l].begin; i < all.lists[l].end; ++i) {
+      const WorkToken& t = all.tokens[i];
+      if (t.kind != CellKind::kForward || t.chunk != chunk_seen) continue;
+      if (const int32_t label = labels.find(t.micro_batch); t.micro_batch != kUnknown && label != kUnknown)
+        seen.emplace_back(label, place);
+      ++place;
+    }
+  }
+  std::sort(seen.begin(), seen.end());
+  std::vector<std::pair<int64_t, int32_t>> order;
+  for (int32_t label = 0; label < labels.size(); ++label) order.emplace_back(INT64_MAX, label);
+  for (size_t i = 0; i < seen.size();) {
+    size_t end = i;
+    while (end < seen.size() && seen[end].first == seen[i].first) ++end;
+    order[static_cast<size_t>(seen[i].first)].first = seen[i + (end - i) / 2].second;
+    i = end;
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<int32_t> number(order.size());
+  for (size_t i = 0; i < order.size(); ++i) number[static_cast<size_t>(order[i].second)] = static_cast<int32_t>(i);
+  return number;
+}
+
+// Replaces the labels of one group by numbers from 0; returns how many micro-batches its step has.
+int32_t number_group(RankLists& all, const Group& group) {
+  const std::span<WorkToken> tokens = tokens_of(all, group);
+  if (all.rule == LabelRule::kDense) {
+    const LabelSet labels(tokens, kUnknown);
+    // A step that was cut keeps its numbers, so that what is missing is missing where it belongs.
+    const bool fit = labels.size() > 0 && labels.labels().front() >= 0 && labels.labels().back() < all.micro_batches;
+    if (fit && !group.whole) return all.micro_batches;
+    for (WorkToken& t : tokens)
+      if (t.micro_batch != kUnknown) t.micro_batch = labels.find(t.micro_batch);
+    return labels.size();
+  }
+  const bool per_chunk = all.rule == LabelRule::kPerChunk || all.chunks_share_no_label;
+  if (!per_chunk) {
+    const LabelSet labels(tokens, kUnknown);
+    const std::vector<int32_t> number = places_by_order(all, group, labels, 0);
+    for (WorkToken& t : tokens)
+      if (t.micro_batch != kUnknown) t.micro_batch = number[static_cast<size_t>(labels.find(t.micro_batch))];
+    return labels.size();
+  }
+  // Two chunks that share no label: numbered each on its own, or in two directions, the second after the first.
+  const bool ordered = all.rule == LabelRule::kByOrder;
+  const LabelSet labels[2] = {LabelSet(tokens, 0), LabelSet(tokens, 1)};
+  std::vector<int32_t> number[2];
+  for (const int32_t c : {0, 1})
+    if (ordered) number[c] = places_by_order(all, group, labels[c], c);
+  for (WorkToken& t : tokens) {
+    if (t.micro_batch == kUnknown) continue;
+    int32_t found = kUnknown;
+    for (const int32_t c : {0, 1}) {
+      if (t.chunk != c && !(t.chunk == kUnknown && (found == kUnknown))) continue;
+      const int32_t place = labels[c].find(t.micro_batch);
+      if (place == kUnknown) continue;
+      found = ordered ? number[c][static_cast<size_t>(place)] + (c == 1 ? labels[0].size() : 0) : place;
+    }
+    t.micro_batch = found;
+  }
+  return ordered ? labels[0].size() + labels[1].size() : std::max(labels[0].size(), labels[1].size());
+}
+
+// The value that most groups have; of equally common ones the largest.
+int32_t most_common(const std::map<int32_t, int64_t>& counts) {
+  int32_t best = 0;
+  int64_t most = 0;
+  for (const auto& [value, count] : counts)
+    if (count >= most) best = value, most = count;
+  return best;
+}
+
+uint64_t hash_of(int32_t stage, int32_t micro_batches, std::span<const WorkToken> tokens) {
   uint64_t h = 0x9e3779b97f4a7c15ULL ^
                (static_cast<uint64_t>(static_cast<uint32_t>(stage)) << 32 | static_cast<uint32_t>(micro_batches));
   for (const WorkToken& t : tokens) {
@@ -157,88 +226,107 @@ std::vector<std::pair<int32_t, int32_t>> places_of(const Trace& trace) {
 
 }  // namespace
 
-WorkLists work_lists(const Trace& trace, LabelRule rule) {
-  WorkLists all;
+RankLists rank_lists(const Trace& trace, LabelRule rule) {
+  RankLists all;
+  all.rule = rule;
   const Cells& cells = trace.cells;
   if (cells.size() == 0) return all;
   const auto places = places_of(trace);
   all.stages = trace.pipeline_stages;
   for (const auto& [stage, dp] : places) all.stages = std::max(all.stages, stage + 1);
-  std::vector<RawList> raw;
+  // Cells come by step, then rank; lists by step, then replica.
+  struct Stretch {
+    size_t begin, end;
+  };
+  std::vector<Stretch> stretches;
   for (size_t i = 0; i < cells.size();) {
     size_t end = i;
     while (end < cells.size() && cells.step[end] == cells.step[i] && cells.part[end] == cells.part[i]) ++end;
-    const auto& [stage, dp] = places[static_cast<size_t>(cells.part[i])];
-    if (cells.step[i] != kUnknown && stage != kUnknown) {
-      RawList list{cells.step[i], dp, cells.part[i], stage, tokens_of(cells, i, end, trace.chunks_are_pieces)};
-      if (!list.tokens.empty()) raw.push_back(std::move(list));
-    }
+    if (cells.step[i] != kUnknown && places[static_cast<size_t>(cells.part[i])].first != kUnknown)
+      stretches.push_back({i, end});
     i = end;
   }
-  std::stable_sort(raw.begin(), raw.end(), [](const RawList& a, const RawList& b) {
-    return std::pair(a.step, a.dp) < std::pair(b.step, b.dp);
+  std::stable_sort(stretches.begin(), stretches.end(), [&](const Stretch& a, const Stretch& b) {
+    const auto key = [&](const Stretch& s) {
+      return std::pair(cells.step[s.begin], places[static_cast<size_t>(cells.part[s.begin])].second);
+    };
+    return key(a) < key(b);
   });
-  std::vector<Group> groups;
-  for (size_t l = 0; l < raw.size(); ++l) {
-    if (l == 0 || raw[l].step != raw[l - 1].step || raw[l].dp != raw[l - 1].dp) groups.push_back({l, l});
-    groups.back().end = l + 1;
-    for (const WorkToken& t : raw[l].tokens) all.chunks = std::max(all.chunks, t.chunk + 1);
+  size_t work = 0;
+  for (const CellKind kind : cells.kind) work += kind == CellKind::kForwardBackward ? 2 : is_compute(kind) ? 1 : 0;
+  all.tokens.reserve(work);
+  all.cell.reserve(work);
+  for (const Stretch& s : stretches) {
+    const auto part = static_cast<size_t>(cells.part[s.begin]);
+    RankList list{
+        cells.step[s.begin], places[part].second, cells.part[s.begin], places[part].first, 0, all.tokens.size(), 0};
+    add_tokens(cells, s.begin, s.end, trace.chunks_are_pieces, all);
+    list.end = all.tokens.size();
+    if (list.end > list.begin) all.lists.push_back(list);
   }
-  std::map<int32_t, int64_t> sizes;  // micro-batches → steps that have so many
-  std::vector<int32_t> own(groups.size());
-  all.chunks_share_no_label = all.chunks == 2;
-  for (size_t g = 0; g < groups.size(); ++g) {
-    std::set<int32_t> labels, first;
-    int64_t forwards = 0, backwards = 0;
-    if (all.chunks == 2) first = labels_of(raw, groups[g], 0);
-    for (size_t l = groups[g].begin; l < groups[g].end; ++l)
-      for (const WorkToken& t : raw[l].tokens) {
-        forwards += t.kind == CellKind::kForward ? 1 : 0;
-        backwards += is_backward(t.kind) ? 1 : 0;
-        if (t.micro_batch == kUnknown) continue;
-        labels.insert(t.micro_batch);
-        if (t.chunk == 1 && first.count(t.micro_batch) > 0) all.chunks_share_no_label = false;
-      }
-    own[g] = static_cast<int32_t>(labels.size());
-    const auto ranks = static_cast<int64_t>(groups[g].end - groups[g].begin);
-    groups[g].whole = forwards == backwards && forwards % (ranks * std::max(1, own[g])) == 0;
-    ++sizes[own[g]];
-  }
-  for (const auto& [size, count] : sizes)
-    if (all.micro_batches == 0 || count >= sizes[all.micro_batches]) all.micro_batches = size;
+  for (const WorkToken& t : all.tokens) all.chunks = std::max(all.chunks, t.chunk + 1);
 
-  std::unordered_map<uint64_t, std::vector<size_t>> by_hash;
+  std::vector<Group> groups;
+  for (size_t l = 0; l < all.lists.size(); l = groups.back().last) groups.push_back({l, all.group_end(l)});
+  std::map<int32_t, int64_t> sizes;  // micro-batches → steps that have so many
+  all.chunks_share_no_label = all.chunks == 2;
   for (Group& group : groups) {
-    const Numbers numbers = numbers_of(raw, group, rule, all);
-    for (size_t l = group.begin; l < group.end; ++l) {
-      RawList& list = raw[l];
-      for (WorkToken& t : list.tokens) {
-        const auto number =
-            numbers.find({rule == LabelRule::kPerChunk ? std::max<int32_t>(0, t.chunk) : 0, t.micro_batch});
-        t.micro_batch = number == numbers.end() ? kUnknown : number->second;  // a label of no known chunk has no number
-      }
-      ++all.list_count;
-      std::vector<size_t>& same = by_hash[hash_of(list.stage, group.micro_batches, list.tokens)];
-      const auto at = std::find_if(same.begin(), same.end(), [&](size_t u) {
-        const WorkList& known = all.lists[u];
-        return known.stage == list.stage && known.micro_batches == group.micro_batches && known.tokens == list.tokens;
-      });
-      if (at != same.end()) {
-        ++all.lists[*at].count;
-        continue;
-      }
-      same.push_back(all.lists.size());
-      all.lists.push_back({list.stage, group.micro_batches, std::move(list.tokens), 1, list.step, list.dp, list.part});
+    const std::span<const WorkToken> tokens = tokens_of(all, group);
+    const LabelSet labels(tokens, kUnknown);
+    group.labels = labels.size();
+    int64_t forwards = 0, backwards = 0;
+    for (const WorkToken& t : tokens) {
+      forwards += t.kind == CellKind::kForward ? 1 : 0;
+      backwards += is_backward(t.kind) ? 1 : 0;
     }
+    const auto ranks = static_cast<int64_t>(group.last - group.first);
+    group.whole = forwards == backwards && forwards % (ranks * std::max(1, group.labels)) == 0;
+    ++sizes[group.labels];
+    if (!all.chunks_share_no_label) continue;
+    const LabelSet first(tokens, 0);
+    for (const WorkToken& t : tokens)
+      if (t.chunk == 1 && t.micro_batch != kUnknown && first.find(t.micro_batch) != kUnknown)
+        all.chunks_share_no_label = false;
   }
-  if (rule != LabelRule::kDense) {
-    std::map<int32_t, int64_t> counts;
-    for (const Group& group : groups) ++counts[group.micro_batches];
-    all.micro_batches = 0;
-    for (const auto& [size, count] : counts)
-      if (all.micro_batches == 0 || count >= counts[all.micro_batches]) all.micro_batches = size;
+  all.micro_batches = most_common(sizes);
+  sizes.clear();
+  for (const Group& group : groups) {
+    const int32_t count = number_group(all, group);
+    ++sizes[count];
+    for (size_t l = group.first; l < group.last; ++l) all.lists[l].micro_batches = count;
+  }
+  if (rule != LabelRule::kDense) all.micro_batches = most_common(sizes);
+  return all;
+}
+
+WorkLists work_lists(const RankLists& lists) {
+  WorkLists all;
+  all.rule = lists.rule;
+  all.stages = lists.stages;
+  all.chunks = lists.chunks;
+  all.micro_batches = lists.micro_batches;
+  all.chunks_share_no_label = lists.chunks_share_no_label;
+  all.list_count = static_cast<int64_t>(lists.lists.size());
+  std::unordered_map<uint64_t, std::vector<size_t>> by_hash;
+  for (const RankList& list : lists.lists) {
+    const std::span tokens = std::span(lists.tokens).subspan(list.begin, list.end - list.begin);
+    std::vector<size_t>& same = by_hash[hash_of(list.stage, list.micro_batches, tokens)];
+    const auto at = std::find_if(same.begin(), same.end(), [&](size_t u) {
+      const WorkList& known = all.lists[u];
+      return known.stage == list.stage && known.micro_batches == list.micro_batches &&
+             std::equal(known.tokens.begin(), known.tokens.end(), tokens.begin(), tokens.end());
+    });
+    if (at != same.end()) {
+      ++all.lists[*at].count;
+      continue;
+    }
+    same.push_back(all.lists.size());
+    all.lists.push_back(
+        {list.stage, list.micro_batches, {tokens.begin(), tokens.end()}, 1, list.step, list.dp, list.part});
   }
   return all;
 }
+
+WorkLists work_lists(const Trace& trace, LabelRule rule) { return work_lists(rank_lists(trace, rule)); }
 
 }  // namespace stageline

@@ -26,6 +26,31 @@ enum class LabelRule : uint8_t {
               // nothing
 };
 
+// The work of one rank in one step: tokens [begin, end) of RankLists.
+struct RankList {
+  int32_t step = 0, dp = 0, part = 0, stage = 0;
+  int32_t micro_batches = 0;  // of the step
+  size_t begin = 0, end = 0;
+};
+
+// Every list with its cells, 12 B a token.
+struct RankLists {
+  LabelRule rule = LabelRule::kDense;
+  int32_t stages = 0, chunks = 0;
+  int32_t micro_batches = 0;           // of most steps
+  bool chunks_share_no_label = false;  // two chunks, and no micro-batch runs on both
+  std::vector<RankList> lists;         // by step, replica, part
+  std::vector<WorkToken> tokens;
+  std::vector<uint32_t> cell;  // row of Trace::cells, by token; an F&B cell has two tokens
+
+  // Lists [first, last) of one step and replica, from `first` on.
+  size_t group_end(size_t first) const {
+    size_t last = first;
+    while (last < lists.size() && lists[last].step == lists[first].step && lists[last].dp == lists[first].dp) ++last;
+    return last;
+  }
+};
+
 // Equal lists of one stage are kept once.
 struct WorkList {
   int32_t stage = 0;
@@ -36,6 +61,7 @@ struct WorkList {
 };
 
 struct WorkLists {
+  LabelRule rule = LabelRule::kDense;
   int32_t stages = 0, chunks = 0;
   int32_t micro_batches = 0;           // of most steps
   bool chunks_share_no_label = false;  // two chunks, and no micro-batch runs on both
@@ -45,7 +71,12 @@ struct WorkLists {
 
 // Expects sorted cells. Steps of unknown number are left out; a part of unknown stage takes the stage that
 // infer_layout() finds. Two cells of opposite direction that overlap by more than half of the shorter one are one fused
-// pair. Where chunk numbers are pieces of one job, the first piece stands for the job. O(cells log cells).
+// pair. Where chunk numbers are pieces of one job, the first piece stands for the job. O(cells), by labels of the
+// usual kind; O(cells log cells) by any.
+RankLists rank_lists(const Trace& trace, LabelRule rule);
+
+// The same, without repetitions. O(tokens).
+WorkLists work_lists(const RankLists& lists);
 WorkLists work_lists(const Trace& trace, LabelRule rule);
 
 }  // namespace stageline

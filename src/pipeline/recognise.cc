@@ -263,6 +263,7 @@ Recognition recognise(const Trace& trace) {
     }
   }
   if (all.empty()) return result;
+  result.rule = all.front().lists->rule;
   for (const Ranked& one : all) {
     const ScheduleCandidate& best = all.front().candidate;
     if (one.candidate.name != best.name && one.candidate.score == best.score &&

@@ -11,6 +11,7 @@
 
 #include "model/schedule.h"
 #include "model/trace.h"
+#include "pipeline/rank_lists.h"
 
 namespace stageline {
 
@@ -38,6 +39,7 @@ struct Recognition {
   int64_t lists = 0;                          // (step, replica, rank) with work
   std::vector<ScheduleCandidate> candidates;  // best first; empty when nothing could be compared
   bool recognised = false;                    // the best one scores at least kRecognisedScore
+  LabelRule rule = LabelRule::kDense;         // how the best one numbers the micro-batches
   bool renumbered = false;                    // micro-batch labels were put in the order of their forwards
   // Schedules whose lists are the best one's in every kind and place: nothing in this run tells them apart.
   std::vector<std::string> same_as;

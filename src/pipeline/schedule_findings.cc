@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/number.h"
+#include "pipeline/late_cells.h"
 
 namespace stageline {
 namespace {
@@ -13,6 +14,8 @@ constexpr double kMostSteps = 0.8;     // of the steps in which a stage starts l
 constexpr size_t kLeastSteps = 2;      // that both stages are in
 constexpr double kFollowed = 0.9;      // score from which a run is said to leave a schedule rather than to have another
 constexpr double kOrderWeight = 0.01;  // an order has no price before it is replayed
+constexpr double kLeastLate = 0.05;    // of the span that a reason has to cost
+constexpr double kMostOfLate = 0.5;    // of all reasons, for one to be named
 constexpr size_t kLookAhead = 16;      // later forwards of the stage before that are counted
 
 void add_order(const Trace& trace, const Recognition& r, std::vector<Finding>& out) {
@@ -133,12 +136,72 @@ void add_late_starts(const Trace& trace, const Recognition& r, std::vector<Findi
   out.push_back(std::move(f));
 }
 
+bool on_one_clock(const Trace& trace) {
+  if (trace.clock == ClockState::kShared || trace.parts.size() < 2) return true;
+  const int32_t machine = trace.parts.front().machine;
+  return trace.clock != ClockState::kPerRank && machine != kUnknown &&
+         std::all_of(trace.parts.begin(), trace.parts.end(), [&](const Part& p) { return p.machine == machine; });
+}
+
+// What one reason is called and what to do about it.
+struct LateWords {
+  double ns;
+  const char *title_en, *title_end_en, *title_zh, *detail_en, *detail_zh;
+};
+
+void add_late(const Trace& trace, const TheoryRun& run, std::vector<Finding>& out) {
+  if (!on_one_clock(trace)) return;
+  const LateChain c = late_cells(trace, run, INT64_MAX).chain;
+  const LateWords reasons[] = {
+      {c.message_ns, "Late messages hold the pipeline up for ", " a step", "消息迟到，流水线每步为此多等 ",
+       "Their results were ready and the ranks free. Look at the links, and at sends that wait for their receives.",
+       "结果已就绪，rank 也空闲。请检查链路，以及是否有发送在等待对方的接收。"},
+      {c.launch_ns, "Late launches hold the pipeline up for ", " a step", "内核下发过晚，流水线每步为此多等 ",
+       "Inputs were there and the devices free before the host asked for the work. Look at what the host does then.",
+       "输入已到、设备空闲之后，主机才下发计算。请检查主机此时在做什么。"},
+      {c.unexplained_ns, "Ranks stand ready for ", " a step, and nothing says why",
+       "没有记录能说明原因：rank 已就绪却未开始，每步共 ",
+       "Between the end of what it needs and its own start a cell could have run: latency of messages that were not "
+       "recorded, or the host.",
+       "单元所需的一切已完成，本可开始：可能是未被记录的消息延迟，或主机端的开销。"},
+      {c.longer_ns, "Uneven cells hold the pipeline up for ", " a step", "个别单元比均值慢，流水线每步为此多等 ",
+       "Some take longer than the mean of their stage and kind, and the others wait for whoever is slow at the moment.",
+       "各级的抖动会累加：其他级总在等当下最慢的那一个。"}};
+  const LateWords* worst = &reasons[0];
+  double sum = 0;
+  for (const LateWords& reason : reasons) {
+    sum += std::max(0.0, reason.ns);
+    if (reason.ns > worst->ns) worst = &reason;
+  }
+  const double share = c.actual_ns > 0 ? std::min(worst->ns, c.actual_ns - c.theory_ns) / c.actual_ns : 0;
+  if (share < kLeastLate || worst->ns < kMostOfLate * sum) return;
+  const bool said = std::any_of(out.begin(), out.end(), [](const Finding& f) { return f.id == "schedule.late_start"; });
+  if (said && worst != &reasons[0] && worst != &reasons[1]) return;
+  const auto steps = static_cast<double>(c.steps);
+  const std::string each = human_duration(worst->ns / steps), name = run.theory.schedule;
+  const std::string actual = human_duration(c.actual_ns / steps), theory = human_duration(c.theory_ns / steps);
+  Finding f;
+  f.id = "schedule.late";
+  f.weight = share;
+  f.value = percent(share);
+  f.value_note_en = "of the pipeline's span";
+  f.value_note_zh = "占流水线跨度";
+  f.title_en = worst->title_en + each + worst->title_end_en;
+  f.title_zh = worst->title_zh + each;
+  f.detail_en = name + " with this run's mean times and no latency takes " + theory + ", the run " + actual + ". " +
+                worst->detail_en + " stageline analyze theory lists the cells.";
+  f.detail_zh = "按本次运行的平均耗时、无延迟计，" + name + " 需 " + theory + "，实际为 " + actual + "。" +
+                worst->detail_zh + "stageline analyze theory 列出各单元。";
+  out.push_back(std::move(f));
+}
+
 }  // namespace
 
-void add_schedule_findings(const Trace& trace, const Recognition& recognition, std::vector<Finding>& out) {
-  if (!recognition.recognised) return;
-  add_order(trace, recognition, out);
-  add_late_starts(trace, recognition, out);
+void add_schedule_findings(const Trace& trace, const TheoryRun& run, std::vector<Finding>& out) {
+  if (!run.recognition.recognised) return;
+  add_order(trace, run.recognition, out);
+  add_late_starts(trace, run.recognition, out);
+  add_late(trace, run, out);
 }
 
 }  // namespace stageline

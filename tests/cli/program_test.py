@@ -191,11 +191,14 @@ class Manners(Case):
     def test_report_of_a_profiler_trace(self):
         trace = pathlib.Path(__file__).resolve().parents[1] / 'golden/readers/kineto/input'
         out = self.dir / 'r.html'
-        done = run('report', trace, '-o', out, '--fail-on', 'device.idle', '--lang', 'en', check=1)
+        done = run('report', trace, '-o', out, '--fail-on', 'input.loading', '--lang', 'en', check=1)
         self.assertIn('of their time not computing', done.out)
         slices = json.loads(run('info', trace, '--json').out)['slices']
         self.assertIn(f'2 ranks, {slices} slices', done.out)
         self.assertIn('没有在计算', run('report', trace, '-o', out, '--fail-on', 'rank.slow', '--lang', 'zh', check=0).out)
+        self.assertIn('Steps wait for their input', done.out)
+        for quiet in ('device.idle', 'comm.waiting', 'tensor_cores.unused', 'memory.full', 'data_parallel.one_process'):
+            run('report', trace, '-o', out, '--fail-on', quiet, check=0)
         self.assertIn('id="report"', out.read_text())
 
     def test_languages(self):

@@ -50,7 +50,7 @@ class Cells(Case):
             self.assertIn('cells', run('export', source, '-o', (self.dir / name), check=0).err, name)
         done = run('report', source, '-o', (self.dir / 'out.html'), '--fail-on', 'bubble', check=1)
         self.assertIn('Ranks wait', done.out)          # of the pipeline
-        self.assertIn('Communication runs', done.out)  # of the profile
+        self.assertIn('mostly this waiting', done.out)  # of the profile: its exposed communication is the bubble
         both = run('analyze', 'pipeline-summary,temporal-breakdown', source, check=0).out
         self.assertIn('span bubble', both)
         self.assertIn('idle', both)

@@ -3,8 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <string>
 
+#include "engine/merge_findings.h"
 #include "engine/merge_notes.h"
 
 using namespace stageline;
@@ -113,9 +116,149 @@ TEST_CASE("profile findings: idle time names its cause, and a trace without devi
   CHECK(none.headline.parts.empty());
 }
 
+namespace {
+
+Table averages_of(int64_t loading_ns, int64_t step_ns) {
+  Table table("step-averages", "",
+              {{"rank", "", Type::kInteger, ""},
+               {"category", "", Type::kText, ""},
+               {"time_ns", "", Type::kDuration, ""},
+               {"time_share", "", Type::kShare, ""}});
+  table.add_row({int64_t{0}, std::string("CPU Exec"), step_ns - loading_ns, 0.5});
+  table.add_row({int64_t{0}, std::string("DataLoader"), loading_ns,
+                 static_cast<double>(loading_ns) / static_cast<double>(step_ns)});
+  table.add_row({int64_t{0}, std::string("Step"), step_ns, 1.0});
+  return table;
+}
+
+// Of every rank: transfer, waiting, unknown.
+std::vector<Table> waits_of(const std::vector<std::array<int64_t, 3>>& ranks, int64_t exposed_ns, int64_t step_ns) {
+  Table waits("waits", "",
+              {{"rank", "", Type::kInteger, ""},
+               {"transfer_ns", "", Type::kDuration, ""},
+               {"synchronizing_ns", "", Type::kDuration, ""},
+               {"unknown_ns", "", Type::kDuration, ""}});
+  Table overlap("overlap", "",
+                {{"rank", "", Type::kInteger, ""},
+                 {"step_ns", "", Type::kDuration, ""},
+                 {"communication_ns", "", Type::kDuration, ""}});
+  int64_t rank = 0;
+  for (const auto& [transfer, waiting, unknown] : ranks) {
+    waits.add_row({rank, transfer, waiting, unknown});
+    overlap.add_row({rank++, step_ns, exposed_ns});
+  }
+  return {waits, overlap};
+}
+
+Table advice_of(const char* about, double share) {
+  Table table("recommendations", "",
+              {{"rank", "", Type::kInteger, ""},
+               {"recommendation", "", Type::kText, ""},
+               {"value_share", "", Type::kShare, ""},
+               {"text", "", Type::kText, ""}});
+  table.add_row({int64_t{0}, std::string(about), share, std::string("words")});
+  return table;
+}
+
+}  // namespace
+
+TEST_CASE("profile findings: waiting for input, on the host alone too, from above 5 % on") {
+  CHECK_FALSE(holds(profile_findings({}, {averages_of(5 * kMs, 100 * kMs)}), "input.loading"));
+  const Findings f = profile_findings({}, {averages_of(6 * kMs, 100 * kMs)});
+  REQUIRE(ids(f) == std::vector<std::string>{"input.loading"});
+  CHECK(f.list[0].value == "6.0\u202f%");
+  CHECK(f.list[0].weight == doctest::Approx(0.06));
+  double sum = 0;
+  for (const SpanPart& part : f.headline.parts) sum += part.share;
+  CHECK(sum == doctest::Approx(1.0));
+  CHECK(ids(profile_findings({}, {averages_of(0, 100 * kMs)})) == std::vector<std::string>{"none"});
+}
+
+TEST_CASE("profile findings: idle time that is waiting for input is said once") {
+  Table idle("device-idle", "",
+             {{"rank", "", Type::kInteger, ""},
+              {"cause", "", Type::kText, ""},
+              {"count", "", Type::kInteger, ""},
+              {"idle_ns", "", Type::kDuration, ""},
+              {"max_ns", "", Type::kDuration, ""}});
+  idle.add_row({int64_t{0}, std::string("host_wait"), int64_t{3}, 40 * kMs, 20 * kMs});
+  std::vector<Table> tables = tables_of({{.compute = 60 * kMs}});
+  tables.push_back(idle);
+  tables.push_back(averages_of(38 * kMs, 100 * kMs));
+  CHECK(ids(profile_findings({}, tables)) == std::vector<std::string>{"input.loading"});
+  tables.back() = averages_of(10 * kMs, 100 * kMs);
+  const Findings f = profile_findings({}, tables);
+  REQUIRE(ids(f) == std::vector<std::string>{"device.idle", "input.loading"});
+  CHECK(f.list[0].weight == doctest::Approx(0.3));
+  CHECK(f.list[0].detail_en.find("DataLoader (10.0") != std::string::npos);
+}
+
+TEST_CASE("profile findings: collectives that mostly wait name the rank that waits least, or nobody") {
+  const auto with = [](const std::vector<std::array<int64_t, 3>>& ranks, int64_t exposed) {
+    return profile_findings({}, waits_of(ranks, exposed, 100 * kMs));
+  };
+  const Findings late =
+      with({{{10 * kMs, 30 * kMs, 0}}, {{10 * kMs, 2 * kMs, 0}}, {{10 * kMs, 28 * kMs, 0}}}, 30 * kMs);
+  REQUIRE(holds(late, "comm.waiting"));
+  const auto it =
+      std::find_if(late.list.begin(), late.list.end(), [](const Finding& x) { return x.id == "comm.waiting"; });
+  CHECK(it->value == "66.7\u202f%");
+  CHECK(it->weight == doctest::Approx(0.2));  // 60 of 300 ms; the exposed part is longer
+  CHECK(it->detail_en.find("Rank 1 waits least") != std::string::npos);
+  const Findings nobody = with({{{10 * kMs, 30 * kMs, 0}}, {{10 * kMs, 29 * kMs, 0}}}, 30 * kMs);
+  REQUIRE(holds(nobody, "comm.waiting"));
+  // Mostly transfer, mostly unknown, hidden under computation, one rank alone: nothing to say.
+  CHECK_FALSE(holds(with({{{10 * kMs, 5 * kMs, 0}}, {{10 * kMs, 4 * kMs, 0}}}, 15 * kMs), "comm.waiting"));
+  CHECK_FALSE(
+      holds(with({{{10 * kMs, 30 * kMs, 90 * kMs}}, {{10 * kMs, 30 * kMs, 90 * kMs}}}, 30 * kMs), "comm.waiting"));
+  CHECK_FALSE(holds(with({{{10 * kMs, 30 * kMs, 0}}, {{10 * kMs, 30 * kMs, 0}}}, kMs), "comm.waiting"));
+  CHECK_FALSE(holds(with({{{10 * kMs, 30 * kMs, 0}}}, 30 * kMs), "comm.waiting"));
+}
+
+TEST_CASE("profile findings: what the plugin recommended, with thresholds of our own") {
+  const auto with = [](const char* about, double share) {
+    std::vector<Table> tables = tables_of({{.compute = 98 * kMs}});
+    tables.push_back(advice_of(about, share));
+    return ids(profile_findings({}, tables));
+  };
+  CHECK(with("tensor-cores", 0.49) == std::vector<std::string>{"none"});
+  CHECK(with("tensor-cores", 0.6) == std::vector<std::string>{"tensor_cores.unused"});
+  CHECK(with("memory-full", 0.93) == std::vector<std::string>{"memory.full"});
+  CHECK(with("data-parallel", NAN) == std::vector<std::string>{"data_parallel.one_process"});
+  CHECK(with("low-utilization", 0.2) == std::vector<std::string>{"none"});  // device.idle has it, with its cause
+}
+
+TEST_CASE("merged findings: idle devices of a pipeline are its waiting, and ranks are compared by stage") {
+  const auto finding = [](const char* id, double weight) {
+    Finding x;
+    x.id = id;
+    x.weight = weight;
+    return x;
+  };
+  const auto pipeline = [&](double bubble) {
+    Findings f;
+    f.headline.title_en = "pipeline";
+    f.headline.parts = {{"compute", "", "", 1 - bubble}, {"bubble", "", "", bubble}};
+    f.list = {finding("stage.slow", 0.1), finding("bubble", bubble)};
+    return f;
+  };
+  Findings devices;
+  devices.headline.parts = {{"compute", "", "", 0.5}, {"idle-host", "", "", 0.3}, {"comm", "", "", 0.2}};
+  devices.list = {finding("rank.slow", 0.4), finding("device.idle", 0.3), finding("comm.exposed", 0.2),
+                  finding("tensor_cores.unused", 0.05)};
+  const Findings explained = merge_findings(pipeline(0.4), devices);
+  CHECK(explained.headline.title_en == "pipeline");
+  CHECK(ids(explained) == std::vector<std::string>{"stage.slow", "bubble", "tensor_cores.unused"});
+  CHECK(explained.list[1].detail_en.find("stand idle 30.0\u202f% and communicate") != std::string::npos);
+  const Findings apart = merge_findings(pipeline(0.06), devices);
+  CHECK(ids(apart) ==
+        std::vector<std::string>{"stage.slow", "device.idle", "comm.exposed", "bubble", "tensor_cores.unused"});
+}
+
 TEST_CASE("profile findings: every id that is made can be asked for") {
   const auto& known = profile_finding_ids();
-  for (const char* id : {"device.idle", "comm.exposed", "rank.late", "rank.slow"})
+  for (const char* id : {"device.idle", "comm.exposed", "rank.late", "rank.slow", "input.loading", "comm.waiting",
+                         "tensor_cores.unused", "memory.full", "data_parallel.one_process"})
     CHECK(std::find(known.begin(), known.end(), std::string_view(id)) != known.end());
 }
 

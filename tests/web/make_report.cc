@@ -252,6 +252,18 @@ int edge(const std::string& folder) {  // no stages, no steps, own zeros, an ins
   return write(folder + "/edge.html", {trace, tables, {}, {}, {}});
 }
 
+int many(const std::string& folder) {  // devices of 1500 ranks
+  Trace trace;
+  Table table("temporal-breakdown", "Where each device's time went",
+              {{"rank", "rank", ColumnType::kInteger, ""},
+               {"span_ns", "span", ColumnType::kDuration, ""},
+               {"compute_ns", "computing", ColumnType::kDuration, ""},
+               {"non_compute_ns", "other work", ColumnType::kDuration, ""},
+               {"idle_ns", "idle", ColumnType::kDuration, ""}});
+  for (int64_t rank = 0; rank < 1500; ++rank) table.add_row({rank, 9 * kMs, 5 * kMs, 3 * kMs, kMs});
+  return write(folder + "/many.html", {trace, {table}, {}, {}, {.title = "many"}});
+}
+
 int hostile(const std::string& folder) {
   const std::string bad = "</script><img src=x onerror=alert(1)><!--<script>&\"' \xff\xe2\x80\xa8";
   Trace trace;
@@ -278,7 +290,7 @@ int large(const std::string& folder) {  // about 107 000 cells
 }
 
 // A profiler trace through every analysis, as `stageline report` does it, and one table that the page does not know.
-int profile(const std::string& path, const std::string& source) {
+int profile(const std::string& path, const std::string& source, bool unknown_table = false) {
   Result<Trace> trace = open_trace({source}, {});
   if (!trace) {
     fprintf(stderr, "%s: %s\n", source.c_str(), trace.error().what.c_str());
@@ -286,23 +298,27 @@ int profile(const std::string& path, const std::string& source) {
   }
   std::vector<Table> tables = all_tables(*trace, trace->diagnostics);
   const Findings found = findings_of(*trace, tables);
-  Table unknown("moon-phases", "Phases of the moon", {{"phase", "phase", ColumnType::kText, ""}});
-  unknown.add_row({"waxing"});
-  tables.push_back(std::move(unknown));
+  if (unknown_table) {
+    Table unknown("moon-phases", "Phases of the moon", {{"phase", "phase", ColumnType::kText, ""}});
+    unknown.add_row({"waxing"});
+    tables.push_back(std::move(unknown));
+  }
   return write(path, {*trace, tables, found.headline, found.list, {.title = "two ranks"}});
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    fprintf(stderr, "usage: stageline_make_report FOLDER PROFILER_TRACES PIPELINE_TRACES\n");
+  if (argc != 3) {
+    fprintf(stderr, "usage: stageline_make_report FOLDER TESTS\n");
     return 2;
   }
-  const std::string folder = argv[1];
-  return usual(folder) + wide(folder) + empty(folder) + edge(folder) + hostile(folder) + large(folder) +
-                     profile(folder + "/profile.html", argv[2]) + profile(folder + "/both.html", argv[3]) ==
-                 0
-             ? 0
-             : 2;
+  const std::string folder = argv[1], tests = argv[2], golden = tests + "/golden/readers/";
+  const int profiles = profile(folder + "/profile.html", golden + "kineto/input", true) +
+                       profile(folder + "/both.html", golden + "kineto-pipeline/input") +
+                       profile(folder + "/modules.html", golden + "kineto-modules/input") +
+                       profile(folder + "/host.html", tests + "/torch/recorded/memory-shapes.trace.json.gz");
+  const int pipelines =
+      usual(folder) + wide(folder) + empty(folder) + edge(folder) + hostile(folder) + large(folder) + many(folder);
+  return profiles + pipelines == 0 ? 0 : 2;
 }

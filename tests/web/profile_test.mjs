@@ -26,7 +26,7 @@ export const cases = [
   ['profile: every topic has a chart, how it is made, and its tables', async open => {
     const page = await open('profile.html');
     const topics = await page.$$eval('.topic', all => all.map(topic => topic.id));
-    for (const id of ['breakdown', 'kernels', 'overlap', 'idle', 'steps', 'launches', 'operators', 'annotations'])
+    for (const id of ['breakdown', 'steps', 'operators', 'kernels', 'memory', 'communication', 'idle', 'launches', 'annotations'])
       assert.ok(topics.includes(`topic-${id}`), id);
     for (const topic of await page.$$('.topic')) {
       assert.ok((await (await topic.$('.how')).textContent()).length > 40);
@@ -37,11 +37,11 @@ export const cases = [
   }],
   ['profile: bars show the numbers of the table', async open => {
     const page = await open('profile.html');
-    const bars = await page.$$eval('#topic-breakdown tbody tr', rows => rows.map(row => {
+    const bars = await page.$$eval('#topic-breakdown .plot-box:first-of-type tbody tr', rows => rows.map(row => {
       const stack = row.querySelector('.stack').getBoundingClientRect();
       return [...row.querySelectorAll('.stack span')].map(part => part.getBoundingClientRect().width / stack.width * 100);
     }));
-    const cells = await page.$$eval('#topic-breakdown tbody tr', rows => rows.map(row => [...row.querySelectorAll('td:not(.bar)')].map(cell => parseFloat(cell.textContent))));
+    const cells = await page.$$eval('#topic-breakdown .plot-box:first-of-type tbody tr', rows => rows.map(row => [...row.querySelectorAll('td:not(.bar)')].map(cell => parseFloat(cell.textContent))));
     bars.forEach((bar, i) => {
       const whole = bar.reduce((a, b) => a + b);
       bar.forEach((width, k) => assert.ok(Math.abs(width / whole * 100 - cells[i][k]) < 0.8, `rank ${i} part ${k}: ${width} ${cells[i][k]}`));
@@ -88,15 +88,87 @@ export const cases = [
     const page = await open('profile.html', '?lang=zh');
     const words = [...await texts(page, 'h1, .lead, .find h3, h2, h3, .how, .method p, .topics a, .plot thead th, .facts dt, .key li')].filter(Boolean);
     for (const text of words) {
-      const rest = text.replace(/rank|kernel|ProfilerStep|profiler step|Rank|aten|CUDA Graph|torch\.compile|correlation|stageline analyze|--[a-z-]+|GB\/s|[µmn]?s\b|[\d.,%×–\s\u202f]/g, '');
+      const rest = text.replace(/NVIDIA H100 80GB HBM3|Tensor Core|GPU \d|autograd|num_workers|prefetch_factor|persistent_workers|DataLoader|SM|rank|kernel|ProfilerStep|profiler step|Rank|aten|CUDA Graph|torch\.compile|correlation|stageline analyze|--[a-z-]+|GB\/s|[µmn]?s\b|[\d.,%×–\s\u202f]/g, '');
       if (/[A-Za-z]{3}/.test(rest)) assert.fail(`English: ${text}`);
     }
     assert.deepEqual(await page.evaluate('stageline.missingKeys()'), []);
     for (const summary of await page.$$('.fold summary')) await summary.click();
   }],
+  ['profile: the average step adds up to its length, rank by rank', async open => {
+    for (const file of ['profile.html', 'host.html', 'both.html']) {
+      const page = await open(file);
+      const box = page.locator('#topic-breakdown .plot-box', {has: page.locator('caption', {hasText: 'The average step of every rank'})});
+      const shares = await box.locator('tbody tr').evaluateAll(rows =>
+        rows.map(row => [...row.querySelectorAll('td:not(.bar)')].map(cell => cell.textContent).filter(text => text.endsWith('%')).map(parseFloat)));
+      assert.ok(shares.length > 0, file);
+      for (const row of shares) assert.ok(Math.abs(row.reduce((a, b) => a + b) - 100) < 0.5, `${file}: ${row}`);
+    }
+  }],
+  ['profile: steps are stacked by category, and a key names every texture', async open => {
+    const page = await open('profile.html');
+    const columns = await page.$$eval('#topic-steps .column', all => all.map(column => [...column.children].map(part => part.className)));
+    assert.ok(columns.length >= 2 && columns.every(parts => parts.length >= 2), JSON.stringify(columns));
+    const key = await page.$$eval('#topic-steps .key b', all => all.map(element => element.className));
+    for (const part of columns.flat()) assert.ok(key.includes(part), part);
+    const figure = page.locator('#topic-steps figure').first();
+    await figure.focus();
+    await page.keyboard.press('ArrowRight');
+    assert.match(await figure.locator('.readout').textContent(), /^Step \d+: .* = computing .* \+ /);
+  }],
+  ['profile: operators by device time with delays and memory; on the host by host time', async open => {
+    const page = await open('profile.html');
+    const heads = await texts(page, '#topic-operators thead th');
+    for (const head of ['device time', 'host time', 'launch delay', 'device memory']) assert.ok(heads.includes(head), head);
+    const host = await open('host.html');
+    const own = await texts(host, '#topic-operators thead th');
+    assert.ok(own.includes('host time') && own.includes('host memory') && !own.includes('device time'), own.join());
+    const first = await host.$eval('#topic-operators tbody tr', row => row.textContent);
+    assert.match(first, /^aten::/);
+    assert.match(await host.textContent('h1'), /^No device work was recorded/);
+    assert.ok(await host.$('.headline .part'), 'the host has parts');
+    assert.equal((await host.$$('.find')).length, 1);
+  }],
+  ['profile: kernels say whether they use tensor cores, and how full the device was', async open => {
+    const page = await open('profile.html');
+    const heads = await texts(page, '#topic-kernels .kernels thead th');
+    assert.ok(heads.includes('tensor cores') && heads.includes('occupancy'), heads.join());
+    assert.ok((await texts(page, '#topic-kernels .kernels tbody td')).includes('yes'));
+    assert.match(await page.textContent('#topic-breakdown'), /SM efficiency/);
+  }],
+  ['profile: modules are a tree with forward and backward', async open => {
+    const page = await open('modules.html');
+    const rows = await texts(page, '#topic-modules tbody tr');
+    assert.ok(rows.length >= 1 && rows.length <= 200);
+    assert.deepEqual((await texts(page, '#topic-modules thead th')).slice(2), ['forward', 'backward', 'own', 'calls', 'operators']);
+  }],
+  ['profile: memory over time is told by arrow keys, and follows the rank', async open => {
+    const page = await open('profile.html');
+    const figure = page.locator('#topic-memory figure').first();
+    await figure.focus();
+    await page.keyboard.press('End');
+    await page.keyboard.press('Home');
+    assert.match(await figure.locator('.readout').textContent(), /: activations 16\.8\u202fMB/);
+    await page.locator('#rank-memory').selectOption('1');
+    await settled(page);
+    assert.match(await page.textContent('#topic-memory'), /Over time, rank 1 · GPU 1/);
+  }],
+  ['profile: communication is split once, and waiting is told from transfer', async open => {
+    const page = await open('profile.html');
+    const heads = await texts(page, '#topic-communication h3');
+    assert.deepEqual(heads, ['The average step', 'Waiting and transfer in the average step', 'Collectives by size, all ranks']);
+    assert.ok(await page.$('#topic-communication #table-comm-comp-overlap'), 'one section for both');
+    assert.equal(await page.$('#topic-overlap'), null);
+    assert.equal(await page.$('#table-recommendations'), null, 'findings say it');
+  }],
+  ['profile: of 1500 ranks a chart has 200 rows and says so, the table has all', async open => {
+    const page = await open('many.html');
+    assert.equal((await page.$$('#topic-breakdown .plot tbody tr')).length, 200);
+    assert.match(await page.textContent('#topic-breakdown'), /The first 200 of 1500; the table below has them all/);
+    assert.match(await page.textContent('#table-temporal-breakdown summary'), /1500 rows/);
+  }],
   ['profile: nothing overflows sideways, in both themes', async open => {
-    for (const dark of [false, true]) {
-      const page = await open('profile.html', '?lang=en', {dark});
+    for (const [file, dark] of [['profile.html', false], ['profile.html', true], ['modules.html', false], ['both.html', true], ['host.html', false]]) {
+      const page = await open(file, '?lang=en', {dark});
       for (const width of [1320, 900, 660, 420]) {
         await page.setViewportSize({width, height: 900});
         await settled(page);

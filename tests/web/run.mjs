@@ -30,8 +30,7 @@ if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== wanted) {
 const playwright = await import('playwright-core').catch(error => skip(`playwright-core does not load: ${error.message}`));
 
 mkdirSync(folder, {recursive: true});
-execFileSync(makeReport, [folder, join(here, '../golden/readers/kineto/input'),
-  join(here, '../golden/readers/kineto-pipeline/input')], {stdio: 'inherit'});
+execFileSync(makeReport, [folder, join(here, '..')], {stdio: 'inherit'});
 
 const browser = await playwright.chromium.launch({
   executablePath: chromium,

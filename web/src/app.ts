@@ -32,6 +32,11 @@ export function makeApp(report: Report, cells: Cells, model: RunModel, theme: Th
 export const setView = (app: App, view: Viewport): void =>
   app.change({view: clamp(view, homeOf(app.model, app.state.step))});
 
+// Without a recognised schedule there is nothing to show.
+export function toggleTheory(app: App): void {
+  if (app.model.ghosts) app.change({theory: !app.state.theory});
+}
+
 export function setStep(app: App, step: number | null): void {
   const keep = app.state.selected >= 0 && (step === null || app.cells.step[app.state.selected] === step);
   app.change({step, view: homeOf(app.model, step), hovered: -1, selected: keep ? app.state.selected : -1});

@@ -31,6 +31,23 @@ export function grouped(value: number): string {
   return Math.abs(value) < 10000 ? text : text.replace(/\B(?=(\d{3})+$)/g, THIN);
 }
 
+// Decimal units, as the terminal has them.
+export function bytes(value: number): string {
+  const units = ['B', 'KB', 'MB', 'GB', 'TB'];
+  let unit = 0, size = Math.abs(value);
+  for (; size >= 999.5 && unit < 4; ++unit) size /= 1000;
+  const text = unit === 0 ? String(Math.round(size)) : size.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
+  return `${value < 0 ? '−' : ''}${text}${THIN}${units[unit]}`;
+}
+
+// "1.23 G": of counts.
+export function scaled(value: number): string {
+  const units = ['', 'K', 'M', 'G', 'T', 'P', 'E'];
+  let unit = 0, size = value;
+  for (; size >= 999.5 && unit < 6; ++unit) size /= 1000;
+  return `${unit === 0 ? Math.round(size) : size.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2)}${units[unit] && THIN + units[unit]}`;
+}
+
 export const percent = (share: number): string => `${(share * 100).toFixed(1)}${THIN}%`;
 
 // As Table::shown_text: without unit.

@@ -71,10 +71,10 @@ function buildPage(app: App): void {
     details = detailsView(app);
     const topics = profile && profileView(profile);
     const chartBlock = app.cells.count > 0
-      ? [chartHeadView(app), truncatedView(app), chart.element, keyHintsView(help.open), details]
+      ? [chartHeadView(app), truncatedView(app), chart.element, keyHintsView(app, help.open), details]
       : [h('p', {class: 'quiet'}, t('chart.none'))];
     const pipeline = !profile || app.cells.count > 0;
-    const facts = pipeline ? [stagesView(app), factsView(app)] : [profileFacts(app, profile.ranks.length)];
+    const facts = [...(pipeline ? [stagesView(app), factsView(app)] : []), profile && profileFacts(app, profile.ranks.length, pipeline)];
     page.replaceChildren(header, h('main', {},
       headlineView(app),
       h('div', {class: 'cols'}, h('div', {}, findingsView(app), stepBarsView(app)), h('aside', {}, ...facts)),

@@ -1,4 +1,4 @@
-// What the reader looks at, and its text form in the address: #step=3&dp=all&v=t0,t1&sel=rank,start,dur.
+// What the reader looks at, and its text form in the address: #step=3&dp=all&v=t0,t1&theory=off&sel=rank,start,dur.
 // Cells are named by rank, start and duration, never by index, so a link outlives a new report.
 import type {Cells} from './data/cells';
 import type {Part} from './data/report';
@@ -11,6 +11,7 @@ export interface State {
   view: Viewport;
   selected: number;     // cell, −1 none
   hovered: number;
+  theory: boolean;      // ghosts of the schedule under the rows
 }
 
 export const spanOf = (model: RunModel, step: number | null): StepSpan =>
@@ -25,7 +26,7 @@ export const homeOf = (model: RunModel, step: number | null): Viewport => {
 export function initialState(model: RunModel): State {
   const byLength = [...model.steps].sort((a, b) => (a.t1 - a.t0) - (b.t1 - b.t0));
   const step = byLength[byLength.length >> 1]?.step ?? null;
-  return {step, dp: model.dps.length > 1 ? model.dps[0]! : null, view: homeOf(model, step), selected: -1, hovered: -1};
+  return {step, dp: model.dps.length > 1 ? model.dps[0]! : null, view: homeOf(model, step), selected: -1, hovered: -1, theory: model.ghosts !== null};
 }
 
 export function toHash(state: State, model: RunModel, cells: Cells, parts: Part[]): string {
@@ -34,6 +35,7 @@ export function toHash(state: State, model: RunModel, cells: Cells, parts: Part[
   const home = homeOf(model, state.step);
   if (state.view.t0 !== home.t0 || state.view.t1 !== home.t1)
     fields.push(`v=${Math.round(state.view.t0)},${Math.round(state.view.t1)}`);
+  if (model.ghosts && !state.theory) fields.push('theory=off');
   if (state.selected >= 0) {
     const i = state.selected;
     fields.push(`sel=${parts[cells.part[i]!]!.rank},${cells.start[i]},${cells.dur[i]}`);
@@ -49,6 +51,7 @@ export function fromHash(hash: string, model: RunModel, cells: Cells, parts: Par
   else if (step !== null && model.steps.some(s => s.step === Number(step))) state.step = Number(step);
   if (dp === 'all') state.dp = null;
   else if (dp !== null && model.dps.includes(Number(dp))) state.dp = Number(dp);
+  if (fields.get('theory') === 'off') state.theory = false;
   const home = homeOf(model, state.step);
   const [t0, t1] = (fields.get('v') ?? '').split(',').map(Number);
   state.view = t1! > t0! ? clamp({t0: t0!, t1: t1!}, home) : home;

@@ -183,14 +183,17 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   if (!top) return std::move(top).error();
   Result<TorchRun> torch = make_torch_run(*input.trace, {false, true});
   if (!torch) return std::move(torch).error();
+  if (input.for_report) *most = kReportPoints;
   std::vector<RankAnswer> ranks(torch->parts.size());
   parallel_for(ranks.size(),
                [&](size_t k) { ranks[k] = Answerer(*torch, torch->parts[k], static_cast<size_t>(*most)).answer(); });
-  if (std::all_of(ranks.begin(), ranks.end(), [](const RankAnswer& a) { return a.devices.empty(); }))
+  if (std::all_of(ranks.begin(), ranks.end(), [](const RankAnswer& a) { return a.devices.empty(); })) {
+    if (input.for_report) return AnalysisResult{};  // nothing was asked: no flaw
     return Error{ErrorCode::kBadInput,
                  "the trace holds no memory records",
                  {},
                  "torch.profiler writes them with profile_memory=True"};
+  }
   const std::vector<ColumnSpec> place = {{"rank", "rank", Type::kInteger, "Global rank"},
                                          {"device", "device", Type::kText, "As the allocator names it"},
                                          {"time_ns", "time", Type::kTime, "From the run's first slice"}};
@@ -218,7 +221,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   AnalysisResult result;
   result.tables.push_back(std::move(peaks));
   result.tables.push_back(std::move(alive));
-  if (!input.for_report) result.tables.push_back(std::move(series));
+  result.tables.push_back(std::move(series));
   result.notes.add(
       "memory.guessed", Severity::kInfo,
       "categories of memory are guessed from phase and lifetime: traces do not say which tensor a block is");
@@ -237,7 +240,6 @@ const Analysis memory_categories_analysis = {
     .run = run,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"points", "N", "most points of a series; peaks are kept (default 1000)", ""},
-                {"top", "N", "most rows of memory-at-peak, per device (default 20)", ""}},
-    .in_report = false};
+                {"top", "N", "most rows of memory-at-peak, per device (default 20)", ""}}};
 
 }  // namespace stageline

@@ -21,7 +21,7 @@ using operators::Options;
 using operators::SortKey;
 using Type = ColumnType;
 
-constexpr size_t kReportRows = 200;
+constexpr size_t kReportRows = 200, kReportRowsPerRank = 40;  // whichever is more over all ranks
 
 struct RankAnswer {
   int32_t rank = 0;
@@ -284,7 +284,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   parallel_for(ranks.size(),
                [&](size_t k) { ranks[k] = answer_for(trace, *torch, torch->parts[k], names, options->grouping); });
   size_t most_rows = options->row_limit < 0 ? SIZE_MAX : static_cast<size_t>(options->row_limit);
-  if (input.brief) most_rows = std::min(most_rows, kReportRows);
+  if (input.brief) most_rows = std::min(most_rows, std::max(kReportRows, kReportRowsPerRank * ranks.size()));
   AnalysisResult result;
   result.tables.push_back(our_table(ranks, names, *options, most_rows));
   note_missing(trace, *torch, options->grouping, result.notes);

@@ -131,11 +131,13 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   parallel_for(ranks.size(), [&](size_t k) {
     ranks[k] = input.tb ? plugin_memory(*torch, torch->parts[k]) : exact_memory(*torch, torch->parts[k]);
   });
-  if (std::all_of(ranks.begin(), ranks.end(), [](const MemoryAnswer& a) { return a.history.by_time.empty(); }))
+  if (std::all_of(ranks.begin(), ranks.end(), [](const MemoryAnswer& a) { return a.history.by_time.empty(); })) {
+    if (input.for_report) return AnalysisResult{};  // nothing was asked: no flaw
     return Error{ErrorCode::kBadInput,
                  "the trace holds no memory records",
                  {},
                  "torch.profiler writes them with profile_memory=True"};
+  }
   if (input.tb)
     for (const size_t p : torch->parts)
       for (const MemoryRecord& record : input.trace->parts[p].memory)
@@ -148,10 +150,9 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   AnalysisResult result;
   result.tables.push_back(peaks_table(ranks, input.tb));
   result.tables.push_back(operators_table(*torch, ranks, input.tb));
-  if (!input.for_report) {
-    result.tables.push_back(events_table(ranks, input.tb));
-    result.tables.push_back(curve_table(ranks, input.tb, input.tb ? SIZE_MAX : static_cast<size_t>(*most)));
-  }
+  if (!input.for_report) result.tables.push_back(events_table(ranks, input.tb));
+  const size_t points = input.for_report ? kReportPoints : static_cast<size_t>(*most);
+  result.tables.push_back(curve_table(ranks, input.tb, input.tb ? SIZE_MAX : points));
   if (!input.tb) note_flaws(ranks, result.notes);
   return result;
 }
@@ -169,7 +170,6 @@ const Analysis tb_memory_analysis = {
     .run = run,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"points", "N", "most points of a curve; peaks are kept (default 1000; all with --compat tb)", ""}},
-    .compat = "tb",
-    .in_report = false};
+    .compat = "tb"};
 
 }  // namespace stageline

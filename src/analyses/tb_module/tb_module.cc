@@ -131,11 +131,13 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
     if (!answer) return std::move(answer).error();
     ranks.push_back(std::move(*answer));
   }
-  if (std::all_of(ranks.begin(), ranks.end(), [](const ModuleAnswer& a) { return a.nodes.empty(); }))
+  if (std::all_of(ranks.begin(), ranks.end(), [](const ModuleAnswer& a) { return a.nodes.empty(); })) {
+    if (input.for_report) return AnalysisResult{};  // nothing was asked: no flaw
     return Error{ErrorCode::kBadInput,
                  "the trace holds no calls of nn.Module",
                  {},
                  "torch.profiler records them with with_stack=True (or with_modules=True for TorchScript only)"};
+  }
   AnalysisResult result;
   result.tables.push_back(tree_table(ranks, input.tb));
   if (!input.tb) result.tables.push_back(flat_table(ranks));
@@ -152,7 +154,6 @@ const Analysis tb_module_analysis = {
                {"module-totals", "one row per module (not with --compat tb)"}},
     .run = run,
     .needs = AnalysisNeeds::kTorch,
-    .compat = "tb",
-    .in_report = false};
+    .compat = "tb"};
 
 }  // namespace stageline

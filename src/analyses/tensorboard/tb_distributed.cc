@@ -95,6 +95,9 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   const TbJoin join = join_collectives(calls);
   for (size_t k = 0; k < ranks.size(); ++k) ranks[k].calls = std::move(calls[k]);
   parallel_for(ranks.size(), [&](size_t k) { split_waits(ranks[k]); });
+  if (input.for_report &&
+      std::all_of(ranks.begin(), ranks.end(), [](const TbRankWork& rank) { return rank.calls.empty(); }))
+    return result;  // nothing was communicated: no flaw
   result.tables = distributed_tables(tb, ranks, input.for_report);
   if (join.alone > 0 && ranks.size() > 1)
     result.notes.add("tb.collectives_alone", Severity::kInfo,
@@ -122,7 +125,6 @@ const Analysis tb_distributed_analysis = {
                {"waits-by-step", "one row per rank and step"}},
     .run = run,
     .needs = AnalysisNeeds::kTorch,
-    .compat = "tb",
-    .in_report = false};
+    .compat = "tb"};
 
 }  // namespace stageline

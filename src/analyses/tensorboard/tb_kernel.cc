@@ -241,6 +241,29 @@ Table exact_table(const TbRun& run, const std::vector<RankKernels>& ranks, bool 
   return table;
 }
 
+// What a report adds to the kernels that it has from gpu-kernel-breakdown: of every rank the longest that say it.
+Table use_table(const TbRun& run, const std::vector<RankKernels>& ranks) {
+  constexpr size_t kMostPerRank = 40;
+  Table table("kernel-use", "Kernels by tensor cores and occupancy",
+              {{"rank", "rank", Type::kInteger, "Global rank"},
+               {"name", "name", Type::kText, ""},
+               {"sum_ns", "total", Type::kDuration, ""},
+               {"tensor_cores", "tensor cores", Type::kText, "\"yes\" where the kernel's name says so"},
+               {"mean_blocks_per_sm", "blocks per SM", Type::kReal, "Below 1 the kernel cannot fill the device"},
+               {"mean_occupancy_share", "occupancy", Type::kShare, "Est. achieved occupancy by duration"}});
+  for (const RankKernels& rank : ranks) {
+    size_t shown = 0;
+    for (const Sum& s : rank.sums) {
+      const bool tensor = run.is(s.key.name, TbRun::kTensorCore);
+      if (!tensor && !s.blocks.said && !s.occupancy.said) continue;
+      if (++shown > kMostPerRank) break;
+      table.add_row({int64_t{rank.rank}, std::string(run.torch.trace->names.text(s.key.name)), s.total_ns,
+                     std::string(tensor ? "yes" : "no"), mean_of(s.blocks), mean_of(s.occupancy) / 100});
+    }
+  }
+  return table;
+}
+
 Result<AnalysisResult> run(const AnalysisInput& input) {
   const bool by_launch = input.options.text("group-by", "kernel") == "kernel-and-operator";
   Result<TbRun> made = make_tb_run(input);
@@ -250,6 +273,11 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   parallel_for(ranks.size(),
                [&](size_t k) { ranks[k] = kernels_of(tb, torch_rank(tb.torch, tb.torch.parts[k]), by_launch); });
   AnalysisResult result;
+  if (input.for_report) {
+    Table use = use_table(tb, ranks);
+    if (use.row_count() > 0) result.tables.push_back(std::move(use));
+    return result;
+  }
   result.tables.push_back(tb.plugin ? plugin_table(tb, ranks, by_launch) : exact_table(tb, ranks, by_launch));
   return result;
 }
@@ -268,7 +296,6 @@ const Analysis tb_kernel_analysis = {
     .options = {{"group-by", "TEXT",
                  "kernel (the default), or kernel-and-operator: operator, grid, block, registers too",
                  "kernel,kernel-and-operator"}},
-    .compat = "tb",
-    .in_report = false};
+    .compat = "tb"};
 
 }  // namespace stageline

@@ -191,9 +191,9 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = overview_of(tb, names, tb.torch.parts[k]); });
   AnalysisResult result;
   result.tables.push_back(tb.plugin ? plugin_averages(ranks) : exact_averages(ranks));
-  if (!input.for_report) result.tables.push_back(tb.plugin ? plugin_steps(ranks) : exact_steps(ranks));
+  result.tables.push_back(tb.plugin ? plugin_steps(ranks) : exact_steps(ranks));
   result.tables.push_back(tb.plugin ? plugin_devices(ranks) : exact_devices(ranks));
-  if (!input.for_report) result.tables.push_back(advice_table(ranks));  // the report has findings of its own
+  result.tables.push_back(advice_table(ranks));
   int64_t dropped = 0;
   for (const TbOverview& r : ranks) dropped += r.dropped_steps;
   if (dropped > 0)

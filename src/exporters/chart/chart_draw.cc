@@ -7,6 +7,7 @@ namespace stageline {
 namespace {
 
 constexpr Rgb kWhite = {255, 255, 255};
+constexpr double kGhostAlpha = 0.38;
 
 struct Painter {
   cairo_t* cr;
@@ -122,16 +123,69 @@ struct Painter {
 
   // What happens in the strip, one over the other in its proportions and as opaque as the strip is
   // busy. Colours are not mixed: forward and backward together would look like the optimizer.
-  void blend(const ChartBlend& b) const {
+  void blend(const ChartBlend& b, double alpha = 1) const {
     double total = 0;
     for (const float share : b.share) total += static_cast<double>(share);
     if (total <= 0) return;
     double y = b.box.y;
     for (size_t g = 0; g < b.share.size(); ++g) {
       const double h = b.box.h * static_cast<double>(b.share[g]) / total;
-      if (h > 0) fill({b.box.x, y, b.box.w, h}, theme.group[g], std::min(1.0, total));
+      if (h > 0) fill({b.box.x, y, b.box.w, h}, theme.group[g], std::min(1.0, total) * alpha);
       y += h;
     }
+  }
+
+  // A half-tone of the cell that theory has there: beside the fact, and never to be taken for it.
+  void ghosts() const {
+    for (const ChartBlend& b : layout.ghost_blends) blend(b, kGhostAlpha);
+    for (const ChartCell& c : layout.ghosts) ghost(c.box, c.kind, c.chunk);
+  }
+  void ghost(ChartRect r, CellKind kind, int32_t chunk) const {
+    const double seam = r.w >= 5 ? std::min(1.0, r.w * 0.06) : 0;
+    r.x += seam / 2;
+    r.w -= seam;
+    source(fill_of(kind, chunk), kGhostAlpha);
+    rounded(r, r.w >= 4 && r.h >= 3 ? 1 : 0);
+    cairo_fill(cr);
+    if (kind == CellKind::kForwardBackward)
+      fill({r.x, r.y + r.h / 2, r.w, r.h / 2}, chunk_fill(theme, KindGroup::kBackward, chunk, layout.chunk_count),
+           kGhostAlpha);
+  }
+
+  void theory_end(double x, double top, double bottom) const {
+    const double dash[] = {4, 3};
+    cairo_set_dash(cr, dash, 2, 0);
+    line(x, top, x, bottom);
+    source(theme.accent);
+    cairo_set_line_width(cr, 1.5);
+    cairo_stroke(cr);
+    cairo_set_dash(cr, nullptr, 0, 0);
+  }
+
+  // A notch that hangs from the top of a row; its tip is at (x, y).
+  void notch(const ChartRect& mark) const {
+    const double top = mark.y - mark.w * 0.42;
+    cairo_move_to(cr, mark.x - mark.w / 2, top);
+    cairo_line_to(cr, mark.x + mark.w / 2, top);
+    cairo_line_to(cr, mark.x, top + mark.h);
+    cairo_close_path(cr);
+    source(theme.ink);
+    cairo_fill_preserve(cr);
+    source(theme.background);
+    cairo_set_line_width(cr, 0.8);
+    cairo_stroke(cr);
+  }
+  void phases() const {
+    for (const ChartRect& bar : layout.phase_bars) {
+      // ├──── word ────┤: the words stand between, so the line stays at the bottom.
+      const double y = bar.y + bar.h + 1.5;
+      line(bar.x + 0.5, y, bar.x + bar.w - 0.5, y);
+      line(bar.x + 0.5, y - 3, bar.x + 0.5, y + 0.5);
+      line(bar.x + bar.w - 0.5, y - 3, bar.x + bar.w - 0.5, y + 0.5);
+    }
+    source(theme.muted, 0.7);
+    cairo_set_line_width(cr, 1);
+    cairo_stroke(cr);
   }
 
   void legend() const {
@@ -146,6 +200,12 @@ struct Painter {
           cairo_stroke(cr);
           break;
         case ChartLegendItem::Mark::kNote: break;
+        case ChartLegendItem::Mark::kGhost:
+          ghost({r.x, r.y + 4, r.w / 2, 4.5}, CellKind::kForward, 0);
+          ghost({r.x + r.w / 2, r.y + 4, r.w / 2, 4.5}, CellKind::kBackward, 0);
+          break;
+        case ChartLegendItem::Mark::kTheoryEnd: theory_end(r.x + r.w / 2, r.y, r.y + r.h); break;
+        case ChartLegendItem::Mark::kPhase: notch({r.x + r.w / 2, r.y + 6, 9, 5.6}); break;
         case ChartLegendItem::Mark::kKind:
         case ChartLegendItem::Mark::kChunk: {
           // As it lies in a row: collectives low, messages thin.
@@ -202,14 +262,18 @@ struct Painter {
     cairo_set_line_width(cr, 1);
     cairo_stroke(cr);
     steps();
+    phases();
     idle();
+    ghosts();
     for (int zone = 0; zone < 3; ++zone) {
       for (const ChartBlend& b : layout.blends)
         if (b.zone == zone) blend(b);
       for (const ChartCell& c : layout.cells)
         if (c.zone == zone) cell(c);
     }
+    for (const ChartRect& mark : layout.phase_marks) notch(mark);
     step_lines();
+    for (const double x : layout.theory_end_x) theory_end(x, layout.plot.y - 4, layout.plot.y + layout.plot.h + 6);
     legend();
     for (const ChartText& t : layout.texts) write(t, t.strong ? theme.ink : theme.muted);
   }

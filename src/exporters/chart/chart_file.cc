@@ -9,6 +9,8 @@ Result<Chart> make_chart(const ExportInput& input, ChartOptions options) {
   options.title = input.options.title;
   // Without a Chinese font every word would be a box: English is better than that.
   options.lang = fonts->has_chinese() ? chart_lang(input.options.lang) : ChartLang::kEnglish;
+  options.ghosts = input.options.ghosts;
+  if (input.theory && options.ghosts != Ghosts::kOff) options.theory = &input.theory();
   const MeasureText measure = [&](std::string_view text, double size, bool bold) {
     return fonts->measure(text, size, bold);
   };

@@ -97,6 +97,8 @@ struct Builder {
   ChartTime time;
   std::vector<int32_t> order;
   RowSizes sizes = {};
+  GhostPlace ghosts = {};
+  std::vector<RankPhases> phases = {};
   bool headers = false, two_lines = false;
   ChartLayout out;
 
@@ -113,6 +115,13 @@ struct Builder {
   }
   double label_size() const { return two_lines ? 13.5 : std::min(12.0, std::max(9.0, sizes.h * 0.72)); }
 
+  // Room for notches at the rows and, on one clock, for the bars over all of them.
+  bool phases_fit() const {
+    return !phases.empty() && sizes.h >= 14 && std::any_of(time.steps.begin(), time.steps.end(), [&](const auto& s) {
+      return to_x(s.end_ns) - to_x(s.start_ns) >= kLeastPhaseStep && s.step != kUnknown;
+    });
+  }
+
   Status choose_sizes() {
     order = row_order(trace);
     std::set<int32_t> replicas;
@@ -122,6 +131,8 @@ struct Builder {
     Result<RowSizes> chosen = row_sizes(order.size(), room);
     if (!chosen) return std::move(chosen).error();
     sizes = *chosen;
+    if (options.theory && options.theory->known() && options.ghosts == Ghosts::kOn && sizes.gap < 3 && sizes.h >= 9)
+      sizes = {sizes.h - (3 - sizes.gap), 3};
     two_lines = sizes.h >= 34;
     double label_w = 0;
     for (const Part& part : trace.parts) {
@@ -146,6 +157,9 @@ struct Builder {
                    "a chart " + fixed(out.width, 0) + " px wide has no room for its rows",
                    {},
                    "give at least " + fixed(out.plot.x + kMargin + kLeastPlotW, 0)};
+    if (options.theory)
+      ghosts = ghost_place(*options.theory, options.ghosts, sizes.gap,
+                           out.plot.w / static_cast<double>(std::max<int64_t>(1, time.end_ns - time.start_ns)));
     return {};
   }
 
@@ -223,6 +237,12 @@ struct Builder {
     if (out.chunk_count > 1 && out.chunk_count <= kShadedChunks)
       for (int32_t c = 0; c < out.chunk_count; ++c)
         item(ChartLegendItem::Mark::kChunk, CellKind::kForward, c, word_chunk(options.lang, c));
+    if (ghosts.h > 0) {
+      item(ChartLegendItem::Mark::kGhost, CellKind::kOther, 0, word_ghost(options.lang, options.theory->schedule));
+      if (!out.theory_end_x.empty())
+        item(ChartLegendItem::Mark::kTheoryEnd, CellKind::kOther, 0, word_theory_end(options.lang));
+    }
+    if (phases_fit()) item(ChartLegendItem::Mark::kPhase, CellKind::kOther, 0, word_phase_mark(options.lang));
     if (out.chunk_count > kShadedChunks)
       item(ChartLegendItem::Mark::kNote, CellKind::kOther, 0, word_chunk_hint(options.lang));
     return flow.y;
@@ -358,6 +378,7 @@ struct Builder {
                   {static_cast<int32_t>(r), box, px_per_ns, time.start_ns + time.shift_ns[p], strip_px}, out);
     }
     label_cells(measure, out.chunk_count > kShadedChunks, out);
+    if (ghosts.h > 0) place_ghosts(trace, *options.theory, time, ghosts, strip_px, out);
   }
 };
 
@@ -371,9 +392,11 @@ Result<ChartLayout> layout_chart(const Trace& trace, const ChartOptions& options
                  "stageline info says what was read, and what --ranks and --steps left of it"};
   if (options.width_px < 0 || !std::isfinite(options.width_px))
     return Error{ErrorCode::kUsage, "a chart cannot be that wide", {}, "leave the width out to have it chosen"};
-  Builder b{trace, options, measure, chart_time(trace), {}, {}, false, false, {}};
+  Builder b{trace, options, measure, chart_time(trace), {}, {}, {}, {}, false, false, {}};
   if (Status sized = b.choose_sizes(); !sized) return std::move(sized).error();
   b.out.chunk_count = std::max(1, extent_of(trace).chunk_count);
+  b.phases = rank_phases(trace);
+  if (b.ghosts.h > 0) place_theory_ends(*options.theory, b.time, b.out);
   double y = b.write_legend(b.write_head());
   b.out.tick_top = y + 42;
   b.write_axis(0, y + 36);
@@ -381,6 +404,9 @@ Result<ChartLayout> layout_chart(const Trace& trace, const ChartOptions& options
   if (std::any_of(b.time.steps.begin(), b.time.steps.end(), [](const auto& s) { return s.step != kUnknown; })) {
     b.write_steps(y, 17);
     y += 17 + 7;
+    if (trace.clock != ClockState::kPerRank && b.phases_fit() &&
+        place_phase_bars(b.phases, b.time, y - 3, options.lang, measure, b.out))
+      y += kPhaseBarH;
   } else {
     y += 6;
   }
@@ -395,6 +421,7 @@ Result<ChartLayout> layout_chart(const Trace& trace, const ChartOptions& options
   b.out.height = std::ceil(y + kMargin);
   b.write_idle();
   b.write_cells();
+  if (b.phases_fit()) place_phase_marks(b.phases, b.time, b.out);
   return std::move(b.out);
 }
 

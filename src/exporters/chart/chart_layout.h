@@ -7,7 +7,8 @@
 //            0 s      0.5 s    1 s    axis, from the first cell
 //            ├ Step 0 ──────┤├ Step 1 steps
 //   Stage 0  ▒▒█0█1█▒▒▒▒█0█▒▒▒        one row per rank; ▒ is idle within a step
-//   rank 0      ▂▂                    collectives and messages lie low
+//   rank 0      ▂▂ ▾      ▾           collectives and messages lie low; ▾ phases of the rank
+//            ▁▁▁▁▁▁   ▁▁▁▁            theory: a thin ghost under each row
 #pragma once
 
 #include <array>
@@ -18,6 +19,8 @@
 
 #include "base/result.h"
 #include "exporters/chart/chart_words.h"
+#include "exporters/exporter.h"
+#include "model/theory.h"
 #include "model/trace.h"
 
 namespace stageline {
@@ -59,7 +62,7 @@ struct ChartRow {
 };
 
 struct ChartLegendItem {
-  enum class Mark : uint8_t { kKind, kChunk, kWaiting, kNote } mark = Mark::kKind;
+  enum class Mark : uint8_t { kKind, kChunk, kWaiting, kNote, kGhost, kTheoryEnd, kPhase } mark = Mark::kKind;
   CellKind kind = CellKind::kOther;
   int32_t chunk = 0;
   ChartRect swatch;  // of no width for kNote
@@ -82,6 +85,11 @@ struct ChartLayout {
   std::vector<ChartCell> cells;
   std::vector<ChartText> cell_labels;
   std::vector<ChartBlend> blends;
+  std::vector<ChartCell> ghosts;  // theory, under the rows
+  std::vector<ChartBlend> ghost_blends;
+  std::vector<double> theory_end_x;    // where a step could have ended
+  std::vector<ChartRect> phase_bars;   // of all ranks, under the step bars; their words are step labels
+  std::vector<ChartRect> phase_marks;  // x and y of the tip of a notch at the top of a row, w its width
   int32_t chunk_count = 1;
   bool mark_input_grad = false;  // full backwards are there too: I needs a pattern of its own
 };
@@ -94,7 +102,9 @@ struct ChartOptions {
   double strip_px = 1;         // cells narrower than this are summed per strip of this width
   size_t max_objects = 60000;  // above that many cells strips get wider
   ChartLang lang = ChartLang::kEnglish;
-  std::string title;  // "" says which steps
+  std::string title;               // "" says which steps
+  const Theory* theory = nullptr;  // drawn as ghosts; nullptr or unknown: none
+  Ghosts ghosts = Ghosts::kAuto;
 };
 
 // Errors: kBadInput when the trace has no cells, kUsage for an impossible width, kLimit when there
@@ -132,6 +142,25 @@ struct RowPlace {
   double strip_px = 1;
 };
 void place_cells(const Cells& cells, const std::vector<uint32_t>& order, const RowPlace& place, ChartLayout& layout);
+
+// Theory under the rows. Ghosts that reach beyond the plot are cut at its edge.
+struct GhostPlace {
+  double gap = 0, h = 0;  // from the row's bottom to the ghost, and its height; 0: none are drawn
+};
+// In a gap between rows of this height. kAuto wants room, and cells that are at least some pixels wide on average.
+GhostPlace ghost_place(const Theory& theory, Ghosts wish, double row_gap, double px_per_ns);
+void place_ghosts(const Trace& trace, const Theory& theory, const ChartTime& time, const GhostPlace& where,
+                  double strip_px, ChartLayout& layout);
+// One line for each step that is wide enough: the last end of its theory.
+void place_theory_ends(const Theory& theory, const ChartTime& time, ChartLayout& layout);
+
+// Notches where each rank's warm-up ends and its cool-down begins. Steps narrower than some hundred pixels have none.
+void place_phase_marks(const std::vector<RankPhases>& phases, const ChartTime& time, ChartLayout& layout);
+// Bars of warm-up, steady and cool-down over all ranks at `y`, with words where they fit. False: no step is wide
+// enough.
+bool place_phase_bars(const std::vector<RankPhases>& phases, const ChartTime& time, double y, ChartLang lang,
+                      const MeasureText& measure, ChartLayout& layout);
+inline constexpr double kPhaseBarH = 19, kLeastPhaseStep = 160;
 
 // Writes micro-batch numbers into the cells that have room for them; `with_chunk` adds the chunk
 // ("3·1") where that fits too. place_cells() left the micro-batch in ChartCell::label.

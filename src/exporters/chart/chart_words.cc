@@ -54,6 +54,17 @@ std::string word_kind(ChartLang lang, CellKind kind) {
 }
 
 std::string word_waiting(ChartLang lang) { return say(lang, "waiting", "等待"); }
+std::string word_ghost(ChartLang lang, const std::string& schedule) {
+  return say(lang, (schedule + " in theory: mean times, no latency").c_str(),
+             (schedule + " 的理论值：平均耗时、无延迟").c_str());
+}
+std::string word_theory_end(ChartLang lang) { return say(lang, "end in theory", "理论终点"); }
+std::string word_phase(ChartLang lang, int phase) {
+  constexpr const char* kEnglish[] = {"warm-up", "steady", "cool-down"};
+  constexpr const char* kChinese[] = {"预热", "稳定", "收尾"};
+  return say(lang, kEnglish[phase], kChinese[phase]);
+}
+std::string word_phase_mark(ChartLang lang) { return say(lang, "first backward, last forward", "首个反向、最后前向"); }
 std::string word_chunk_hint(ChartLang lang) {
   return say(lang, "3·1 is micro-batch 3 of chunk 1", "3·1 表示分块 1 的微批 3");
 }

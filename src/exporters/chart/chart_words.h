@@ -18,6 +18,10 @@ std::string word_step(ChartLang lang, int32_t step);    // "Step 3", "第 3 步"
 std::string word_chunk(ChartLang lang, int32_t chunk);  // "chunk 1", "分块 1"
 std::string word_kind(ChartLang lang, CellKind kind);   // for the legend; all messages are "message"
 std::string word_waiting(ChartLang lang);
+std::string word_ghost(ChartLang lang, const std::string& schedule);  // "1f1b in theory: mean times, no latency"
+std::string word_theory_end(ChartLang lang);
+std::string word_phase(ChartLang lang, int phase);  // 0 warm-up, 1 steady, 2 cool-down
+std::string word_phase_mark(ChartLang lang);
 std::string word_chunk_hint(ChartLang lang);  // explains "3·1"
 
 // "Pipeline of step 3", "Pipeline, steps 0–31", "Pipeline" when first is kUnknown.

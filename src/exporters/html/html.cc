@@ -72,7 +72,8 @@ Status write(const ExportInput& input, const std::string& path) {
 }  // namespace
 
 std::string html_report(const ExportInput& input, const HtmlLimits& limits) {
-  const CellPayload payload = make_cell_payload(input.trace, limits.cells);
+  const Theory* theory = input.theory && input.options.ghosts != Ghosts::kOff ? &input.theory() : nullptr;
+  const CellPayload payload = make_cell_payload(input.trace, limits.cells, theory);
   const std::string title = input.options.title.empty() ? input.trace.description : input.options.title;
   std::string page;
   page += "<!doctype html>\n<html lang=\"";

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cassert>
 #include <cstring>
+#include <limits>
 
 namespace stageline {
 namespace {
@@ -75,6 +76,20 @@ void append_links(const Trace& trace, CellPayload& payload) {
   append_column(payload, "link_distance", "i32", distance);
 }
 
+// Where theory has each cell; NaN where it has none.
+void append_theory(const Trace& trace, const Theory& theory, CellPayload& payload) {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  std::vector<double> start(payload.cell_count, kNone), dur(payload.cell_count, kNone);
+  for (size_t i = 0; i < payload.cell_count; ++i) {
+    if (!theory.has(i)) continue;
+    const int64_t zero = payload.part_zero_ns[static_cast<size_t>(trace.cells.part[i])];
+    start[i] = static_cast<double>(theory.start_ns[i] - zero);
+    dur[i] = static_cast<double>(theory.end_ns[i] - theory.start_ns[i]);
+  }
+  append_column(payload, "theory_start_ns", "f64", start);
+  append_column(payload, "theory_dur_ns", "f64", dur);
+}
+
 }  // namespace
 
 size_t embedded_cell_count(const Cells& cells, size_t max_cells) {
@@ -87,7 +102,7 @@ size_t embedded_cell_count(const Cells& cells, size_t max_cells) {
   return count > 0 ? count : max_cells;
 }
 
-CellPayload make_cell_payload(const Trace& trace, size_t max_cells) {
+CellPayload make_cell_payload(const Trace& trace, size_t max_cells, const Theory* theory) {
   const Cells& cells = trace.cells;
   CellPayload payload;
   payload.cell_count = embedded_cell_count(cells, max_cells);
@@ -114,6 +129,7 @@ CellPayload make_cell_payload(const Trace& trace, size_t max_cells) {
   append_column(payload, "name", "u32", name_ids(trace, payload));
   append_column(payload, "kind", "u8", kind);
   append_links(trace, payload);
+  if (theory && theory->known()) append_theory(trace, *theory, payload);
   return payload;
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/theory.h"
 #include "model/trace.h"
 
 namespace stageline {
@@ -33,8 +34,9 @@ struct CellPayload {
 size_t embedded_cell_count(const Cells& cells, size_t max_cells);
 
 // Starts count from the first start of all cells; when every rank has its own zero, from the
-// first start of the rank's own cells. O(cells + links).
-CellPayload make_cell_payload(const Trace& trace, size_t max_cells);
+// first start of the rank's own cells. With a theory, columns of it follow: starts on the same axis, NaN without one.
+// O(cells + links).
+CellPayload make_cell_payload(const Trace& trace, size_t max_cells, const Theory* theory = nullptr);
 
 std::string gzip_bytes(std::string_view bytes);
 std::string base64(std::string_view bytes);

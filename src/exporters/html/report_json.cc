@@ -11,6 +11,11 @@ namespace {
 
 constexpr size_t kMinRowsForRuns = 64;
 
+// What the page draws as a curve, and nobody reads row by row.
+bool is_series(const Table& table) {
+  return table.name().ends_with("-over-time") || table.name() == "memory-curve" || table.name() == "memory-categories";
+}
+
 void write_both(JsonWriter& json, std::string_view name, const std::string& en, const std::string& zh) {
   json.key(name).begin_array().value(en).value(zh).end_array();
 }
@@ -135,6 +140,19 @@ void write_flaws(JsonWriter& json, const Diagnostics& diagnostics) {
   json.end_array();
 }
 
+// Steps are those whose cells may be embedded; ends count from the zero that all parts share.
+void write_theory(JsonWriter& json, const Trace& trace, const Theory& theory, const CellPayload& payload) {
+  json.key("theory").begin_object().field("schedule", theory.schedule).field("byRank", theory.by_rank);
+  json.key("steps").begin_array();
+  const int32_t last = payload.cell_count > 0 ? trace.cells.step[payload.cell_count - 1] : kUnknown;
+  for (const TheoryStep& step : theory.steps) {
+    if (theory.by_rank || payload.part_zero_ns.empty() || step.step > last) break;
+    json.begin_array().value(int64_t{step.step}).value(int64_t{step.dp});
+    json.value(step.end_ns - payload.part_zero_ns.front()).end_array();
+  }
+  json.end_array().end_object();
+}
+
 void write_cells(JsonWriter& json, const Trace& trace, const CellPayload& payload) {
   json.key("cells").begin_object();
   json.field("count", static_cast<int64_t>(payload.cell_count));
@@ -170,9 +188,11 @@ std::string report_json(const ExportInput& input, const CellPayload& payload, co
   write_findings(json, input.findings);
   write_parts(json, trace, payload);
   write_cells(json, trace, payload);
+  if (input.theory && input.options.ghosts != Ghosts::kOff && input.theory().known())
+    write_theory(json, trace, input.theory(), payload);
   json.key("tables").begin_array();
   for (const Table& table : input.tables)
-    write_table(json, table, table.name().ends_with("-over-time") ? limits.series_rows : limits.table_rows);
+    write_table(json, table, is_series(table) ? limits.series_rows : limits.table_rows);
   json.end_array();
   write_flaws(json, trace.diagnostics);
   json.end_object();

@@ -35,6 +35,17 @@ export function shortDurations(cells: Cells): Float64Array {
   return short;
 }
 
+const MOST_ENDS = 40;
+
+// Where the steps shown could have ended, of the replicas shown; none where there are too many to tell apart.
+function theoryEnds(app: App, step: number | null): number[] {
+  const {theory} = app.report, {dp} = app.state, ends = new Map<number, number>();
+  for (const [number, replica, end] of theory?.steps ?? [])
+    if ((step === null || number === step) && (dp === null || replica === dp || replica < 0))
+      ends.set(number, Math.max(end, ends.get(number) ?? -Infinity));
+  return ends.size > MOST_ENDS ? [] : [...ends.values()];
+}
+
 export function makeChart(app: App): Chart {
   const canvas = h('canvas', {tabindex: 0, role: 'application', 'aria-roledescription': 'chart'});
   const sizer = h('div', {class: 'chart-sizer'}, canvas);
@@ -50,6 +61,7 @@ export function makeChart(app: App): Chart {
     colours ??= makeColours(painter.context, app.report.palette[app.theme], ratio);
     const low = of.rowHeight < 34, replicas = app.model.dps.length > 1 && app.state.dp === null;
     return {
+      theory: app.state.theory, theoryEnds: theoryEnds(app, step),
       cells: app.cells, model: app.model, parts: app.report.parts, layout: of, view, step,
       zero: spanOf(app.model, step).t0, colours, selected: app.state.selected, hovered: app.state.hovered,
       scroll: element.scrollTop, width, height, ratio, labelLength, labelDur, rowTitle: part => rowTitle(part, low, replicas),

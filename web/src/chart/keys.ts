@@ -1,6 +1,6 @@
 // Keys. W S A D act while held, faster with time; positions, not letters, so that layouts and input
 // methods do not matter. Keys typed into fields are left alone.
-import {moveStep, select, setView, type App} from '../app';
+import {moveStep, select, setView, toggleTheory, type App} from '../app';
 import {homeOf} from '../state';
 import type {Chart} from './chart';
 import {nearest, neighbour} from './hit';
@@ -82,6 +82,7 @@ export function listenToKeys(app: App, chart: Chart, pointerTime: () => number |
       case '0': setView(app, homeOf(app.model, app.state.step)); return true;
       case ',': pick(beside(-1)); return true;
       case '.': pick(beside(1)); return true;
+      case 't': case 'T': toggleTheory(app); return true;
       case '?': actions.help(); return true;
       case 'Escape': if (app.state.selected >= 0) select(app, -1); return false;
     }

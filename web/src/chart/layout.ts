@@ -12,6 +12,12 @@ export interface Layout {
 
 export const AXIS_HEIGHT = 30;
 
+// Where the ghost of a row stands in the gap below it: from the row's bottom, and its height.
+export function ghostBox(layout: Layout): readonly [number, number] {
+  const gap = layout.pitch - layout.rowHeight;
+  return gap >= 12 ? [1.5, 4.5] : gap >= 6 ? [1, 3] : [0.5, 2.5];
+}
+
 export function makeLayout(model: RunModel, parts: Part[], dp: number | null, width: number): Layout {
   const rows = model.rows.map((_, i) => i)
     .filter(i => dp === null || parts[model.rows[i]!.part]!.dp === dp || parts[model.rows[i]!.part]!.dp < 0);

@@ -4,7 +4,8 @@ import {FORWARD_BACKWARD, Group, KIND_CODES, KIND_GROUP, KIND_LANE, LANE_COUNT} 
 import type {Part} from '../data/report';
 import type {RunModel} from '../data/rows';
 import {tintOf, type ChartColours} from './colours';
-import {AXIS_HEIGHT, LANE_BOX, type Layout} from './layout';
+import {phasesOf} from '../data/phases';
+import {AXIS_HEIGHT, ghostBox, LANE_BOX, type Layout} from './layout';
 import {makeRaster, rasterLane, shadeBins, type Raster} from './raster';
 import {timeTicks} from './ticks';
 import type {Viewport} from './viewport';
@@ -17,6 +18,8 @@ export interface Scene {
   selected: number; hovered: number;
   scroll: number;               // CSS pixels
   width: number; height: number; ratio: number;
+  theory: boolean;              // ghosts are wanted
+  theoryEnds: number[];         // where the steps shown could have ended
   labelLength: number;          // digits of the largest micro-batch
   labelDur: Float64Array;       // by kind: duration of a short cell; numbers of a kind all show, or none
   rowTitle: (part: Part) => [strong: string, weak: string];
@@ -139,7 +142,8 @@ interface Strip { used: boolean; big: number[] }
 // All visible lanes into one atlas, a pixel row each, and one upload: drawing from a canvas
 // between two writes to it would copy it every time.
 function rasterRows(painter: Painter, scene: Scene, frame: Frame, first: number, last: number): Strip[] {
-  const {atlas, raster} = painter, height = Math.max(1, (last - first) * LANE_COUNT);
+  const {atlas, raster} = painter, ghosts = scene.theory ? scene.model.ghosts : null;
+  const height = Math.max(1, (last - first) * (LANE_COUNT + (ghosts ? 1 : 0)));
   if (atlas.width !== frame.width || atlas.height !== height) {
     atlas.width = frame.width;
     atlas.height = height;
@@ -149,6 +153,12 @@ function rasterRows(painter: Painter, scene: Scene, frame: Frame, first: number,
   for (let index = first; index < last; ++index)
     for (const lane of scene.model.rows[scene.layout.rows[index]!]!.lanes) {
       rasterLane(raster, lane, scene.cells, scene.step, scene.view, frame.width, 3 * scene.ratio);
+      if (raster.used) shadeBins(raster, frame.width, scene.colours.group, pixels, strips.length * frame.width);
+      strips.push({used: raster.used, big: raster.big.slice()});
+    }
+  if (ghosts)
+    for (let index = first; index < last; ++index) {
+      rasterLane(raster, ghosts.lanes[scene.layout.rows[index]!]!, ghosts.cells, scene.step, scene.view, frame.width, 3 * scene.ratio);
       if (raster.used) shadeBins(raster, frame.width, scene.colours.group, pixels, strips.length * frame.width);
       strips.push({used: raster.used, big: raster.big.slice()});
     }
@@ -165,6 +175,69 @@ function paintRow(painter: Painter, scene: Scene, frame: Frame, index: number, s
     const y = Math.round(top + share * frame.rowHeight), height = top + frame.rowHeight - y - (share + part < 0.999 ? 1 : 0);
     if (strip.used) context.drawImage(atlas, 0, atlasRow + lane, frame.width, 1, frame.x, y, frame.width, height);
     for (const cell of strip.big) paintBig(context, scene, frame, cell, y, height);
+  }
+}
+
+const GHOST_ALPHA = 0.38;
+
+// Theory under its row, half as strong as the cells it stands for and far thinner.
+function paintGhosts(painter: Painter, scene: Scene, frame: Frame, index: number, strip: Strip, atlasRow: number): void {
+  const {context, atlas} = painter, {cells} = scene.model.ghosts!, {ratio, colours} = scene;
+  const [gap, size] = ghostBox(scene.layout);
+  const y = frame.rowTop(index) + frame.rowHeight + Math.round(gap * ratio), height = Math.max(1, Math.round(size * ratio));
+  context.globalAlpha = GHOST_ALPHA;
+  if (strip.used) context.drawImage(atlas, 0, atlasRow, frame.width, 1, frame.x, y, frame.width, height);
+  strip.big.forEach((cell, i) => {
+    // The halves of an overlapped pair stand in one place: one above the other.
+    const same = (other: number | undefined): boolean =>
+      other !== undefined && cells.start[other] === cells.start[cell] && cells.dur[other] === cells.dur[cell];
+    const [upper, lower] = [same(strip.big[i + 1]), same(strip.big[i - 1])];
+    const left = Math.max(Math.round(frame.px(cells.start[cell]!)), frame.x - 4);
+    let right = Math.min(Math.round(frame.px(cells.start[cell]! + cells.dur[cell]!)), frame.x + frame.width + 4);
+    if (right - left > 5 * ratio) right -= Math.round(ratio);
+    const half = upper || lower ? height / 2 : height;
+    context.fillStyle = colours.fill[KIND_GROUP[cells.kind[cell]!]!]![tintOf(cells.chunk[cell]!)]!;
+    context.fillRect(left, y + (lower ? height - half : 0), Math.max(right - left, 1), half);
+    if (cells.kind[cell] !== FORWARD_BACKWARD) return;
+    context.fillStyle = colours.fill[Group.Backward]![tintOf(cells.chunk[cell]!)]!;
+    context.fillRect(left, y + height / 2, Math.max(right - left, 1), height / 2);
+  });
+  context.globalAlpha = 1;
+}
+
+function paintTheoryEnds(context: CanvasRenderingContext2D, scene: Scene, frame: Frame): void {
+  const {ratio} = scene;
+  context.strokeStyle = scene.colours.palette.acc;
+  context.lineWidth = 1.5 * ratio;
+  context.setLineDash([4 * ratio, 3 * ratio]);
+  context.beginPath();
+  for (const end of scene.theoryEnds) {
+    const x = Math.round(frame.px(end)) + 0.5;
+    context.moveTo(x, frame.top - 6 * ratio);
+    context.lineTo(x, scene.height * ratio);
+  }
+  context.stroke();
+  context.setLineDash([]);
+}
+
+// Notches at the top of a row where its rank's phases change.
+function paintPhases(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, index: number): void {
+  if (scene.step === null || scene.layout.rowHeight < 17) return;
+  const phases = phasesOf(scene.model.rows[scene.layout.rows[index]!]!, scene.cells, scene.step);
+  if (!phases) return;
+  const {ratio, colours: {palette}} = scene, size = (scene.layout.rowHeight >= 30 ? 4.5 : 3.5) * ratio, top = frame.rowTop(index);
+  context.lineWidth = 0.8 * ratio;
+  context.fillStyle = palette.ink;
+  context.strokeStyle = palette.bg;
+  for (const time of [phases.steady, phases.coolDown]) {
+    const x = frame.px(time);
+    context.beginPath();
+    context.moveTo(x - size, top);
+    context.lineTo(x + size, top);
+    context.lineTo(x, top + size * 1.24);
+    context.closePath();
+    context.fill();
+    context.stroke();
   }
 }
 
@@ -226,6 +299,11 @@ export function paint(painter: Painter, scene: Scene): void {
   context.clip();
   const strips = rasterRows(painter, scene, frame, first, last);
   for (let i = first; i < last; ++i) paintRow(painter, scene, frame, i, strips, (i - first) * LANE_COUNT);
+  const ghostStrips = (last - first) * LANE_COUNT;
+  for (let i = first; i < last && scene.theory && scene.model.ghosts; ++i)
+    paintGhosts(painter, scene, frame, i, strips[ghostStrips + i - first]!, ghostStrips + i - first);
+  for (let i = first; i < last; ++i) paintPhases(context, scene, frame, i);
+  if (scene.theory && scene.theoryEnds.length > 0) paintTheoryEnds(context, scene, frame);
   if (scene.hovered >= 0 && scene.hovered !== scene.selected) outline(context, scene, scene.hovered, 1);
   if (scene.selected >= 0) {
     for (const from of linksTo(scene.cells, scene.selected)) arrow(context, scene, from, scene.selected);

@@ -7,6 +7,8 @@ export interface Cells {
   step: Int32Array; part: Int32Array; chunk: Int32Array; microBatch: Int32Array;
   name: Uint32Array; kind: Uint8Array;
   linkFrom: Uint32Array; linkTo: Uint32Array;  // ordered by linkFrom
+  theoryStart: Float64Array | null;            // where the schedule has the cell; NaN: nowhere; null: no schedule
+  theoryDur: Float64Array | null;
 }
 
 async function gunzip(bytes: Uint8Array<ArrayBuffer>): Promise<ArrayBuffer> {
@@ -35,6 +37,8 @@ export function decodeCells(buffer: ArrayBuffer, columns: PayloadColumn[], count
     if (!found) throw new Error(`the report has no column "${name}"`);
     return new types[found.type](buffer, found.offset, found.count);
   };
+  const optional = (name: string): Float64Array | null =>
+    columns.some(c => c.name === name) ? column(name) as Float64Array : null;
   const fromStep = column('link_from_step') as Uint32Array;
   const distance = column('link_distance') as Int32Array;
   const linkFrom = new Uint32Array(fromStep.length);
@@ -52,6 +56,7 @@ export function decodeCells(buffer: ArrayBuffer, columns: PayloadColumn[], count
     chunk: column('chunk') as Int32Array, microBatch: column('micro_batch') as Int32Array,
     name: column('name') as Uint32Array, kind: column('kind') as Uint8Array,
     linkFrom, linkTo,
+    theoryStart: optional('theory_start_ns'), theoryDur: optional('theory_dur_ns'),
   };
 }
 

@@ -35,6 +35,8 @@ export interface Report {
   headline: { title: Both; lead: Both; parts: SpanPart[] };
   findings: Finding[];
   parts: Part[];
+  // Of the recognised schedule; steps are [step, replica, end], the end on the axis of cells.
+  theory?: { schedule: string; byRank: boolean; steps: [number, number, number][] };
   cells: { count: number; total: number; steps: number; columns: PayloadColumn[]; names: string[] };
   tables: Table[];
   flaws: Flaw[];

@@ -9,6 +9,8 @@ export interface Lane {
   ordered: boolean;      // by start alone as well: steps do not overlap in this lane
 }
 export interface Row { part: number; lanes: Lane[] }
+// Theory as cells of its own, so that what draws cells draws ghosts: times are theory's, all else is shared.
+export interface Ghosts { cells: Cells; lanes: Lane[] }  // one lane a row
 export interface StepSpan { step: number; t0: number; t1: number }  // first start, last end of its cells
 
 export interface RunModel {
@@ -18,6 +20,7 @@ export interface RunModel {
   whole: StepSpan;      // of all cells
   dps: number[];        // known replicas, ascending
   chunked: boolean;
+  ghosts: Ghosts | null;
 }
 
 const unknownLast = (n: number): number => (n < 0 ? Infinity : n);
@@ -60,6 +63,18 @@ function makeRows(cells: Cells, parts: Part[], order: number[], rowOfPart: Int32
   }));
 }
 
+function makeGhosts(cells: Cells, rows: Row[]): Ghosts | null {
+  const {theoryStart, theoryDur} = cells;
+  if (!theoryStart || !theoryDur) return null;
+  const ghosts: Cells = {...cells, start: theoryStart, dur: theoryDur};
+  return {cells: ghosts, lanes: rows.map(row => {
+    const order = row.lanes[0]!.cells.filter(cell => !Number.isNaN(theoryStart[cell]!));
+    const before = (a: number, b: number): number => cells.step[a]! - cells.step[b]! || theoryStart[a]! - theoryStart[b]! || a - b;
+    if (order.some((cell, i) => i > 0 && before(order[i - 1]!, cell) > 0)) order.sort(before);
+    return makeLane(ghosts, order);
+  })};
+}
+
 function stepSpans(cells: Cells): { steps: StepSpan[]; whole: StepSpan } {
   const spans = new Map<number, StepSpan>();
   const whole: StepSpan = {step: -1, t0: Infinity, t1: -Infinity};
@@ -88,8 +103,8 @@ export function makeModel(cells: Cells, parts: Part[]): RunModel {
   const rowOfPart = new Int32Array(parts.length);
   order.forEach((part, row) => { rowOfPart[part] = row; });
   const dps = [...new Set(parts.map(p => p.dp).filter(dp => dp >= 0))].sort((a, b) => a - b);
-  return {rows: makeRows(cells, parts, order, rowOfPart), rowOfPart, ...stepSpans(cells), dps,
-          chunked: cells.chunk.some(chunk => chunk > 0)};
+  const rows = makeRows(cells, parts, order, rowOfPart);
+  return {rows, rowOfPart, ...stepSpans(cells), dps, chunked: cells.chunk.some(chunk => chunk > 0), ghosts: makeGhosts(cells, rows)};
 }
 
 // The first i of [low, high) for which after(i) holds; after must stay true once it is.

@@ -1,12 +1,13 @@
 // Bars in the rows of a table: the numbers stand beside them, so a reader without the picture has them all.
 import {h, styled} from '../dom';
-import {percent} from '../format';
+import {grouped, percent} from '../format';
 import {t, type Key} from '../i18n/i18n';
 
 // What a stretch of time was; each has one colour everywhere (style.css, .kind-NAME).
-export type Kind = 'computing' | 'communication' | 'memory' | 'other' | 'idle' | 'idle-kernel' | 'idle-other' | 'hidden' | 'plain';
+export type Kind = 'computing' | 'communication' | 'memory' | 'other' | 'idle' | 'idle-kernel' | 'idle-other' | 'hidden' | 'plain'
+  | 'host' | `mem-${string}`;
 export interface BarPart { kinds: Kind[]; value: number; words: string }  // two kinds: they ran together
-export interface BarRow { label: string; title?: string; parts: BarPart[]; whole?: number; cells: string[] }
+export interface BarRow { label: string; title?: string; depth?: number; parts: BarPart[]; whole?: number; cells: string[] }
 
 export const kindName = (kind: Kind): string => t(`kernel.${kind}` as Key);
 
@@ -24,10 +25,11 @@ export function stack(parts: BarPart[], whole: number): HTMLElement {
       {width: `${whole > 0 ? Math.min(100, part.value / whole * 100) : 0}%`})));
 }
 
-const SCROLL_ROWS = 18;
+const SCROLL_ROWS = 18, MOST_ROWS = 200;
 
 // `heads`: names of the columns after the bar. Without `whole` a row is drawn on the scale of the longest one.
-export function barTable(name: string, rowHead: string, heads: string[], rows: BarRow[]): HTMLElement {
+export function barTable(name: string, rowHead: string, heads: string[], all: BarRow[]): HTMLElement {
+  const rows = all.slice(0, MOST_ROWS);
   const total = (row: BarRow): number => row.parts.reduce((all, part) => all + part.value, 0);
   const longest = Math.max(...rows.map(total), 0);
   const table = h('table', {class: 'plot'},
@@ -35,12 +37,13 @@ export function barTable(name: string, rowHead: string, heads: string[], rows: B
     h('thead', {}, h('tr', {}, h('th', {class: 'text', scope: 'col'}, rowHead), h('th', {class: 'bar', 'aria-label': t('plot.bar')}),
       ...heads.map(head => h('th', {scope: 'col'}, head)))),
     h('tbody', {}, ...rows.map(row => h('tr', {},
-      h('th', {class: 'text', scope: 'row', title: row.title ?? null}, row.label),
+      styled(h('th', {class: 'text', scope: 'row', title: row.title ?? null}, row.label), row.depth ? {'--depth': String(row.depth)} : {}),
       h('td', {class: 'bar'}, stack(row.parts, row.whole ?? longest)),
       ...row.cells.map(cell => h('td', {}, cell))))));
   const scrolls = rows.length > SCROLL_ROWS;
   return h('div', {class: scrolls ? 'plot-box scrolls' : 'plot-box', tabindex: scrolls ? 0 : null,
-                   role: scrolls ? 'group' : null, 'aria-label': scrolls ? name : null}, table);
+                   role: scrolls ? 'group' : null, 'aria-label': scrolls ? name : null}, table,
+    all.length > MOST_ROWS && h('p', {class: 'quiet'}, t('plot.top', MOST_ROWS, grouped(all.length))));
 }
 
 export const shareCell = (part: number, whole: number): string => (whole > 0 ? percent(part / whole) : '–');

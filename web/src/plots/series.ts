@@ -31,7 +31,7 @@ function steps(values: Float64Array, high: number, closed: boolean): string {
 export const plain = (value: number): string =>
   (value >= 9999.5 ? grouped(value) : value >= 99.95 ? value.toFixed(0) : value >= 9.995 ? value.toFixed(1) : value >= 0.1 || value === 0 ? value.toFixed(2).replace(/\.?0+$/, '') : value.toPrecision(2));
 
-function timeTicks(from: number, to: number): HTMLElement {
+export function timeTicks(from: number, to: number): HTMLElement {
   const raw = (to - from) / 6, power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map(f => f * power).find(s => s >= raw)!;
   const ticks: HTMLElement[] = [];

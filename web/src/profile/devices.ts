@@ -1,60 +1,46 @@
-// Where the devices' time went: breakdown, overlap, idle time and its causes.
+// Where the devices' time went: breakdown, idle time and its causes, who is waited for.
 import {frameOf, groupBy, most, sum, type Row} from '../data/frame';
 import {h} from '../dom';
 import {duration, grouped, percent} from '../format';
 import {t} from '../i18n/i18n';
 import {barTable, kindName, legend, shareCell, type BarPart, type BarRow, type Kind} from '../plots/bars';
+import type {Report, Table} from '../data/report';
+import {averageStep, deviceUse} from './steps';
 import {oneRank, rankLabel, ranksOf, wordsFor, type Topic} from './topic';
 
 const time = (ns: number): string => (ns > 0 ? duration(ns) : '–');
 const part = (kind: Kind, value: number, whole: number, name = kindName(kind)): BarPart =>
   ({kinds: [kind], value, words: `${name}: ${duration(value)}${whole > 0 ? `, ${percent(value / whole)}` : ''}`});
 
+function deviceBars(report: Report): { nodes: Node[]; table: Table } | null {
+  const frame = frameOf(report, 'temporal-breakdown', 'span_ns');
+  if (!frame) return null;
+  const splits = frame.has('exposed_communication_ns', 'exposed_memory_ns');
+  const every: Kind[] = splits ? ['computing', 'communication', 'memory', 'idle'] : ['computing', 'other', 'idle'];
+  const all = splits ? ['compute_ns', 'exposed_communication_ns', 'exposed_memory_ns', 'idle_ns'] : ['compute_ns', 'non_compute_ns', 'idle_ns'];
+  const columns = all.filter(column => most(frame.rows, row => row.num(column)) > 0), kinds = columns.map(column => every[all.indexOf(column)]!);
+  const names = kinds.map(kind => (splits && (kind === 'communication' || kind === 'memory') ? t(`exposed.${kind}`) : kindName(kind)));
+  const rows = frame.rows.map((row): BarRow => {
+    const span = row.num('span_ns');
+    return {
+      label: rankLabel(row.num('rank')),
+      parts: columns.map((column, i) => part(kinds[i]!, row.num(column), span, names[i])),
+      cells: [...columns.map(column => shareCell(row.num(column), span)), duration(span)],
+    };
+  });
+  return {
+    nodes: [h('h3', {}, t('breakdown.devices')), legend(kinds.map((kind, i) => [[kind], names[i]!] as const)),
+            barTable(t('breakdown.devices'), t('details.rank'), [...names, t('plot.span')], rows)],
+    table: frame.table,
+  };
+}
+
+// The devices from first to last work, the average step with what the host did meanwhile, and how full they were.
 export const breakdown: Topic = {
   id: 'breakdown',
   build({app: {report}}) {
-    const frame = frameOf(report, 'temporal-breakdown', 'span_ns');
-    if (!frame) return null;
-    const splits = frame.has('exposed_communication_ns', 'exposed_memory_ns');
-    const every: Kind[] = splits ? ['computing', 'communication', 'memory', 'idle'] : ['computing', 'other', 'idle'];
-    const all = splits ? ['compute_ns', 'exposed_communication_ns', 'exposed_memory_ns', 'idle_ns'] : ['compute_ns', 'non_compute_ns', 'idle_ns'];
-    const columns = all.filter(column => most(frame.rows, row => row.num(column)) > 0), kinds = columns.map(column => every[all.indexOf(column)]!);
-    const names = kinds.map(kind => (splits && (kind === 'communication' || kind === 'memory') ? t(`exposed.${kind}`) : kindName(kind)));
-    const rows = frame.rows.map((row): BarRow => {
-      const span = row.num('span_ns');
-      return {
-        label: rankLabel(row.num('rank')),
-        parts: columns.map((column, i) => part(kinds[i]!, row.num(column), span, names[i])),
-        cells: [...columns.map(column => shareCell(row.num(column), span)), duration(span)],
-      };
-    });
-    return {
-      nodes: [legend(kinds.map((kind, i) => [[kind], names[i]!] as const)),
-              barTable(t('topic.breakdown'), t('details.rank'), [...names, t('plot.span')], rows)],
-      tables: [frame.table],
-    };
-  },
-};
-
-export const overlap: Topic = {
-  id: 'overlap',
-  build({app: {report}}) {
-    const frame = frameOf(report, 'comm-comp-overlap', 'overlap_ns');
-    if (!frame || most(frame.rows, row => row.num('communication_ns')) === 0) return null;
-    const rows = frame.rows.map((row): BarRow => {
-      const whole = row.num('communication_ns');
-      return {
-        label: rankLabel(row.num('rank')),
-        parts: [{kinds: ['computing', 'communication'], value: row.num('overlap_ns'), words: `${t('overlap.hidden')}: ${duration(row.num('overlap_ns'))}`},
-                {kinds: ['communication'], value: row.num('exposed_ns'), words: `${t('exposed.communication')}: ${duration(row.num('exposed_ns'))}`}],
-        cells: [shareCell(row.num('overlap_ns'), whole), duration(row.num('exposed_ns')), duration(whole)],
-      };
-    });
-    return {
-      nodes: [legend([[['computing', 'communication'], t('overlap.hidden')], [['communication'], t('exposed.communication')]]),
-              barTable(t('topic.overlap'), t('details.rank'), [t('overlap.share'), t('overlap.exposed'), t('kernel.communication')], rows)],
-      tables: [frame.table],
-    };
+    const found = [deviceBars(report), averageStep(report), deviceUse(report)].flatMap(part => part ?? []);
+    return found.length === 0 ? null : {nodes: found.flatMap(part => part.nodes), tables: found.map(part => part.table)};
   },
 };
 

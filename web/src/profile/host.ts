@@ -1,5 +1,5 @@
-// The host's side and what changes over time: queues, bandwidth, launches, steps.
-import {frameOf, groupBy, most, sum, type Frame, type Row} from '../data/frame';
+// The host's side and what changes over time: queues, bandwidth, launches.
+import {frameOf, groupBy, sum, type Frame, type Row} from '../data/frame';
 import {findTable} from '../data/report';
 import {h} from '../dom';
 import {duration, grouped, percent, tickName} from '../format';
@@ -75,26 +75,5 @@ export const launches: Topic = {
         [t('launches.all'), t('launches.short'), t('launches.slow'), t('launches.late'), t('launches.host')], rows));
     }
     return {nodes, tables: [histogram, outliers].flatMap(frame => (frame ? [frame.table] : []))};
-  },
-};
-
-export const steps: Topic = {
-  id: 'steps',
-  build(profile) {
-    const frame = frameOf(profile.app.report, 'profiler-steps', 'step', 'dur_ns');
-    if (!frame) return null;
-    // The host runs ahead of the devices and blocks: its rows are used only where no device worked.
-    const device = frameOf(profile.app.report, 'profiler-steps', 'step', 'device_ns')?.rows.some(row => row.text('device_end_ns') !== '') ?? false;
-    const length = (row: Row): number => row.num(device ? 'device_ns' : 'dur_ns');
-    const known = device ? frame.rows.filter(row => row.text('device_end_ns') !== '') : frame.rows;
-    const rows = profile.rank === null ? known : known.filter(row => row.num('rank') === profile.rank);
-    const ordered = [...groupBy(rows, row => row.text('step'))].sort(([a], [b]) => Number(a) - Number(b));
-    const all = known.map(length).sort((a, b) => a - b), median = all[all.length >> 1] ?? 0;
-    const bars = ordered.map(([step, list]) => {
-      const longest = most(list, length), worst = list.find(row => length(row) === longest)!;
-      return {value: longest, label: step, hot: longest >= 1.3 * median,
-              words: `${t('chart.step', step)}: ${duration(longest)}${list.length > 1 ? `, ${t('steps.longest', rankLabel(worst.num('rank')), list.length)}` : ''}`};
-    });
-    return {nodes: bars.length > 1 ? [columnPlot(t('topic.steps'), bars)] : [], tables: [frame.table], pick: 'all'};
   },
 };

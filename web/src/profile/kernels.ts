@@ -1,4 +1,4 @@
-// What ran: kinds of device work with what ran together, the kernels that take most time, operators, annotations.
+// What ran: kinds of device work with what ran together, the kernels that take most time, annotations.
 import {frameOf, groupBy, most, sum, type Row} from '../data/frame';
 import {h, styled} from '../dom';
 import {duration, grouped, percent} from '../format';
@@ -59,18 +59,37 @@ function spread(kernel: Kernel, low: number, high: number): HTMLElement {
     styled(h('i', {class: 'mean'}), {left: `${at(kernel.mean)}%`}));
 }
 
-function kernelTable(rows: Row[], chosen: string): HTMLElement {
+// What is known of a kernel beside its time, means by its time over ranks.
+interface Use { tensor: boolean; blocks: number; occupancy: number }
+function usesOf(rows: Row[]): Map<string, Use> {
+  const mean = (list: Row[], column: string): number => {
+    const known = list.filter(row => row.text(column) !== ''), whole = sum(known, row => row.num('sum_ns'));
+    return whole > 0 ? sum(known, row => row.num(column) * row.num('sum_ns')) / whole : NaN;
+  };
+  return new Map([...groupBy(rows, row => row.text('name'))].map(([name, list]) => [name,
+    {tensor: list[0]!.text('tensor_cores') === 'yes', blocks: mean(list, 'mean_blocks_per_sm'), occupancy: mean(list, 'mean_occupancy_share')}]));
+}
+
+function kernelTable(rows: Row[], chosen: string, uses: Map<string, Use>): HTMLElement {
+  const tensor = [...uses.values()].some(use => use.tensor), occupancy = [...uses.values()].some(use => !Number.isNaN(use.occupancy));
+  const useCells = (name: string): HTMLElement[] => {
+    const use = uses.get(name);
+    return [...(tensor ? [h('td', {}, use?.tensor ? t('kernels.yes') : '–')] : []),
+            ...(occupancy ? [h('td', {title: use && !Number.isNaN(use.blocks) ? t('kernels.blocks', use.blocks.toPrecision(2)) : null},
+              use && !Number.isNaN(use.occupancy) ? percent(use.occupancy) : '–')] : [])];
+  };
   const all = kernelsOf(rows), list = all.slice(0, TOP), total = sum(all, kernel => kernel.sum);
   const low = list.reduce((min, kernel) => Math.min(min, Math.max(kernel.min, 1)), Infinity), high = most(list, kernel => kernel.max);
   return h('div', {class: 'plot-box'}, h('table', {class: 'plot kernels'},
     h('caption', {class: 'live'}, chosen),
     h('thead', {}, h('tr', {}, h('th', {class: 'text', scope: 'col'}, t('kernels.name')), h('th', {class: 'bar', 'aria-label': t('plot.bar')}),
       h('th', {scope: 'col'}, t('kernels.sum')), h('th', {scope: 'col'}, '%'), h('th', {scope: 'col'}, t('kernels.calls')), h('th', {scope: 'col'}, t('kernels.mean')),
+      tensor && h('th', {scope: 'col', title: t('kernels.tensor.help')}, t('use.tensor')), occupancy && h('th', {scope: 'col'}, t('use.occupancy')),
       h('th', {scope: 'col', class: 'spread-head', title: t('kernels.spread.help')}, t('kernels.spreadHead', duration(low), duration(high))))),
     h('tbody', {}, ...list.map(kernel => h('tr', {},
       h('th', {class: 'text name', scope: 'row', title: kernel.name}, shortName(kernel.name)),
       h('td', {class: 'bar'}, stack([{kinds: kindsOf(kernel.kind), value: kernel.sum, words: `${kernel.name}: ${duration(kernel.sum)}`}], list[0]!.sum)),
-      h('td', {}, duration(kernel.sum)), h('td', {}, shareCell(kernel.sum, total)), h('td', {}, grouped(kernel.count)), h('td', {}, duration(kernel.mean)),
+      h('td', {}, duration(kernel.sum)), h('td', {}, shareCell(kernel.sum, total)), h('td', {}, grouped(kernel.count)), h('td', {}, duration(kernel.mean)), ...useCells(kernel.name),
       h('td', {class: 'spread-cell'}, spread(kernel, low, high))))),
     ), all.length > TOP && h('p', {class: 'quiet'}, t('plot.top', TOP, grouped(all.length))));
 }
@@ -101,35 +120,13 @@ export const kernels: Topic = {
     if (!types && !names) return null;
     const ring = profile.rank !== null && byRank ? ofRank(profile, byRank.rows) : types?.rows ?? [];
     const rows = names ? ofRank(profile, names.rows) : [];
+    const use = frameOf(report, 'kernel-use', 'tensor_cores');
     return {
       nodes: [ring.length > 0 ? typesRing(ring) : null,
               ...(rows.length > 0 ? [h('h3', {}, t('kernels.top')), kindLegend([...new Set(rows.flatMap(row => kindsOf(row.text('kernel_type'))))]),
-                                     kernelTable(rows, t('kernels.top'))] : [])],
-      tables: [names, types, byRank].flatMap(frame => (frame ? [frame.table] : [])),
+                                     kernelTable(rows, t('kernels.top'), usesOf(use ? ofRank(profile, use.rows) : []))] : [])],
+      tables: [names, use, types, byRank].flatMap(frame => (frame ? [frame.table] : [])),
       pick: 'all',
-    };
-  },
-};
-
-export const operators: Topic = {
-  id: 'operators',
-  build(profile) {
-    const frame = frameOf(profile.app.report, 'aten-op-kernels-and-delay', 'kernel_ns');
-    if (!frame) return null;
-    const groups = [...groupBy(ofRank(profile, frame.rows), row => row.text('aten_op_name'))].map(([name, list]) => {
-      const calls = sum(list, row => row.num('occurrence_count'));
-      const mean = (column: string): number => (calls > 0 ? sum(list, row => row.num(column) * row.num('occurrence_count')) / calls : 0);
-      return {name, calls, ns: sum(list, row => row.num('kernel_ns')), launch: mean('avg_launch_delay_ns'), runtime: mean('avg_runtime_delay_ns')};
-    }).sort((a, b) => b.ns - a.ns);
-    const rows = groups.slice(0, TOP).map((op): BarRow => ({
-      label: op.name, parts: [{kinds: ['plain'], value: op.ns, words: duration(op.ns)}],
-      cells: [duration(op.ns), grouped(op.calls), duration(op.launch), duration(op.runtime)],
-    }));
-    return {
-      nodes: rows.length === 0 ? [] : [
-        barTable(t('topic.operators'), t('operators.name'), [t('operators.device'), t('kernels.calls'), t('operators.launch'), t('operators.runtime')], rows),
-        groups.length > TOP ? h('p', {class: 'quiet'}, t('plot.top', TOP, grouped(groups.length))) : null],
-      tables: [frame.table], pick: 'all',
     };
   },
 };

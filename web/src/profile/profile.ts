@@ -6,12 +6,18 @@ import {duration, grouped, percent} from '../format';
 import {t} from '../i18n/i18n';
 import {frameOf, sum} from '../data/frame';
 import type {PageTip} from '../views/tip';
-import {breakdown, idle, overlap, stragglers} from './devices';
-import {bandwidth, launches, queues, steps} from './host';
-import {annotations, kernels, operators} from './kernels';
+import {communication} from './communication';
+import {breakdown, idle, stragglers} from './devices';
+import {bandwidth, launches, queues} from './host';
+import {annotations, kernels} from './kernels';
+import {memory} from './memory';
+import {modules, operators} from './operators';
+import {steps} from './steps';
 import {topicView, wordsFor, type Profile, type Topic} from './topic';
 
-const TOPICS: Topic[] = [breakdown, kernels, overlap, stragglers, idle, steps, launches, queues, bandwidth, operators, annotations];
+const TOPICS: Topic[] = [breakdown, steps, operators, kernels, modules, memory, communication, stragglers, idle, launches, queues, bandwidth, annotations];
+// Its findings say it, in both languages.
+const SAID = ['recommendations'];
 
 export const isProfile = (app: App): boolean => isProfileReport(app.report);
 
@@ -30,7 +36,7 @@ export interface ProfileView { nodes: Node[]; drawn: Set<Table> }
 
 // Choosing a rank in one section chooses it in all that ask; a section keeps its place on the screen.
 export function profileView(profile: Profile): ProfileView {
-  const drawn = new Set<Table>(), shown: { topic: Topic; view: HTMLElement }[] = [];
+  const drawn = new Set<Table>(profile.app.report.tables.filter(table => SAID.includes(table.name))), shown: { topic: Topic; view: HTMLElement }[] = [];
   for (const topic of TOPICS) {
     const content = topic.build(profile);
     if (!content) continue;
@@ -64,20 +70,21 @@ export function profileView(profile: Profile): ProfileView {
   return {nodes: shown.length > 0 ? [nav, ...shown.map(item => item.view)] : [], drawn};
 }
 
-export function profileFacts(app: App, ranks: number): HTMLElement {
+// `beside`: under the facts of a pipeline, which name ranks and source.
+export function profileFacts(app: App, ranks: number, beside = false): HTMLElement | null {
   const {report} = app;
   const outliers = frameOf(report, 'outliers', 'events'), devices = frameOf(report, 'temporal-breakdown', 'span_ns');
   const steps = stepCount(app), overlap = frameOf(report, 'comm-comp-overlap', 'overlap_ns');
   const communication = overlap ? sum(overlap.rows, row => row.num('communication_ns')) : 0;
   const hidden = overlap && communication > 0 ? sum(overlap.rows, row => row.num('overlap_ns')) / communication : null;
   const facts: [string, string | false][] = [
-    [t('facts.ranks'), String(ranks || report.parts.length)],
-    [t('facts.steps'), steps > 0 && String(steps)],
+    [t('facts.ranks'), !beside && String(ranks || report.parts.length)],
+    [t('facts.steps'), !beside && steps > 0 && String(steps)],
     [t('facts.deviceTime'), !!devices && duration(sum(devices.rows, row => row.num('span_ns')))],
     [t('facts.overlap'), hidden !== null && percent(hidden)],
-    [t('facts.launches'), !!outliers && grouped(sum(outliers.rows, row => row.num('events')))],
+    [t('facts.launches'), !!outliers && sum(outliers.rows, row => row.num('events')) > 0 && grouped(sum(outliers.rows, row => row.num('events')))],
     [t('facts.slices'), grouped(report.slices)],
-    [t('facts.source'), `${report.format}, ${report.description}`],
+    [t('facts.source'), !beside && `${report.format}, ${report.description}`],
   ];
   return h('section', {class: 'aside-block'}, h('dl', {class: 'facts'},
     ...facts.flatMap(([name, value]) => (value ? [h('dt', {}, name), h('dd', {}, value)] : []))));

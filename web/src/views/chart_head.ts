@@ -1,5 +1,5 @@
 // The line above the chart: what is shown, what colours mean, and the controls that choose.
-import {moveStep, setStep, setView, type App} from '../app';
+import {moveStep, setStep, setView, toggleTheory, type App} from '../app';
 import {KIND_GROUP} from '../data/kind';
 import {h} from '../dom';
 import {t, type Key} from '../i18n/i18n';
@@ -10,7 +10,10 @@ function legend(app: App): HTMLElement {
   for (let i = 0; i < app.cells.count; ++i) groups.add(KIND_GROUP[app.cells.kind[i]!]!);
   return h('ul', {class: 'key'},
     ...[...groups].sort((a, b) => a - b).map(group => h('li', {}, h('i', {class: `group-${group}`}), t(`group.${group}` as Key))),
-    h('li', {}, h('i', {class: 'group-idle'}), t('group.idle')));
+    h('li', {}, h('i', {class: 'group-idle'}), t('group.idle')),
+    ...(app.report.theory ? [h('li', {class: 'of-theory'}, h('i', {class: 'ghost'}), t('chart.ghost', app.report.theory.schedule)),
+      ...(app.report.theory.steps.length > 0 ? [h('li', {class: 'of-theory'}, h('i', {class: 'theory-end'}), t('chart.theoryEnd'))] : [])] : []),
+    h('li', {}, h('i', {class: 'notch'}), t('chart.phase')));
 }
 
 function stepControls(app: App): HTMLElement {
@@ -25,6 +28,16 @@ function stepControls(app: App): HTMLElement {
     number.value = app.state.step === null ? '' : String(app.state.step);
     all.setAttribute('aria-pressed', String(app.state.step === null));
   }
+  group.addEventListener('statechange', show);
+  show();
+  return group;
+}
+
+function theoryButton(app: App): HTMLElement | null {
+  if (!app.model.ghosts) return null;
+  const button = h('button', {id: 'theory', title: t('chart.theory.help'), click: () => toggleTheory(app)}, t('chart.theory'));
+  const group = h('div', {class: 'controls'}, button);
+  const show = (): void => button.setAttribute('aria-pressed', String(app.state.theory));
   group.addEventListener('statechange', show);
   show();
   return group;
@@ -51,15 +64,15 @@ export function chartHeadView(app: App): HTMLElement {
   title.addEventListener('statechange', show);
   show();
   return h('div', {class: 'chart-head'}, title, legend(app), h('span', {class: 'space'}),
-    h('div', {class: 'controls-row'}, app.model.steps.length > 0 && stepControls(app), replicaSelect(app),
+    h('div', {class: 'controls-row'}, app.model.steps.length > 0 && stepControls(app), replicaSelect(app), theoryButton(app),
       h('button', {id: 'fit', title: t('chart.fit.help'), click: () => setView(app, homeOf(app.model, app.state.step))}, t('chart.fit'))));
 }
 
-export function keyHintsView(openHelp: () => void): HTMLElement {
+export function keyHintsView({model}: App, openHelp: () => void): HTMLElement {
   const hint = (keys: string, words: string): HTMLElement =>
     h('span', {}, ...keys.split(' ').flatMap(key => [h('kbd', {}, key), ' ']), words);
   return h('p', {class: 'keys'}, hint('W S', t('keys.zoom')), hint('A D', t('keys.move')), hint('[ ]', t('keys.step')),
-    hint(', .', t('keys.cell')), hint('0', t('keys.fit')),
+    hint(', .', t('keys.cell')), hint('0', t('keys.fit')), model.ghosts && hint('T', t('keys.theory')),
     h('button', {class: 'plain', id: 'help-open', click: openHelp}, h('kbd', {}, '?'), ' ', t('keys.all')));
 }
 

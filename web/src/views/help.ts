@@ -8,7 +8,7 @@ export function makeHelp(): { element: HTMLDialogElement; open(): void } {
   function open(): void {
     const rows: [string, string][] = [
       ['W S', t('keys.zoom.long')], ['A D', t('keys.move.long')], ['← → ↑ ↓', t('keys.arrows.long')], ['[ ]', t('keys.step.long')],
-      [', .', t('keys.cell.long')], ['0', t('keys.fit.long')], ['Esc', t('keys.esc.long')], ['?', t('keys.help.long')]];
+      [', .', t('keys.cell.long')], ['0', t('keys.fit.long')], ['T', t('keys.theory.long')], ['Esc', t('keys.esc.long')], ['?', t('keys.help.long')]];
     const gestures: [string, string][] = [
       [t('keys.drag'), t('keys.drag.long')], [t('keys.wheel'), t('keys.wheel.long')],
       [t('keys.shiftWheel'), t('keys.shiftWheel.long')], [t('keys.double'), t('keys.double.long')]];

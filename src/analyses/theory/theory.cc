@@ -1,0 +1,240 @@
+// Theory beside fact: what the recognised schedule promises with this run's own mean durations, which cells start later
+// than that and why, and the phases of every rank. Definitions: docs/analyses/theory.md.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "analyses/analysis.h"
+#include "model/pipeline_sums.h"
+#include "pipeline/late_cells.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+constexpr double kLeastShare = 0.01;  // of the theory's span, below which a cell is not listed
+
+int64_t known(int32_t value) { return value == kUnknown ? kNullInteger : value; }
+double share(double part, double whole) { return whole > 0 ? part / whole : std::numeric_limits<double>::quiet_NaN(); }
+
+// Bubbles of every rank, as the replay has them and as they were.
+Table ranks_table(const Trace& trace, const TheoryRun& run) {
+  Table table("theory-ranks", "Theory and fact, by step and rank",
+              {{"step", "step", Type::kInteger, "Step number as the source has it"},
+               {"dp", "dp", Type::kInteger, "Data-parallel replica"},
+               {"stage", "stage", Type::kInteger, "Pipeline stage"},
+               {"rank", "rank", Type::kInteger, "Global rank"},
+               {"theory_span_ns", "theory", Type::kDuration,
+                "Span of the replica's pipeline in theory: its schedule with mean durations and no latency"},
+               {"span_ns", "span", Type::kDuration,
+                "First start to last end of the replica's compute cells; empty without a common clock"},
+               {"theory_span_bubble_ns", "span bubble in theory", Type::kDuration, "Theory's span minus theory's busy"},
+               {"span_bubble_ns", "span bubble", Type::kDuration,
+                "The replica's span minus this rank's busy; empty without a common clock"},
+               {"theory_inner_bubble_ns", "inner bubble in theory", Type::kDuration,
+                "In theory: the rank's first start to last end, minus busy"},
+               {"inner_bubble_ns", "inner bubble", Type::kDuration, "The same as it was"},
+               {"theory_busy_ns", "busy in theory", Type::kDuration, "Sum of the rank's cells in theory"},
+               {"busy_ns", "busy", Type::kDuration, "Union of its compute cells"},
+               {"late_end_ns", "ends late by", Type::kDuration, "Its last end minus theory's"}});
+  const PipelineSums sums = pipeline_sums(trace);
+  size_t r = 0, s = 0;
+  const Theory& theory = run.theory;
+  // Lists are ordered by step, replica, part; sums by step, part: both are walked step by step.
+  for (size_t first = 0; first < run.lists.lists.size();) {
+    size_t last = first;
+    const int32_t step = run.lists.lists[first].step;
+    while (last < run.lists.lists.size() && run.lists.lists[last].step == step) ++last;
+    while (r < sums.ranks.size() && sums.ranks[r].step < step) ++r;
+    const size_t ranks_begin = r;
+    while (r < sums.ranks.size() && sums.ranks[r].step == step) ++r;
+    for (size_t l = first; l < last; ++l) {
+      const RankList& list = run.lists.lists[l];
+      const TheorySize* size = run.size(l);
+      while (s < theory.steps.size() &&
+             std::pair(theory.steps[s].step, theory.steps[s].dp) < std::pair(list.step, list.dp))
+        ++s;
+      const auto at = std::lower_bound(sums.ranks.begin() + static_cast<std::ptrdiff_t>(ranks_begin),
+                                       sums.ranks.begin() + static_cast<std::ptrdiff_t>(r), list.part,
+                                       [](const RankSums& sum, int32_t part) { return sum.part < part; });
+      const bool placed = s < theory.steps.size() && theory.steps[s].step == list.step && theory.steps[s].dp == list.dp;
+      if (!size || !placed || at == sums.ranks.begin() + static_cast<std::ptrdiff_t>(r) || at->part != list.part)
+        continue;
+      const TheoryStep& whole = theory.steps[s];
+      const RankNumbers& own = size->numbers.ranks[static_cast<size_t>(list.stage)];
+      const int64_t span = whole.actual_end_ns - whole.actual_start_ns;
+      int64_t theory_end = kNoTheory;
+      for (size_t t = list.begin; t < list.end; ++t)
+        if (theory.has(run.lists.cell[t])) theory_end = std::max(theory_end, theory.end_ns[run.lists.cell[t]]);
+      table.add_row({int64_t{list.step}, known(list.dp), int64_t{list.stage},
+                     int64_t{trace.parts[static_cast<size_t>(list.part)].rank}, size->numbers.span_ns,
+                     theory.by_rank ? kNullInteger : span, own.span_bubble_ns,
+                     theory.by_rank ? kNullInteger : span - at->busy_ns, own.inner_bubble_ns, at->inner_bubble_ns,
+                     own.busy_ns, at->busy_ns, theory_end == kNoTheory ? kNullInteger : at->last_ns - theory_end});
+    }
+    first = last;
+  }
+  return table;
+}
+
+Table phases_table(const Trace& trace) {
+  Table table("phases", "Phases, by step and rank",
+              {{"step", "step", Type::kInteger, "Step number as the source has it"},
+               {"dp", "dp", Type::kInteger, "Data-parallel replica"},
+               {"stage", "stage", Type::kInteger, "Pipeline stage; empty: the whole pipeline of the replica"},
+               {"rank", "rank", Type::kInteger, "Global rank; empty: the whole pipeline of the replica"},
+               {"start_ns", "start", Type::kTime, "First start of a compute cell"},
+               {"warm_up_ns", "warm-up", Type::kDuration, "From there to the first backward (B or I)"},
+               {"steady_ns", "steady", Type::kDuration, "From there to the end of the last forward, if that is later"},
+               {"cool_down_ns", "cool-down", Type::kDuration, "From there to the last end"},
+               {"steady_share", "steady", Type::kShare, "Steady as a share of the three"}});
+  const auto add = [&](int32_t step, int32_t dp, int32_t stage, int64_t rank, const auto& p) {
+    table.add_row(
+        {int64_t{step}, known(dp), known(stage), rank, p.start_ns, p.steady_ns - p.start_ns,
+         p.cool_down_ns - p.steady_ns, p.end_ns - p.cool_down_ns,
+         share(static_cast<double>(p.cool_down_ns - p.steady_ns), static_cast<double>(p.end_ns - p.start_ns))});
+  };
+  const std::vector<RankPhases> ranks = rank_phases(trace);
+  std::vector<PipelinePhases> pipelines;
+  if (trace.clock != ClockState::kPerRank) pipelines = pipeline_phases(trace, ranks);
+  size_t next = 0;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    for (; (i == 0 || ranks[i].step != ranks[i - 1].step) && next < pipelines.size() &&
+           pipelines[next].step <= ranks[i].step;
+         ++next)
+      add(pipelines[next].step, pipelines[next].dp, kUnknown, kNullInteger, pipelines[next]);
+    const Part& part = trace.parts[static_cast<size_t>(ranks[i].part)];
+    add(ranks[i].step, part.dp, part.stage, part.rank, ranks[i]);
+  }
+  return table;
+}
+
+Table late_table(const Trace& trace, const TheoryRun& run, const LateCells& late) {
+  Table table(
+      "late-cells", "Cells that start later than theory says",
+      {{"step", "step", Type::kInteger, "Step number as the source has it"},
+       {"dp", "dp", Type::kInteger, "Data-parallel replica"},
+       {"stage", "stage", Type::kInteger, "Pipeline stage"},
+       {"rank", "rank", Type::kInteger, "Global rank"},
+       {"cell", "cell", Type::kText, "Kind, micro-batch and, with several, chunk"},
+       {"theory_start_ns", "theory", Type::kTime, "When it would start in theory"},
+       {"start_ns", "start", Type::kTime, "When it started"},
+       {"late_ns", "late by", Type::kDuration, "Start minus theory"},
+       {"reason", "reason", Type::kText,
+        "What held it up longest: producer (its input's cell ended late), rank (its own rank was busy), message "
+        "(a recorded message came late), launch (its host launched it late), unexplained (nothing recorded says)"},
+       {"waited_for", "waited for", Type::kText, "The cell that was last to be ready"},
+       {"waited_rank", "of rank", Type::kInteger, "The rank of that cell"},
+       {"gap_ns", "gap", Type::kDuration, "Time between that cell's end and this one's start"},
+       {"message_ns", "message", Type::kDuration, "Of the gap: until its message was there"},
+       {"launch_ns", "launch", Type::kDuration, "Of the rest: until the host had launched it"}});
+  const bool with_chunk = run.lists.chunks > 1;
+  for (const LateCell& l : late.cells) {
+    const Cell cell = trace.cells.at(l.cell);
+    const Part& part = trace.parts[static_cast<size_t>(cell.part)];
+    const bool waited = l.waited_for != UINT32_MAX;
+    const Cell other = waited ? trace.cells.at(l.waited_for) : Cell{};
+    table.add_row({int64_t{cell.step}, known(part.dp), known(part.stage), int64_t{part.rank},
+                   cell_label(cell, with_chunk), run.theory.start_ns[l.cell], cell.start_ns, l.late_ns,
+                   std::string(late_reason_name(l.reason)), waited ? cell_label(other, with_chunk) : std::string(),
+                   waited ? int64_t{trace.parts[static_cast<size_t>(other.part)].rank} : kNullInteger, l.gap_ns,
+                   l.message_ns, l.launch_ns});
+  }
+  return table;
+}
+
+Table reasons_table(const LateCells& late) {
+  Table table("late-reasons", "Why cells start late, by stage",
+              {{"stage", "stage", Type::kInteger, "Pipeline stage"},
+               {"reason", "reason", Type::kText, "As in late-cells"},
+               {"count", "cells", Type::kInteger, "Cells that start late for it, by however little"},
+               {"mean_late_ns", "mean", Type::kDuration, "Mean of start minus theory"},
+               {"max_late_ns", "most", Type::kDuration, "Largest start minus theory"},
+               {"gap_ns", "gaps", Type::kDuration,
+                "Sum of the time in which rank and input were ready and the cell had not begun"}});
+  for (size_t s = 0; s < late.by_stage.size(); ++s)
+    for (size_t r = 0; r < kLateReasons; ++r) {
+      const LateSum& sum = late.by_stage[s][r];
+      if (sum.count == 0) continue;
+      table.add_row({static_cast<int64_t>(s), std::string(late_reason_name(static_cast<LateReason>(r))), sum.count,
+                     std::llround(sum.late_ns / static_cast<double>(sum.count)), sum.max_ns, std::llround(sum.gap_ns)});
+    }
+  return table;
+}
+
+Table chain_table(const LateChain& c) {
+  Table table("theory-loss", "Where a step's time beyond theory went, mean a step and replica",
+              {{"part", "part", Type::kText,
+                "theory, and what is added along the chain of waits that leads to the last cell: cells longer than "
+                "their mean, late messages, late launches, gaps that nothing explains; slack: theory's longest chain "
+                "is another one, longer by this. They add up to the span"},
+               {"mean_ns", "time", Type::kDuration, "Mean over steps and replicas"},
+               {"share", "of the span", Type::kShare, "As a share of the span"}});
+  if (c.steps == 0) return table;
+  const auto add = [&](const char* name, double ns) {
+    table.add_row({std::string(name), std::llround(ns / static_cast<double>(c.steps)), share(ns, c.actual_ns)});
+  };
+  add("theory", c.theory_ns);
+  add("longer cells", c.longer_ns);
+  add("messages", c.message_ns);
+  add("launches", c.launch_ns);
+  add("unexplained gaps", c.unexplained_ns);
+  add("slack", -c.slack_ns);
+  add("span", c.actual_ns);
+  return table;
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  const Trace& trace = *input.trace;
+  const TheoryRun theory = theory_of(trace);
+  AnalysisResult result;
+  if (!theory.theory.known()) {
+    const std::string why = "there is no theory to compare with: " + theory.theory.why_not;
+    if (rank_phases(trace).empty())
+      return Error{ErrorCode::kBadInput, why, {}, "stageline analyze schedule shows what was compared"};
+    result.notes.add("theory.none", Severity::kInfo, why);
+  }
+  if (theory.theory.by_rank)
+    result.notes.add("theory.by_rank", Severity::kInfo,
+                     "every rank counts from its own zero: theory starts with each rank's own first cell, and what it "
+                     "waited for cannot be told");
+  if (theory.theory.without > 0)
+    result.notes.add("theory.without", Severity::kInfo, "cells for which the schedule has no place are left out", {},
+                     theory.theory.without);
+  double span_ns = 0;
+  for (const TheorySize& size : theory.sizes) span_ns = std::max(span_ns, static_cast<double>(size.numbers.span_ns));
+  Result<int64_t> least =
+      input.options.microseconds("least", std::max<int64_t>(1, std::llround(span_ns * kLeastShare)));
+  if (!least) return std::move(least).error();
+  const LateCells late = late_cells(trace, theory, *least);
+  if (late.found > static_cast<int64_t>(late.cells.size()))
+    result.notes.add("theory.most_late", Severity::kInfo,
+                     "more cells are late than the table keeps; --least shows those that are later", {},
+                     late.found - static_cast<int64_t>(late.cells.size()));
+  result.tables.push_back(chain_table(late.chain));
+  result.tables.push_back(ranks_table(trace, theory));
+  result.tables.push_back(phases_table(trace));
+  result.tables.push_back(reasons_table(late));
+  result.tables.push_back(late_table(trace, theory, late));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis theory_analysis;
+const Analysis theory_analysis = {
+    "theory",
+    "the recognised schedule replayed with mean durations beside what happened: bubbles, phases, cells that are late "
+    "and why",
+    {{"theory-loss", "where the time beyond theory went; adds up to the span"},
+     {"theory-ranks", "one row per step and rank: span and inner bubble, in theory and as they were"},
+     {"phases", "warm-up, steady and cool-down of every rank, and of each replica's pipeline"},
+     {"late-reasons", "one row per stage and reason"},
+     {"late-cells", "one row per cell that starts late: by how much, why, and after which cell"}},
+    run,
+    AnalysisNeeds::kCells,
+    {{"least", "TIME", "Cells less late than this are not listed; default 1 % of the span in theory", ""}}};
+
+}  // namespace stageline

@@ -1,0 +1,345 @@
+#include "pipeline/late_cells.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/number.h"
+
+namespace stageline {
+namespace {
+
+constexpr uint32_t kNone = UINT32_MAX;
+
+bool is_backward(CellKind kind) { return kind == CellKind::kBackward || kind == CellKind::kInputGrad; }
+
+// Messages by (step, part, kind, micro-batch, chunk).
+class Messages {
+ public:
+  explicit Messages(const Cells& cells) : cells_(cells) {
+    for (uint32_t i = 0; i < cells.size(); ++i)
+      if (is_message(cells.kind[i]) && cells.micro_batch[i] != kUnknown) rows_.push_back(i);
+    std::sort(rows_.begin(), rows_.end(), [&](uint32_t a, uint32_t b) {
+      return std::tuple(key(a), cells.end_ns[a], a) < std::tuple(key(b), cells.end_ns[b], b);
+    });
+  }
+
+  // End of the last such message that ended by then; INT64_MIN when there is none. A message whose chunk nobody knows
+  // serves any.
+  int64_t end(const Cell& of, CellKind kind, int64_t by_ns) const {
+    int64_t best = INT64_MIN;
+    for (const int32_t chunk : {of.chunk, kUnknown}) {
+      const Key wanted{of.step, of.part, kind, of.micro_batch, chunk};
+      auto at = std::lower_bound(rows_.begin(), rows_.end(), wanted,
+                                 [&](uint32_t row, const Key& k) { return key(row) < k; });
+      const auto last = std::upper_bound(at, rows_.end(), std::pair(wanted, by_ns), [&](const auto& k, uint32_t row) {
+        return k < std::pair(key(row), cells_.end_ns[row]);
+      });
+      if (last != at) best = std::max(best, cells_.end_ns[*(last - 1)]);
+    }
+    return best;
+  }
+  bool empty() const { return rows_.empty(); }
+
+ private:
+  using Key = std::tuple<int32_t, int32_t, CellKind, int32_t, int32_t>;
+  Key key(uint32_t i) const {
+    return {cells_.step[i], cells_.part[i], cells_.kind[i], cells_.micro_batch[i], cells_.chunk[i]};
+  }
+  const Cells& cells_;
+  std::vector<uint32_t> rows_;
+};
+
+// When the host asked for the kernel that a cell begins with; INT64_MIN when the trace does not say.
+int64_t launched_at(const Part& part, int64_t start_ns) {
+  const Slices& s = part.slices;
+  if (!s.has_facts() || s.partner.empty()) return INT64_MIN;
+  for (const Lane& lane : part.lanes) {
+    if (lane.kind != LaneKind::kDeviceStream) continue;
+    const auto from = s.start_ns.begin();
+    auto at = std::lower_bound(from + static_cast<std::ptrdiff_t>(lane.begin),
+                               from + static_cast<std::ptrdiff_t>(lane.end), start_ns);
+    for (size_t i = static_cast<size_t>(at - from); i < lane.end && s.start_ns[i] == start_ns; ++i)
+      if (s.class_of(i) == KernelClass::kComputation && s.partner[i] != kNoSliceIndex) return s.start_ns[s.partner[i]];
+  }
+  return INT64_MIN;
+}
+
+// Tensor-parallel index of each part: its place among those of its (replica, stage).
+std::vector<int32_t> positions(const RankLists& lists, size_t parts) {
+  std::vector<int32_t> position(parts, kUnknown);
+  std::map<std::pair<int32_t, int32_t>, int32_t> seen;
+  std::vector<std::tuple<int32_t, int32_t, int32_t>> order;  // (part, replica, stage)
+  for (const RankList& list : lists.lists)
+    if (position[static_cast<size_t>(list.part)] == kUnknown) {
+      position[static_cast<size_t>(list.part)] = 0;
+      order.emplace_back(list.part, list.dp, list.stage);
+    }
+  std::sort(order.begin(), order.end());
+  for (const auto& [part, dp, stage] : order) position[static_cast<size_t>(part)] = seen[{dp, stage}]++;
+  return position;
+}
+
+// What one token waited for.
+struct Wait {
+  uint32_t token = kNone;  // of the group, as in RankLists::tokens
+  bool on_rank = false;
+  int64_t gap_ns = 0, message_ns = 0, launch_ns = 0;
+};
+
+class Finder {
+ public:
+  Finder(const Trace& trace, const TheoryRun& run, int64_t least_ns, LateCells& out)
+      : trace_(trace),
+        cells_(trace.cells),
+        run_(run),
+        lists_(run.lists),
+        least_ns_(least_ns),
+        out_(out),
+        messages_(trace.cells),
+        position_(positions(run.lists, trace.parts.size())) {
+    out_.by_stage.assign(static_cast<size_t>(lists_.stages), std::vector<LateSum>(kLateReasons));
+  }
+
+  void run() {
+    size_t step = 0;
+    for (size_t first = 0; first < lists_.lists.size();) {
+      const size_t last = lists_.group_end(first);
+      const RankList& list = lists_.lists[first];
+      // Groups without any cell in theory have no TheoryStep.
+      while (step < run_.theory.steps.size() &&
+             std::pair(run_.theory.steps[step].step, run_.theory.steps[step].dp) < std::pair(list.step, list.dp))
+        ++step;
+      if (step < run_.theory.steps.size() && run_.theory.steps[step].step == list.step &&
+          run_.theory.steps[step].dp == list.dp)
+        group(first, last, run_.theory.steps[step]);
+      first = last;
+    }
+  }
+
+ private:
+  int64_t start(size_t token) const { return cells_.start_ns[lists_.cell[token]]; }
+  int64_t end(size_t token) const { return cells_.end_ns[lists_.cell[token]]; }
+  bool paired(const RankList& list, size_t token) const {  // the F of an overlapped pair
+    return lists_.tokens[token].fused && lists_.tokens[token].kind == CellKind::kForward && token + 1 < list.end &&
+           lists_.tokens[token + 1].fused;
+  }
+
+  size_t slot(bool backward, int32_t vstage, int32_t micro_batch, int32_t position) const {
+    return ((static_cast<size_t>(position) * 2 + (backward ? 1 : 0)) * static_cast<size_t>(micro_batches_) +
+            static_cast<size_t>(micro_batch)) *
+               static_cast<size_t>(vstages_) +
+           static_cast<size_t>(vstage);
+  }
+  // Slot of a token's own work, or with `by` of the virtual stage so many further on; SIZE_MAX outside.
+  size_t slot_of(const RankList& list, const WorkToken& t, bool backward, int32_t by) const {
+    if (t.micro_batch < 0 || t.micro_batch >= micro_batches_ || t.chunk < 0 || t.chunk >= schedule_->sizes.chunks)
+      return SIZE_MAX;
+    const int32_t vstage = virtual_stage(*schedule_, list.stage, t.chunk) + by;
+    if (vstage < 0 || vstage >= vstages_) return SIZE_MAX;
+    // Of two directions the micro-batch tells which.
+    return slot(backward, vstage, t.micro_batch, position_[static_cast<size_t>(list.part)]);
+  }
+
+  void group(size_t first, size_t last, const TheoryStep& theory) {
+    const size_t begin = lists_.lists[first].begin, end_token = lists_.lists[last - 1].end;
+    const TheorySize* size = nullptr;
+    int32_t most_positions = 1;
+    for (size_t l = first; l < last; ++l) {
+      if (!size) size = run_.size(l);
+      most_positions = std::max(most_positions, position_[static_cast<size_t>(lists_.lists[l].part)] + 1);
+    }
+    if (!size) return;
+    schedule_ = &size->schedule;
+    vstages_ = virtual_stage_count(*schedule_);
+    micro_batches_ = schedule_->sizes.micro_batches;
+    const size_t slots =
+        static_cast<size_t>(most_positions) * 2 * static_cast<size_t>(micro_batches_) * static_cast<size_t>(vstages_);
+    done_.assign(slots <= (end_token - begin) * 64 + 4096 ? slots : 0, kNone);
+    for (size_t l = first; l < last && !done_.empty(); ++l)
+      for (size_t t = lists_.lists[l].begin; t < lists_.lists[l].end; ++t) {
+        const WorkToken& token = lists_.tokens[t];
+        if (token.kind == CellKind::kWeightGrad) continue;
+        const size_t at = slot_of(lists_.lists[l], token, is_backward(token.kind), 0);
+        if (at != SIZE_MAX) done_[at] = static_cast<uint32_t>(t);
+      }
+    waits_.assign(end_token - begin, {});
+    base_ = begin;
+    uint32_t latest = kNone;
+    for (size_t l = first; l < last; ++l) {
+      list_waits(lists_.lists[l], theory);
+      for (size_t t = lists_.lists[l].begin; t < lists_.lists[l].end; ++t) {
+        if (!run_.theory.has(lists_.cell[t])) continue;
+        if (latest == kNone || end(t) > end(latest)) latest = static_cast<uint32_t>(t);
+        judge(lists_.lists[l], t, theory);
+      }
+    }
+    if (latest != kNone) follow(latest, theory);
+  }
+
+  uint32_t producer_of(const RankList& list, const WorkToken& t) const {
+    if (done_.empty()) return kNone;
+    size_t at = SIZE_MAX;
+    if (t.kind == CellKind::kForward) {
+      at = slot_of(list, t, false, -1);
+    } else if (t.kind == CellKind::kWeightGrad) {
+      at = slot_of(list, t, true, 0);
+    } else {
+      at = slot_of(list, t, true, 1);
+      if (at == SIZE_MAX) at = slot_of(list, t, false, 0);
+    }
+    return at == SIZE_MAX ? kNone : done_[at];
+  }
+
+  void list_waits(const RankList& list, const TheoryStep& theory) {
+    uint32_t before = kNone;  // of the tokens so far the one that ends last
+    for (size_t t = list.begin; t < list.end; ++t) {
+      const size_t halves = paired(list, t) ? 2 : 1;
+      Wait wait{before, before != kNone};
+      int64_t ready = before == kNone ? INT64_MIN : end(before);
+      for (size_t h = t; h < t + halves; ++h) {
+        const uint32_t producer = producer_of(list, lists_.tokens[h]);
+        if (producer == kNone || (producer >= t && producer < t + halves) || end(producer) <= ready) continue;
+        ready = end(producer);
+        wait.token = producer;
+        wait.on_rank = false;
+      }
+      if (wait.token == kNone) ready = theory.start_ns;
+      int64_t starts = start(t);
+      if (halves == 2) starts = std::min(starts, start(t + 1));
+      wait.gap_ns = starts > ready ? sum_or_limit(starts, -ready) : 0;
+      if (wait.gap_ns > 0) explain(list, t, halves, ready, starts, wait);
+      for (size_t h = t; h < t + halves; ++h) {
+        waits_[h - base_] = wait;
+        if (before == kNone || end(h) >= end(before)) before = static_cast<uint32_t>(h);
+      }
+      t += halves - 1;
+    }
+  }
+
+  // Splits a gap by what was recorded in it.
+  void explain(const RankList& list, size_t token, size_t halves, int64_t ready, int64_t starts, Wait& wait) const {
+    int64_t here = ready;
+    for (size_t h = token; h < token + halves && !messages_.empty(); ++h) {
+      const WorkToken& t = lists_.tokens[h];
+      const uint32_t producer = producer_of(list, t);
+      if (producer == kNone) continue;
+      const Cell cell = cells_.at(lists_.cell[h]), from = cells_.at(lists_.cell[producer]);
+      if (from.part == cell.part) continue;
+      const bool forward = t.kind == CellKind::kForward;
+      int64_t came = messages_.end(cell, forward ? CellKind::kRecvForward : CellKind::kRecvBackward, starts);
+      if (came == INT64_MIN)
+        came = messages_.end(from, forward ? CellKind::kSendForward : CellKind::kSendBackward, starts);
+      here = std::max(here, came);
+    }
+    wait.message_ns = here - ready;
+    const Part& part = trace_.parts[static_cast<size_t>(list.part)];
+    const int64_t launched = launched_at(part, starts);
+    if (launched > here) wait.launch_ns = std::min(launched, starts) - here;
+  }
+
+  void judge(const RankList& list, size_t token, const TheoryStep&) {
+    const uint32_t row = lists_.cell[token];
+    if (token > list.begin && lists_.cell[token - 1] == row) return;  // the other half of an F&B cell
+    const int64_t late = sum_or_limit(cells_.start_ns[row], -run_.theory.start_ns[row]);
+    if (late <= 0) return;
+    const Wait& wait = waits_[token - base_];
+    LateCell found{row,
+                   wait.token == kNone ? kNone : lists_.cell[wait.token],
+                   LateReason::kUnexplained,
+                   late,
+                   std::min(wait.gap_ns, late),
+                   wait.message_ns,
+                   wait.launch_ns};
+    const int64_t unexplained = wait.gap_ns - wait.message_ns - wait.launch_ns;
+    int64_t longest = late - wait.gap_ns;  // how late it would be had it started when it could
+    if (wait.token != kNone && longest > 0)
+      found.reason = wait.on_rank ? LateReason::kRank : LateReason::kProducer;
+    else
+      longest = 0;
+    const auto consider = [&](int64_t ns, LateReason reason) {
+      if (ns <= longest) return;
+      longest = ns;
+      found.reason = reason;
+    };
+    consider(wait.message_ns, LateReason::kMessage);
+    consider(wait.launch_ns, LateReason::kLaunch);
+    consider(unexplained, LateReason::kUnexplained);
+    LateSum& sum = out_.by_stage[static_cast<size_t>(list.stage)][static_cast<size_t>(found.reason)];
+    ++sum.count;
+    sum.late_ns += static_cast<double>(late);
+    sum.gap_ns += static_cast<double>(found.gap_ns);
+    sum.max_ns = std::max(sum.max_ns, late);
+    if (late < least_ns_) return;
+    ++out_.found;
+    if (out_.cells.size() < kMostLateCells) out_.cells.push_back(found);
+  }
+
+  // From the last cell of a step back to its first.
+  void follow(uint32_t latest, const TheoryStep& theory) {
+    LateChain& c = out_.chain;
+    LateChain own;
+    uint32_t at = latest;
+    for (size_t hops = 0; hops <= waits_.size(); ++hops) {
+      const uint32_t row = lists_.cell[at];
+      if (run_.theory.has(row))
+        own.longer_ns += static_cast<double>(cells_.dur_ns(row)) -
+                         static_cast<double>(run_.theory.end_ns[row] - run_.theory.start_ns[row]);
+      else
+        own.longer_ns += static_cast<double>(cells_.dur_ns(row));
+      const Wait& wait = waits_[at - base_];
+      own.message_ns += static_cast<double>(wait.message_ns);
+      own.launch_ns += static_cast<double>(wait.launch_ns);
+      own.unexplained_ns += static_cast<double>(wait.gap_ns - wait.message_ns - wait.launch_ns);
+      if (wait.token == kNone || start(wait.token) >= start(at)) break;  // the beginning, or stamps that go in circles
+      at = wait.token;
+    }
+    ++c.steps;
+    const double actual = static_cast<double>(theory.actual_end_ns) - static_cast<double>(theory.actual_start_ns);
+    const double expected = static_cast<double>(theory.end_ns) - static_cast<double>(theory.start_ns);
+    c.actual_ns += actual;
+    c.theory_ns += expected;
+    c.longer_ns += own.longer_ns;
+    c.message_ns += own.message_ns;
+    c.launch_ns += own.launch_ns;
+    c.unexplained_ns += own.unexplained_ns;
+    c.slack_ns += own.longer_ns + own.message_ns + own.launch_ns + own.unexplained_ns - (actual - expected);
+  }
+
+  const Trace& trace_;
+  const Cells& cells_;
+  const TheoryRun& run_;
+  const RankLists& lists_;
+  int64_t least_ns_;
+  LateCells& out_;
+  Messages messages_;
+  std::vector<int32_t> position_;
+  // Of the group at hand.
+  const Schedule* schedule_ = nullptr;
+  int32_t vstages_ = 0, micro_batches_ = 0;
+  size_t base_ = 0;
+  std::vector<uint32_t> done_;
+  std::vector<Wait> waits_;  // by token
+};
+
+}  // namespace
+
+std::string_view late_reason_name(LateReason reason) {
+  switch (reason) {
+    case LateReason::kProducer: return "producer";
+    case LateReason::kRank: return "rank";
+    case LateReason::kMessage: return "message";
+    case LateReason::kLaunch: return "launch";
+    case LateReason::kUnexplained: return "unexplained";
+  }
+  return "unexplained";
+}
+
+LateCells late_cells(const Trace& trace, const TheoryRun& run, int64_t least_ns) {
+  LateCells out;
+  if (!run.theory.known() || run.theory.by_rank) return out;
+  Finder(trace, run, least_ns, out).run();
+  return out;
+}
+
+}  // namespace stageline

@@ -1,0 +1,316 @@
+#include "pipeline/theory.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "base/number.h"
+#include "model/stage_costs.h"
+#include "schedules/make.h"
+
+namespace stageline {
+namespace {
+
+constexpr size_t kMostSizes = 4;  // different numbers of micro-batches a step that are replayed
+constexpr size_t kKinds = 5;      // F, B, I, W, F&B
+constexpr size_t kLeastSteps = 4;
+constexpr double kLongestNs = 1e18;
+
+// F, B or I, W: what tells the work of one micro-batch on one chunk apart.
+size_t direction_of(CellKind kind) { return kind == CellKind::kForward ? 0 : kind == CellKind::kWeightGrad ? 2 : 1; }
+
+// Steps that are no measure for the others.
+std::vector<int32_t> outlier_steps(const Cells& cells) {
+  std::vector<std::pair<int32_t, double>> spans;
+  for (const StepRange& step : step_ranges(cells)) {
+    if (step.step == kUnknown) continue;
+    // Of every rank by itself: clocks may differ.
+    double longest = 0;
+    for (size_t i = step.begin; i < step.end;) {
+      int64_t first = INT64_MAX, last = INT64_MIN;
+      const int32_t part = cells.part[i];
+      for (; i < step.end && cells.part[i] == part; ++i) {
+        if (!is_compute(cells.kind[i])) continue;
+        first = std::min(first, cells.start_ns[i]);
+        last = std::max(last, cells.end_ns[i]);
+      }
+      if (first <= last) longest = std::max(longest, static_cast<double>(last) - static_cast<double>(first));
+    }
+    spans.emplace_back(step.step, longest);
+  }
+  std::vector<int32_t> outliers;
+  if (spans.size() < kLeastSteps) return outliers;
+  std::vector<double> values;
+  for (const auto& [step, span] : spans) values.push_back(span);
+  const double limit = median_of(std::move(values)) * kOutlierStep;
+  for (const auto& [step, span] : spans)
+    if (span >= limit) outliers.push_back(step);
+  return outliers;
+}
+
+// Mean duration by stage, chunk and kind.
+class MeanCosts {
+ public:
+  MeanCosts(const Cells& cells, const RankLists& lists, int32_t chunks) : chunks_(static_cast<size_t>(chunks)) {
+    const std::vector<int32_t> outliers = outlier_steps(cells);
+    sums_.resize(static_cast<size_t>(lists.stages) * chunks_ * kKinds);
+    for (const RankList& list : lists.lists) {
+      if (std::binary_search(outliers.begin(), outliers.end(), list.step)) continue;
+      for (size_t t = list.begin; t < list.end; ++t) {
+        const WorkToken& token = lists.tokens[t];
+        const size_t i = lists.cell[t];
+        if (token.fused && t + 1 < list.end && lists.tokens[t + 1].fused) {
+          const size_t j = lists.cell[++t];
+          add(list.stage, token.chunk, CellKind::kForwardBackward,
+              std::max(cells.end_ns[i], cells.end_ns[j]) - std::min(cells.start_ns[i], cells.start_ns[j]));
+        } else {
+          add(list.stage, token.chunk, token.kind, cells.dur_ns(i));
+        }
+      }
+    }
+  }
+
+  // nullopt: neither measured nor made of what was.
+  std::optional<double> of(int32_t stage, int32_t chunk, CellKind kind) const {
+    if (const auto own = mean(stage, chunk, kind)) return own;
+    const auto [b, i, w] = std::tuple(mean(stage, chunk, CellKind::kBackward), mean(stage, chunk, CellKind::kInputGrad),
+                                      mean(stage, chunk, CellKind::kWeightGrad));
+    switch (kind) {
+      case CellKind::kBackward: return i ? std::optional(*i + w.value_or(0)) : std::nullopt;
+      case CellKind::kInputGrad: return b;
+      case CellKind::kWeightGrad: return b ? std::optional(0.0) : std::nullopt;  // it is in B
+      case CellKind::kForwardBackward: {
+        const auto f = of(stage, chunk, CellKind::kForward), back = of(stage, chunk, CellKind::kBackward);
+        return f && back ? std::optional(*f + *back) : std::nullopt;
+      }
+      default: return std::nullopt;
+    }
+  }
+
+ private:
+  struct Sum {
+    double ns = 0;
+    int64_t count = 0;
+  };
+  size_t at(int32_t stage, int32_t chunk, CellKind kind) const {
+    return (static_cast<size_t>(stage) * chunks_ + static_cast<size_t>(chunk)) * kKinds + static_cast<size_t>(kind);
+  }
+  void add(int32_t stage, int32_t chunk, CellKind kind, int64_t ns) {
+    if (chunk < 0 || static_cast<size_t>(chunk) >= chunks_) return;
+    Sum& sum = sums_[at(stage, chunk, kind)];
+    sum.ns += static_cast<double>(ns);
+    ++sum.count;
+  }
+  // Of this chunk; of the stage's other chunks where this one was not seen.
+  std::optional<double> mean(int32_t stage, int32_t chunk, CellKind kind) const {
+    Sum sum = sums_[at(stage, chunk, kind)];
+    for (int32_t c = 0; sum.count == 0 && c < static_cast<int32_t>(chunks_); ++c) sum = sums_[at(stage, c, kind)];
+    return sum.count > 0 ? std::optional(sum.ns / static_cast<double>(sum.count)) : std::nullopt;
+  }
+
+  size_t chunks_;
+  std::vector<Sum> sums_;
+};
+
+std::string cannot_cost(int32_t stage, CellKind kind) {
+  return "stage " + std::to_string(stage) + " has no " + std::string(kind_name(kind)) +
+         " whose duration could be taken; were ranks left out?";
+}
+
+// Where a piece of work stands in the replay, by (micro-batch, chunk, direction).
+class Slots {
+ public:
+  explicit Slots(const TheorySize& size)
+      : chunks_(size.schedule.sizes.chunks), micro_batches_(size.schedule.sizes.micro_batches) {
+    const size_t per_stage = static_cast<size_t>(chunks_) * static_cast<size_t>(micro_batches_) * 3;
+    place_.resize(size.schedule.ranks.size());
+    flat_.resize(place_.size());
+    for (size_t s = 0; s < place_.size(); ++s) {
+      place_[s].assign(per_stage, kUnknown);
+      for (size_t i = 0; i < size.schedule.ranks[s].size(); ++i)
+        for (const Action& a : size.schedule.ranks[s][i].actions()) {
+          place_[s][key(a.micro_batch, a.chunk, a.kind)] = static_cast<int32_t>(i);
+          flat_[s].emplace_back(direction_of(a.kind), static_cast<int32_t>(i));
+        }
+    }
+  }
+
+  // The `nth` token of a list; where its numbers are unknown, what the schedule has at that place, if it goes the same
+  // way. kUnknown when the schedule has no such work.
+  int32_t find(int32_t stage, const WorkToken& t, size_t nth) const {
+    const auto s = static_cast<size_t>(stage);
+    if (t.micro_batch == kUnknown || t.chunk == kUnknown)
+      return nth < flat_[s].size() && flat_[s][nth].first == direction_of(t.kind) ? flat_[s][nth].second : kUnknown;
+    if (t.micro_batch < 0 || t.micro_batch >= micro_batches_ || t.chunk < 0 || t.chunk >= chunks_) return kUnknown;
+    return place_[s][key(t.micro_batch, t.chunk, t.kind)];
+  }
+
+ private:
+  size_t key(int32_t micro_batch, int32_t chunk, CellKind kind) const {
+    return (static_cast<size_t>(chunk) * static_cast<size_t>(micro_batches_) + static_cast<size_t>(micro_batch)) * 3 +
+           direction_of(kind);
+  }
+  int32_t chunks_, micro_batches_;
+  std::vector<std::vector<int32_t>> place_;
+  std::vector<std::vector<std::pair<size_t, int32_t>>> flat_;  // (direction, place) of every action in order
+};
+
+// The recognised schedule with this many micro-batches, replayed; what is missing in `why_not`.
+std::optional<TheorySize> replay_size(const ScheduleCandidate& best, int32_t micro_batches, const MeanCosts& means,
+                                      std::string& why_not) {
+  ScheduleSizes sizes = best.sizes;
+  sizes.micro_batches = micro_batches;
+  Result<Schedule> schedule = make_schedule(best.name, sizes);
+  if (!schedule) {
+    why_not = schedule.error().what;
+    return std::nullopt;
+  }
+  TheorySize size{std::move(*schedule), {}, {}};
+  // One cost a (stage, chunk, kind): asked millions of times.
+  std::vector<int64_t> known(size.schedule.ranks.size() * static_cast<size_t>(sizes.chunks) * kKinds, -1);
+  const auto kind_of = [](const ScheduleCell& cell) {
+    return cell.overlapped() ? CellKind::kForwardBackward : cell.actions()[0].kind;
+  };
+  const auto cost_of = [&](size_t stage, const ScheduleCell& cell) -> int64_t& {
+    return known[(stage * static_cast<size_t>(sizes.chunks) + static_cast<size_t>(cell.actions()[0].chunk)) * kKinds +
+                 static_cast<size_t>(kind_of(cell))];
+  };
+  for (size_t s = 0; s < size.schedule.ranks.size(); ++s)
+    for (const ScheduleCell& cell : size.schedule.ranks[s]) {
+      const Action& a = cell.actions()[0];
+      const CellKind kind = kind_of(cell);
+      int64_t& cost = cost_of(s, cell);
+      if (cost >= 0) continue;
+      const auto mean = means.of(static_cast<int32_t>(s), a.chunk, kind);
+      if (!mean) {
+        why_not = cannot_cost(static_cast<int32_t>(s), kind);
+        return std::nullopt;
+      }
+      cost = std::max<int64_t>(0, std::llround(std::min(*mean, kLongestNs)));
+    }
+  double sum_ns = 0;  // the longest that a replay can be
+  for (size_t s = 0; s < size.schedule.ranks.size(); ++s)
+    for (const ScheduleCell& cell : size.schedule.ranks[s]) sum_ns += static_cast<double>(cost_of(s, cell));
+  if (sum_ns > kLongestNs) {
+    why_not = "its cells last for years";
+    return std::nullopt;
+  }
+  ReplayCosts costs;
+  costs.cell_ns = [&](int32_t rank, const ScheduleCell& cell) { return cost_of(static_cast<size_t>(rank), cell); };
+  auto times = replay(size.schedule, costs);
+  if (!times) {
+    why_not = times.error().what;
+    return std::nullopt;
+  }
+  size.times = std::move(*times);
+  size.numbers = schedule_numbers(size.schedule, size.times);
+  return size;
+}
+
+// Puts the replay of lists [first, last) beside their cells, so that their first cell starts where it did.
+void place_lists(const Trace& trace, const std::vector<Slots>& slots, size_t first, size_t last, TheoryRun& run) {
+  const Cells& cells = trace.cells;
+  Theory& theory = run.theory;
+  int64_t earliest = INT64_MAX, shift = 0;  // of the theory: its first cell that was found, and of equals the first
+  int64_t actual_start = INT64_MAX, actual_end = INT64_MIN;
+  for (size_t l = first; l < last; ++l) {
+    const RankList& list = run.lists.lists[l];
+    const TheorySize* size = run.size(l);
+    for (size_t t = list.begin; t < list.end; ++t) {
+      const size_t i = run.lists.cell[t];
+      const WorkToken& token = run.lists.tokens[t];
+      const int32_t place =
+          size ? slots[static_cast<size_t>(run.size_of[l])].find(list.stage, token, t - list.begin) : kUnknown;
+      if (place == kUnknown) {
+        if (!theory.has(i)) ++theory.without;
+        continue;
+      }
+      const ReplayedCell& time = size->times[static_cast<size_t>(list.stage)][static_cast<size_t>(place)];
+      theory.start_ns[i] = time.start_ns;
+      theory.end_ns[i] = time.end_ns;
+      theory.fused[i] = size->schedule.ranks[static_cast<size_t>(list.stage)][static_cast<size_t>(place)].overlapped();
+      const int64_t start = cells.start_ns[i];
+      actual_start = std::min(actual_start, start);
+      actual_end = std::max(actual_end, cells.end_ns[i]);
+      if (time.start_ns < earliest || (time.start_ns == earliest && sum_or_limit(start, -time.start_ns) < shift)) {
+        earliest = time.start_ns;
+        shift = sum_or_limit(start, -time.start_ns);
+      }
+    }
+  }
+  if (earliest == INT64_MAX) return;
+  TheoryStep step{
+      run.lists.lists[first].step, run.lists.lists[first].dp, INT64_MAX, INT64_MIN, actual_start, actual_end};
+  for (size_t l = first; l < last; ++l)
+    for (size_t t = run.lists.lists[l].begin; t < run.lists.lists[l].end; ++t) {
+      const size_t i = run.lists.cell[t];
+      // An F&B cell has two tokens, and is moved once.
+      if (!theory.has(i) || (t > run.lists.lists[l].begin && run.lists.cell[t - 1] == i)) continue;
+      theory.start_ns[i] = sum_or_limit(theory.start_ns[i], shift);
+      theory.end_ns[i] = sum_or_limit(theory.end_ns[i], shift);
+      step.start_ns = std::min(step.start_ns, theory.start_ns[i]);
+      step.end_ns = std::max(step.end_ns, theory.end_ns[i]);
+    }
+  theory.steps.push_back(step);
+}
+
+std::string why_not_recognised(const Recognition& r) {
+  if (r.lists == 0) return "no step holds a forward or backward cell";
+  if (r.candidates.empty()) return "no schedule has these sizes";
+  return "the schedule was " + recognition_text(r);
+}
+
+}  // namespace
+
+TheoryRun theory_of(const Trace& trace) {
+  TheoryRun run;
+  run.recognition = recognise(trace);
+  Theory& theory = run.theory;
+  if (!run.recognition.recognised) {
+    theory.why_not = why_not_recognised(run.recognition);
+    return run;
+  }
+  if (trace.chunks_are_pieces) {
+    theory.why_not = "jobs are recorded in pieces, whose sum is not the duration of a cell";
+    return run;
+  }
+  const ScheduleCandidate& best = run.recognition.best();
+  run.lists = rank_lists(trace, run.recognition.rule);
+  std::map<int32_t, int64_t> counts;  // micro-batches → lists
+  for (const RankList& list : run.lists.lists) ++counts[list.micro_batches];
+  while (counts.size() > kMostSizes)
+    counts.erase(std::min_element(counts.begin(), counts.end(),
+                                  [](const auto& a, const auto& b) { return a.second < b.second; }));
+  const MeanCosts means(trace.cells, run.lists, best.sizes.chunks);
+  std::map<int32_t, int32_t> size_of;
+  for (const auto& [micro_batches, count] : counts)
+    if (auto size = replay_size(best, micro_batches, means, theory.why_not)) {
+      size_of[micro_batches] = static_cast<int32_t>(run.sizes.size());
+      run.sizes.push_back(std::move(*size));
+    }
+  if (run.sizes.empty()) {
+    run.lists = {};
+    return run;
+  }
+  theory.why_not.clear();
+  theory.schedule = best.name;
+  theory.by_rank = trace.clock == ClockState::kPerRank && trace.parts.size() > 1;
+  theory.start_ns.assign(trace.cells.size(), kNoTheory);
+  theory.end_ns.assign(trace.cells.size(), kNoTheory);
+  theory.fused.assign(trace.cells.size(), false);
+  for (const RankList& list : run.lists.lists) {
+    const auto known = size_of.find(list.micro_batches);
+    run.size_of.push_back(known == size_of.end() ? kUnknown : known->second);
+  }
+  std::vector<Slots> slots;
+  for (const TheorySize& size : run.sizes) slots.emplace_back(size);
+  for (size_t first = 0; first < run.lists.lists.size();) {
+    const size_t last = theory.by_rank ? first + 1 : run.lists.group_end(first);
+    place_lists(trace, slots, first, last, run);
+    first = last;
+  }
+  return run;
+}
+
+}  // namespace stageline

@@ -1,0 +1,43 @@
+// What the recognised schedule promises with this run's own mean durations, cell by cell.
+//
+//   fact     ▐0▐▐1▐   ▐▐▐▐0▐▐▐▐ ▐2▐ …      each F, B, I, W, F&B of a (stage, chunk) takes its mean over the run;
+//   theory   ▐0▐▐1▐▐▐▐0▐▐▐▐▐2▐ …           messages take no time; replayed by pipeline/replay
+//
+// Each step of each replica starts where its own first cell did, so a step that came late or was long moves no other.
+#pragma once
+
+#include "model/theory.h"
+#include "pipeline/rank_lists.h"
+#include "pipeline/recognise.h"
+#include "pipeline/schedule_numbers.h"
+
+namespace stageline {
+
+// The replay for steps with so many micro-batches.
+struct TheorySize {
+  Schedule schedule;
+  std::vector<std::vector<ReplayedCell>> times;  // [stage][place]
+  ScheduleNumbers numbers;
+};
+
+struct TheoryRun {
+  Recognition recognition;
+  RankLists lists;  // labels numbered as the schedule counts; empty without theory
+  Theory theory;
+  std::vector<TheorySize> sizes;
+  std::vector<int32_t> size_of;  // by list: index into sizes; kUnknown
+
+  const TheorySize* size(size_t list) const {
+    return size_of[list] == kUnknown ? nullptr : &sizes[static_cast<size_t>(size_of[list])];
+  }
+};
+
+// Expects sorted cells. Means leave out steps of at least kOutlierStep × the median length (of four steps or more). A
+// kind that the schedule has and the run has not is made of others: B = I + W, F&B = F + B. Never fails: without a
+// recognised schedule, without durations of some stage, or where jobs are recorded in pieces, theory.why_not says so.
+// O(cells) beyond recognise().
+TheoryRun theory_of(const Trace& trace);
+
+inline constexpr double kOutlierStep = 1.3;
+
+}  // namespace stageline

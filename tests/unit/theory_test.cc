@@ -1,0 +1,241 @@
+#include "pipeline/theory.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "pipeline/late_cells.h"
+#include "pipeline/schedule_findings.h"
+#include "pipeline/simulate.h"
+#include "schedules/make.h"
+#include "unit/make_trace.h"
+
+using namespace stageline;
+
+namespace {
+
+Trace simulated(const char* name, SimulateOptions o, ScheduleSizes sizes = {}) {
+  for (const ScheduleDef* def : schedules())
+    if (def->name == std::string_view(name) && sizes.chunks < def->default_chunks) sizes.chunks = def->default_chunks;
+  Result<Schedule> schedule = make_schedule(name, sizes);
+  REQUIRE(schedule);
+  o.schedule = std::move(*schedule);
+  Result<SimulatedRun> run = simulate_run(o);
+  REQUIRE(run);
+  run->trace.cells.sort();
+  return std::move(run->trace);
+}
+
+// Cells that theory has elsewhere than they were.
+int64_t displaced(const Trace& trace, const Theory& theory) {
+  int64_t count = 0;
+  for (size_t i = 0; i < trace.cells.size(); ++i)
+    if (is_compute(trace.cells.kind[i]))
+      count +=
+          theory.has(i) && theory.start_ns[i] == trace.cells.start_ns[i] && theory.end_ns[i] == trace.cells.end_ns[i]
+              ? 0
+              : 1;
+  return count;
+}
+
+void move_cells(Trace& trace, size_t from, int64_t by_ns) {  // that cell and all later ones of its step
+  const int64_t at = trace.cells.start_ns[from];
+  for (size_t i = 0; i < trace.cells.size(); ++i)
+    if (trace.cells.step[i] == trace.cells.step[from] && trace.cells.start_ns[i] >= at) {
+      trace.cells.start_ns[i] += by_ns;
+      trace.cells.end_ns[i] += by_ns;
+    }
+}
+
+}  // namespace
+
+TEST_CASE("theory: a run that follows its schedule without jitter or latency is its own theory") {
+  for (const ScheduleDef* def : schedules()) {
+    CAPTURE(def->name);
+    SimulateOptions o;
+    o.dp = 2;
+    o.faults = {{"slow-stage", 2, 1.4}};
+    const Trace trace = simulated(def->name, o, {.stages = 4, .micro_batches = 8});
+    const TheoryRun run = theory_of(trace);
+    REQUIRE(run.theory.known());
+    CHECK(displaced(trace, run.theory) == 0);
+    CHECK(run.theory.steps.size() == 6);
+    const LateCells late = late_cells(trace, run, 1);
+    CHECK(late.found == 0);
+    CHECK(late.chain.actual_ns == late.chain.theory_ns);
+  }
+}
+
+TEST_CASE("theory: the parts of the loss add up to the span") {
+  SimulateOptions o;
+  o.jitter = 0.1;
+  o.costs.latency_ns = 2'000'000;
+  o.dp = 3;
+  for (const char* name : {"1f1b", "vpp", "zb-v", "dualpipe-v", "dualpipe"}) {
+    CAPTURE(name);
+    const Trace trace = simulated(name, o, {.stages = 4, .micro_batches = 12});
+    const LateChain c = late_cells(trace, theory_of(trace), 1).chain;
+    CHECK(c.steps == 9);
+    CHECK(c.theory_ns + c.longer_ns + c.message_ns + c.launch_ns + c.unexplained_ns - c.slack_ns ==
+          doctest::Approx(c.actual_ns));
+    CHECK(c.unexplained_ns > 0);  // latency, of messages that nobody recorded
+    CHECK(c.message_ns == 0);
+  }
+}
+
+TEST_CASE("theory: a step that is long or late moves no other") {
+  SimulateOptions o;
+  o.steps = 5;
+  Trace trace = simulated("1f1b", o);
+  Cells& cells = trace.cells;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (cells.step[i] == 2) {  // three times as long from its start
+      const int64_t zero = cells.start_ns[step_ranges(cells)[2].begin];
+      cells.start_ns[i] = zero + 3 * (cells.start_ns[i] - zero);
+      cells.end_ns[i] = zero + 3 * (cells.end_ns[i] - zero);
+    }
+    if (cells.step[i] == 4) cells.start_ns[i] += 77'000'000, cells.end_ns[i] += 77'000'000;
+  }
+  const TheoryRun run = theory_of(trace);
+  REQUIRE(run.theory.known());
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (cells.step[i] == 2) continue;
+    CHECK(run.theory.start_ns[i] == cells.start_ns[i]);  // the outlier is no measure for the others either
+    CHECK(run.theory.end_ns[i] == cells.end_ns[i]);
+  }
+  const TheoryStep& outlier = run.theory.steps[2];
+  CHECK(outlier.start_ns == outlier.actual_start_ns);
+  CHECK((outlier.actual_end_ns - outlier.actual_start_ns) == 3 * (outlier.end_ns - outlier.start_ns));
+}
+
+TEST_CASE("late cells: producer, rank, and a gap that nothing explains") {
+  SimulateOptions o;
+  o.steps = 6;
+  Trace trace = simulated("1f1b", o);
+  const uint32_t f3 = stageline::testing::find_cell(trace, 5, 2, CellKind::kForward, 3);
+  move_cells(trace, f3, 5'000'000);
+  const TheoryRun run = theory_of(trace);
+  const LateCells late = late_cells(trace, run, 4'000'000);
+  REQUIRE(late.found > 3);
+  const auto of = [&](int32_t part, CellKind kind, int32_t mb) {
+    const uint32_t wanted = stageline::testing::find_cell(trace, 5, part, kind, mb);
+    for (const LateCell& l : late.cells)
+      if (l.cell == wanted) return l;
+    return LateCell{};
+  };
+  const LateCell gap = of(2, CellKind::kForward, 3);
+  CHECK(gap.reason == LateReason::kUnexplained);
+  CHECK(gap.late_ns == 5'000'000);
+  CHECK(gap.gap_ns == 5'000'000);
+  const LateCell next = of(3, CellKind::kForward, 3);
+  CHECK(next.reason == LateReason::kProducer);
+  CHECK(next.waited_for == f3);
+  const LateCell after = of(3, CellKind::kBackward, 3);
+  CHECK(after.reason == LateReason::kRank);
+  CHECK(trace.cells.micro_batch[after.waited_for] == 3);
+  for (const LateCell& l : late.cells) CHECK(trace.cells.step[l.cell] == 5);
+}
+
+TEST_CASE("late cells: a recorded receive or send makes it a message") {
+  for (const bool receive : {true, false}) {
+    SimulateOptions o;
+    o.steps = 2;
+    Trace trace = simulated("1f1b", o);
+    const uint32_t f0 = stageline::testing::find_cell(trace, 1, 1, CellKind::kForward, 0);
+    const uint32_t from = stageline::testing::find_cell(trace, 1, 0, CellKind::kForward, 0);
+    const int64_t sent = trace.cells.end_ns[from];
+    Cell message{1,
+                 receive ? 1 : 0,
+                 receive ? CellKind::kRecvForward : CellKind::kSendForward,
+                 0,
+                 0,
+                 sent,
+                 sent + 3'000'000,
+                 kNoSlice};
+    // All but the producer and what it runs beside it moves.
+    const int64_t at = trace.cells.start_ns[f0];
+    for (size_t i = 0; i < trace.cells.size(); ++i)
+      if (trace.cells.step[i] == 1 && trace.cells.start_ns[i] >= at) {
+        trace.cells.start_ns[i] += 3'000'000;
+        trace.cells.end_ns[i] += 3'000'000;
+      }
+    trace.cells.add(message);
+    trace.cells.sort();
+    const LateCells late = late_cells(trace, theory_of(trace), 1'000'000);
+    bool found = false;
+    for (const LateCell& l : late.cells) {
+      if (l.cell != stageline::testing::find_cell(trace, 1, 1, CellKind::kForward, 0)) continue;
+      found = true;
+      CHECK(l.reason == LateReason::kMessage);
+      CHECK(l.message_ns == 3'000'000);
+    }
+    CHECK(found);
+    CHECK(late.chain.message_ns == 3'000'000);
+  }
+}
+
+TEST_CASE("theory: nothing recognised, or nothing to measure, is said and never guessed") {
+  CHECK_FALSE(theory_of(Trace{}).theory.known());
+  SimulateOptions o;
+  Trace pieces = simulated("1f1b", o);
+  pieces.chunks_are_pieces = true;
+  CHECK_FALSE(theory_of(pieces).theory.why_not.empty());
+  Trace cut = simulated("1f1b", o);
+  cut.cells.filter([&](size_t i) { return cut.cells.part[i] != 2; });
+  const TheoryRun run = theory_of(cut);
+  CHECK_FALSE(run.theory.known());
+  CHECK(run.theory.why_not.find("stage 2 has no") != std::string::npos);
+  CHECK(late_cells(cut, run, 1).cells.empty());
+}
+
+TEST_CASE("theory: ranks without a common clock are anchored one by one") {
+  SimulateOptions o;
+  Trace trace = simulated("1f1b", o);
+  trace.clock = ClockState::kPerRank;
+  for (size_t i = 0; i < trace.cells.size(); ++i) {
+    trace.cells.start_ns[i] += trace.cells.part[i] * int64_t{1'000'000'000'000};
+    trace.cells.end_ns[i] += trace.cells.part[i] * int64_t{1'000'000'000'000};
+  }
+  const TheoryRun run = theory_of(trace);
+  REQUIRE(run.theory.known());
+  CHECK(run.theory.by_rank);
+  CHECK(displaced(trace, run.theory) == 0);
+  CHECK(late_cells(trace, run, 1).found == 0);
+}
+
+TEST_CASE("phases: of ranks and of the pipeline") {
+  const Trace trace = stageline::testing::make_1f1b_trace({.stages = 4, .micro_batches = 8});
+  const std::vector<RankPhases> ranks = rank_phases(trace);
+  REQUIRE(ranks.size() == 4);
+  // The last stage alternates from its first cell to its last.
+  CHECK(ranks[3].steady_ns - ranks[3].start_ns == 8'050'000);
+  CHECK(ranks[3].end_ns - ranks[3].cool_down_ns == 16'200'000);
+  const std::vector<PipelinePhases> all = pipeline_phases(trace, ranks);
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].start_ns == ranks[0].start_ns);
+  CHECK(all[0].steady_ns == ranks[3].steady_ns);
+  CHECK(all[0].cool_down_ns == ranks[3].cool_down_ns);
+  CHECK(all[0].end_ns == ranks[0].end_ns);
+}
+
+TEST_CASE("finding schedule.late: latency is named where it costs a twentieth, and not below") {
+  for (const int64_t latency_ns : {int64_t{4'000'000}, int64_t{100'000}}) {
+    SimulateOptions o;
+    o.costs.latency_ns = latency_ns;
+    const Trace trace = simulated("1f1b", o);
+    std::vector<Finding> findings;
+    add_schedule_findings(trace, theory_of(trace), findings);
+    CHECK(std::count_if(findings.begin(), findings.end(), [](const Finding& f) { return f.id == "schedule.late"; }) ==
+          (latency_ns > 1'000'000 ? 1 : 0));
+  }
+}
+
+TEST_CASE("theory: stamps at the ends of time do no harm") {
+  SimulateOptions o;
+  for (const int64_t shift : {INT64_MAX - int64_t{2'000'000'000'000'000'000}, int64_t{-9'000'000'000'000'000'000}}) {
+    Trace trace = simulated("1f1b", o);
+    for (size_t i = 0; i < trace.cells.size(); i += 3) trace.cells.start_ns[i] = trace.cells.end_ns[i] = shift;
+    trace.cells.sort();
+    (void)late_cells(trace, theory_of(trace), 1);
+  }
+}
