@@ -46,6 +46,7 @@ BANNED = [  # (pattern, where it does not apply, what to use)
 MAX_LINES = 500
 MAX_LINE_LENGTH = 140
 MAX_BLOB_BYTES = 1 << 20
+MAX_CLICKS = 3
 
 problems = []
 
@@ -136,6 +137,24 @@ def check_registries():
                 problem(goldens, 0, f'no golden for {name}: add tests/golden/{layer}/{name}… (see tests/golden/run.py)')
 
 
+def check_pages():
+    """Every page of docs/ is at most MAX_CLICKS links away from README.md, and no link leads nowhere."""
+    distance, queue = {ROOT / 'README.md': 0}, [ROOT / 'README.md']
+    for page in queue:
+        for target in re.findall(r'\]\(([^)#\s]+\.md)(?:#[^)]*)?\)', page.read_text()):
+            if '://' in target:
+                continue
+            linked = (page.parent / target).resolve()
+            if not linked.is_file():
+                problem(page, 0, f'links to {target}, which does not exist')
+            elif linked not in distance:
+                distance[linked] = distance[page] + 1
+                queue.append(linked)
+    for page in sorted((ROOT / 'docs').rglob('*.md')):
+        if distance.get(page, MAX_CLICKS + 1) > MAX_CLICKS:
+            problem(page, 0, f'no link leads here within {MAX_CLICKS} clicks from README.md: name it in docs/README.md')
+
+
 def check_tracked_files():
     listed = subprocess.run(['git', 'ls-files', '-z'], cwd=ROOT, capture_output=True)
     if listed.returncode != 0:
@@ -150,6 +169,7 @@ def main():
     for path in sorted([*SRC.rglob('*.cc'), *SRC.rglob('*.h')]):
         check_source(path)
     check_registries()
+    check_pages()
     check_tracked_files()
     for line in problems:
         print(line)

@@ -61,6 +61,7 @@ struct AnalysisInput {
   bool tb = false;                 // --compat tb: those of TensorBoard's profiler plugin
   bool include_last_step = false;  // --include-last-profiler-step
   bool for_report = false;         // tables with a row per event are left out
+  bool brief = false;              // of tables without end the first rows do, and their title says so
   bool foreign = false;            // --format FORM of Analysis::format: the answer as text of a rival's own layout
   AnalysisOptions options;
 };
@@ -94,6 +95,8 @@ struct Analysis {
   // Shown in the report with default options; off for series and dumps that would fill it.
   bool in_report = true;
   bool across_ranks = false;  // sets times of several ranks beside each other: their clocks are aligned first (--align)
+  // Of those: part of `export --to json` and sqlite, whole. Off where it must be told what to look for, and for dumps.
+  bool in_export = true;
 };
 
 const std::vector<const Analysis*>& analyses();

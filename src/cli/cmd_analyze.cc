@@ -69,7 +69,7 @@ Status check_format(const std::vector<const Analysis*>& chosen, const std::strin
 
 const std::vector<std::string_view>& shared_flags() {
   static const std::vector<std::string_view> names = split(
-      "table,rows,format,output,range,compat,overlay,reader,ranks,steps,stages,devices,include-last-profiler-step,"
+      "table,rows,wide,format,output,range,compat,overlay,reader,ranks,steps,stages,devices,include-last-profiler-step,"
       "pp,tp,dp,order,cells,cell-rules,align,trust-clocks,align-on",
       ',');
   return names;
@@ -175,6 +175,16 @@ Status open_inputs(const Arguments& arguments, const Terminal& terminal, const s
   return {};
 }
 
+// What the answer assumes or leaves out; the input's own notes are those of `info`.
+void append_notes(JsonWriter& json, const Diagnostics& notes) {
+  json.key("notes").begin_array();
+  for (const Diagnostic& d : notes.items()) {
+    json.begin_object().field("name", d.name).field("severity", severity_name(d.severity)).field("count", d.count);
+    json.field("message", d.message).end_object();
+  }
+  json.end_array();
+}
+
 }  // namespace
 
 int run_analyze(const Arguments& given) {
@@ -192,6 +202,7 @@ int run_analyze(const Arguments& given) {
   Result<int64_t> row_limit = arguments.integer("rows", terminal->table_width > 0 ? 40 : 100, 0, INT64_MAX);
   if (!row_limit) return fail(row_limit.error());
   const size_t most_rows = *row_limit == 0 ? SIZE_MAX : static_cast<size_t>(*row_limit);
+  const bool whole_names = arguments.has("wide");
   Result<AnalysisInput> input = input_for(arguments, *chosen);
   if (!input) return fail(input.error());
   input->foreign = format != "text" && format != "csv" && format != "json";
@@ -205,7 +216,7 @@ int run_analyze(const Arguments& given) {
   Diagnostics notes = runs.trace.diagnostics;
   notes.merge(runs.control.diagnostics);
   notes.merge(runs.test.diagnostics);
-  Diagnostics own_notes;  // of all analyses: what several of them note is one flaw
+  Diagnostics own_notes;  // of all analyses: what several of them note is one
   JsonWriter json;
   bool first = true;
   for (const Analysis* analysis : *chosen) {
@@ -225,7 +236,9 @@ int run_analyze(const Arguments& given) {
       json.key("tables").begin_array();
       const auto flush = [&](JsonWriter& written) { out->write(written.take()); };  // rows by the hundred thousand
       for (const Table& table : result->tables) append_table_json(json, table, flush);
-      json.end_array().end_object();
+      json.end_array();
+      append_notes(json, result->notes);
+      json.end_object();
       out->write(json.text());
       out->write("\n");
       continue;
@@ -233,13 +246,20 @@ int run_analyze(const Arguments& given) {
     for (const Table& table : result->tables) {
       if (!first) out->write("\n");
       first = false;
-      out->write(format == "csv" ? format_table_csv(table)
-                                 : format_table_text(table, terminal->table_width, terminal->colour_out, most_rows));
+      if (format == "csv") {
+        out->write(format_table_csv(table));
+        continue;
+      }
+      // One of several needs its title; an empty one says it itself.
+      if ((chosen->size() > 1 || result->tables.size() > 1) && table.row_count() > 0) out->write(table.title() + ":\n");
+      out->write(format_table_text(table, whole_names ? 0 : terminal->table_width, terminal->colour_out, most_rows,
+                                   whole_names));
     }
   }
   if (Status s = out->commit(); !s) return fail(s.error());
-  notes.merge(own_notes);
-  print_flaws(*terminal, notes, input->paths.empty() ? input->options.text("test") : input->paths[0]);
+  const std::string path = input->paths.empty() ? input->options.text("test") : input->paths[0];
+  print_notes(*terminal, notes, " on the input (stageline info " + path + " lists all)", "stageline info");
+  print_notes(*terminal, own_notes, " on the answer", "--format json has them all", true);
   return kExitGood;
 }
 

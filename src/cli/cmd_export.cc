@@ -41,7 +41,7 @@ int run_export(const Arguments& arguments) {
     return export_trace(*trace, output, (*exporter)->name, options, &paths);
   }();
   if (!written) return fail(written.error());
-  print_flaws(*terminal, trace->diagnostics, arguments.operands[0]);
+  print_notes(*terminal, trace->diagnostics, arguments.operands[0]);
   if (output == "-") return kExitGood;
   for (const std::string& path : paths)
     note(*terminal,

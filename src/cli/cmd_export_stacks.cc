@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/number.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
@@ -15,7 +16,21 @@ Result<StackExportOptions> options_of(const Arguments& arguments) {
   options.metric = *metric;
   options.as_torch = arguments.get("stacks", "rebuilt") == "torch";
   options.aggregate = arguments.has("aggregate");
-  options.speedscope = arguments.get("format", "collapsed") == "speedscope";
+  // speedscope's files end in .json; collapsed text under that name would open nowhere.
+  const std::string extension = file_extension(arguments.get("output"));
+  if (extension == "svg" || extension == "html" || extension == "png")
+    return Error{
+        ErrorCode::kUsage,
+        "export-stacks writes stacks, not a drawing",
+        {arguments.get("output")},
+        "write stacks.txt and draw it: flamegraph.pl stacks.txt > flame.svg; or .speedscope.json for speedscope"};
+  options.speedscope = arguments.get("format", extension == "json" ? "speedscope" : "collapsed") == "speedscope";
+  options.nanoseconds = arguments.get("unit", "us") == "ns";
+  if (arguments.has("unit") && (options.speedscope || options.as_torch))
+    return Error{ErrorCode::kUsage,
+                 "--unit is of collapsed stacks",
+                 {},
+                 options.speedscope ? "speedscope's form has nanoseconds" : "torch writes whole microseconds"};
   const std::string leaf = arguments.get("leaf", options.aggregate ? "op" : "none");
   options.leaf = leaf == "kernel" ? StackLeaf::kKernel : leaf == "op" ? StackLeaf::kOperator : StackLeaf::kNone;
   if (options.as_torch && arguments.has("leaf") && options.leaf != StackLeaf::kNone)
@@ -36,6 +51,39 @@ Result<std::vector<size_t>> chosen_parts(const Trace& trace) {
                "no rank with profiler slices is left",
                {},
                "stacks are those of PyTorch profiler traces; stageline info says what the input holds"};
+}
+
+bool any_slice(const Trace& trace, const std::vector<size_t>& parts, bool (*is)(Category)) {
+  return std::any_of(parts.begin(), parts.end(), [&](size_t p) {
+    const auto& ids = trace.parts[p].slices.category_id;
+    return std::any_of(ids.begin(), ids.end(), [&](uint8_t id) { return is(trace.categories[id].kind); });
+  });
+}
+
+// Why there is no stack to write.
+Error nothing_written(const Trace& trace, const std::vector<size_t>& parts, StackMetric metric,
+                      const StackExportCounts& counts) {
+  const bool frames = any_slice(trace, parts, [](Category c) { return c == Category::kPythonFunction; });
+  const bool work = any_slice(trace, parts, [](Category c) { return is_device_work(c); });
+  if (metric == StackMetric::kDeviceTime && !work)
+    return {ErrorCode::kBadInput,
+            "the trace has no device work, so no stack has device time",
+            {},
+            "self_cpu_time_total weighs stacks by the host's time"};
+  if (metric == StackMetric::kHostMemory || metric == StackMetric::kDeviceMemory)
+    return {ErrorCode::kBadInput,
+            "no call allocates more than it frees, by the records of the trace",
+            {},
+            "torch.profiler records memory with profile_memory=True"};
+  if (counts.below_unit > 0)
+    return {ErrorCode::kBadInput, "all stacks have less than 1 µs", {}, "--unit ns writes them"};
+  if (!frames)
+    return {ErrorCode::kBadInput,
+            "the trace has no Python frames",
+            {},
+            "record with with_stack=True; --aggregate --leaf op writes operators without frames"};
+  return {
+      ErrorCode::kBadInput, "nothing was spent in the frames of the trace", {}, "stageline info says what it holds"};
 }
 
 }  // namespace
@@ -72,16 +120,25 @@ int run_export_stacks(const Arguments& given) {
     if (!one) return fail(one.error());
     counts.lines += one->lines;
     counts.without_stack += one->without_stack;
-    if (output != "-") note(*terminal, path + "  " + std::to_string(one->lines) + " stacks");
+    counts.below_unit += one->below_unit;
+    counts.below_unit_ns += one->below_unit_ns;
+    if (output != "-" && (one->lines > 0 || options->as_torch))
+      note(*terminal, path + "  " + std::to_string(one->lines) + (one->lines == 1 ? " stack" : " stacks"));
   }
-  print_flaws(*terminal, trace->diagnostics, arguments.operands[0]);
+  print_notes(*terminal, trace->diagnostics, arguments.operands[0]);
+  if (counts.lines == 0 && !options->as_torch) return fail(nothing_written(*trace, *parts, options->metric, counts));
   if (counts.lines == 0)
-    note(*terminal, options->as_torch
-                        ? "torch recorded no stacks: it does so only with _ExperimentalConfig(verbose=True); without "
-                          "--stacks torch they are rebuilt from the frames of with_stack=True"
-                        : "no frames and nothing spent in them: record with with_stack=True");
-  else if (counts.without_stack > 0)
+    note(
+        *terminal,
+        "torch recorded no stacks: it does so only with _ExperimentalConfig(verbose=True); without --stacks torch they "
+        "are rebuilt from the frames of with_stack=True");
+  if (counts.without_stack > 0)
     note(*terminal, std::to_string(counts.without_stack) + " calls have no Python frame around them and are left out");
+  if (counts.below_unit > 0 && !options->as_torch)
+    note(*terminal, std::to_string(counts.below_unit) + " stacks of less than 1 µs have no line; " +
+                        (options->aggregate ? "their time is in the next one: the lines add up to whole µs"
+                                            : ns_as_decimal(counts.below_unit_ns, 3) + " µs in all") +
+                        "; --unit ns writes them");
   return kExitGood;
 }
 

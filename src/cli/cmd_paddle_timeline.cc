@@ -37,7 +37,7 @@ int run_paddle_timeline(const Arguments& arguments) {
     return write_paddle_timeline(options);
   }();
   if (!done) return fail(done.error());
-  print_flaws(*terminal, done->diagnostics, options.log_dir);
+  print_notes(*terminal, done->diagnostics, options.log_dir);
   note(*terminal, grouped(done->jobs) + " jobs of " + grouped(done->logs) + (done->logs == 1 ? " log" : " logs") +
                       (done->machines > 1 ? " on " + grouped(done->machines) + " machines" : "") + ", " +
                       grouped(done->steps) + (done->steps == 1 ? " step" : " steps") + "\n" + done->chrome_path + "\n" +

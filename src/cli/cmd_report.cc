@@ -68,7 +68,7 @@ int run_report(const Arguments& arguments) {
     return write_report(*trace, output, options, findings);
   }();
   if (!written) return fail(written.error());
-  print_flaws(*terminal, trace->diagnostics, arguments.operands[0]);
+  print_notes(*terminal, trace->diagnostics, arguments.operands[0]);
   std::string text = findings_text(*terminal, findings);
   if (output != "-") {
     struct stat st{};

@@ -93,6 +93,15 @@ std::string sizes_text(const Schedule& s) {
   return text;
 }
 
+// Published formulas of interleaved schedules take the micro-batches in whole groups.
+std::string published_for(const Answer& a) {
+  const ScheduleSizes& sizes = a.schedule.sizes;
+  const int32_t group = sizes.group > 0 ? sizes.group : sizes.stages;
+  if (!a.def->grouped || group <= 0 || sizes.micro_batches % group == 0) return {};
+  return "; holds for a multiple of " + std::to_string(group) + " micro-batches, here are " +
+         std::to_string(sizes.micro_batches);
+}
+
 std::string numbers_text(const Answer& a) {
   const ScheduleNumbers& n = a.numbers;
   const auto line = [](const std::string& name, const std::string& text) {
@@ -109,7 +118,7 @@ std::string numbers_text(const Answer& a) {
   if (a.def) {
     const auto value = static_cast<int64_t>(std::llround(a.def->bubble_ns(a.schedule.sizes, a.costs)));
     out += line("published", std::string(a.def->bubble_is_inner ? "inner" : "span") + " bubble " + ms(value) + ": " +
-                                 a.def->bubble_text);
+                                 a.def->bubble_text + published_for(a));
   }
   out += line("activations", std::to_string(n.max_activations) + " at most on one rank" +
                                  (a.def ? "; published " + std::string(a.def->activations_text) : ""));

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <deque>
 
 #include "analyses/analysis.h"
 #include "base/text.h"
@@ -33,12 +34,13 @@ const std::vector<Flag>& flag_table() {
       {"format", "KIND", "Form of the output: text (default), csv or json", "text,csv,json"},
       {"table", "NAME", "Only this table of the analysis", ""},
       {"rows", "N", "Most rows of a table in text; 0: all; default 100, on a terminal 40", ""},
+      {"wide", "", "Names in text tables as long as they are; default shortened, and cut to the terminal or 60 columns",
+       ""},
       {"output", "FILE", "Where to write; - is stdout", ""},
       {"to", "KIND", "Kind of output when the file's extension does not tell (stageline help exporters)", ""},
       {"align", "WHEN",
-       "Put the ranks' clocks on one axis by their messages: auto (default; clocks that the source says are one are "
-       "only "
-       "checked), always, never",
+       "Put the ranks' clocks on one axis by their messages: auto (default; clocks that the source says are one "
+       "are only checked), always, never",
        "auto,always,never"},
       {"trust-clocks", "", "Draw ranks that nothing ties to the others with their clocks as recorded", ""},
       {"align-on", "RANK:RANK:NAME",
@@ -95,6 +97,7 @@ const std::vector<Flag>& flag_table() {
       {"stacks", "KIND", "Where stacks come from", ""},
       {"aggregate", "", "One line for equal stacks", ""},
       {"leaf", "KIND", "What stands below the frames of a stack", ""},
+      {"unit", "UNIT", "Unit of times", ""},
   };
   return table;
 }
@@ -109,7 +112,30 @@ namespace {
 constexpr const char* kLastStepHelp =
     "Keep the last profiler step, which is left out when there are several (it is often cut)";
 
-// Options that analyses declare themselves, each name once; the analysis' own help says what it means there.
+// "operators: …; tb-operator: …" where an option means something else in each, and which analyses have it where few do.
+Flag shared_option(const std::vector<std::pair<const Analysis*, const AnalysisOption*>>& uses) {
+  static std::deque<std::string> kept;  // owns the texts
+  constexpr size_t kFew = 3;
+  const AnalysisOption& first = *uses[0].second;
+  std::string help, names, choices;
+  bool alike = true, any_text = false;
+  for (const auto& [analysis, option] : uses) {
+    alike &= std::string_view(option->help) == first.help && std::string_view(option->choices) == first.choices;
+    any_text |= option->choices[0] == '\0';
+    names += (names.empty() ? "" : ", ") + std::string(analysis->name);
+    help += (help.empty() ? "" : "; ") + std::string(analysis->name) + ": " + option->help;
+    for (const std::string_view choice : split(option->choices, ','))
+      if (const auto known = split(choices, ','); std::find(known.begin(), known.end(), choice) == known.end())
+        choices += (choices.empty() ? "" : ",") + std::string(choice);
+  }
+  if (alike) help = (uses.size() <= kFew ? names + ": " : "") + first.help;
+  kept.push_back(std::move(help));
+  const char* const text = kept.back().c_str();
+  kept.push_back(any_text ? "" : std::move(choices));
+  return {first.name, first.value, text, kept.back().c_str()};
+}
+
+// Options that analyses declare themselves, each name once.
 std::vector<Flag> analysis_flags() {
   std::vector<Flag> flags = {
       {"compat", "NAME",
@@ -119,12 +145,18 @@ std::vector<Flag> analysis_flags() {
       {"overlay", "FILE", "Write the source trace with this answer marked on it", ""},
       {"include-last-profiler-step", "BOOL", kLastStepHelp, ""},
   };
+  std::vector<std::vector<std::pair<const Analysis*, const AnalysisOption*>>> options;  // by name
   for (const Analysis* analysis : analyses())
     for (const AnalysisOption& option : analysis->options) {
-      const auto same = [&](const Flag& f) { return std::string_view(f.name) == option.name; };
-      if (std::none_of(flags.begin(), flags.end(), same))
-        flags.push_back({option.name, option.value, option.help, option.choices});
+      if (std::any_of(flags.begin(), flags.end(),
+                      [&](const Flag& f) { return std::string_view(f.name) == option.name; }))
+        continue;
+      const auto same = [&](const auto& uses) { return std::string_view(uses[0].second->name) == option.name; };
+      auto of_name = std::find_if(options.begin(), options.end(), same);
+      if (of_name == options.end()) of_name = options.emplace(of_name);
+      of_name->emplace_back(analysis, &option);
     }
+  for (const auto& uses : options) flags.push_back(shared_option(uses));
   return flags;
 }
 
@@ -159,7 +191,7 @@ const std::vector<Command>& command_table() {
        "tables. CSV and JSON carry raw values: nanoseconds and fractions of 1. With --format csv several tables are "
        "separated by a blank line; --table picks one. Several analyses, separated by commas, share one reading.",
        with_analysis_flags(
-           with_open({"table", "format", "output", "range", "rows", "align", "trust-clocks", "align-on"})),
+           with_open({"table", "format", "output", "range", "rows", "wide", "align", "trust-clocks", "align-on"})),
        1, -1, run_analyze, analysis_flags()},
       {"export",
        "PATH…",
@@ -178,7 +210,7 @@ const std::vector<Command>& command_table() {
        "Of PyTorch profiler traces recorded with with_stack=True. The collapsed form is that of torch's "
        "export_stacks(), a line per event; --aggregate makes one line of equal stacks. Several ranks: a file each, "
        "with --aggregate a first frame each, with --format speedscope a profile each.",
-       with_open({"metric", "stacks", "aggregate", "leaf", "format", "rank", "output", "range"}),
+       with_open({"metric", "stacks", "aggregate", "leaf", "unit", "format", "rank", "output", "range"}),
        1,
        -1,
        run_export_stacks,
@@ -188,7 +220,9 @@ const std::vector<Command>& command_table() {
          "rebuilt,torch"},
         {"leaf", "KIND", "What stands below the frames: none, op (default with --aggregate) or kernel",
          "none,op,kernel"},
-        {"format", "KIND", "collapsed (default) or speedscope", "collapsed,speedscope"},
+        {"unit", "UNIT", "Collapsed times: us (default; less than 1 µs has no line of its own) or ns", "us,ns"},
+        {"format", "KIND", "collapsed (default) or speedscope (default for names that end in .json)",
+         "collapsed,speedscope"},
         {"rank", "R", "Only this global rank", ""},
         {"output", "FILE", "Where to write; - is stdout", ""}}},
       {"align",

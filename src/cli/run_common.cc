@@ -8,6 +8,7 @@
 #include "base/output_file.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "pipeline/layout_check.h"
 
 namespace stageline {
 
@@ -37,8 +38,7 @@ Status take_layout(const Arguments& arguments, OpenOptions& options) {
     if (arguments.has(name)) *value = static_cast<int32_t>(*number);
   }
   options.layout.order = dashed(arguments.get("order"));
-  if (!options.layout.order.empty())
-    if (Status s = check_rank_order(options.layout.order); !s) return s;
+  if (Status s = check_rank_layout(options.layout); !s) return s;
   if (options.layout.pp == 0 && (options.layout.tp > 0 || options.layout.dp > 0 || !options.layout.order.empty()))
     return Error{
         ErrorCode::kUsage, "--tp, --dp and --order place ranks only together with --pp", {}, "say --pp P as well"};

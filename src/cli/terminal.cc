@@ -133,19 +133,27 @@ void note(const Terminal& terminal, std::string_view text) {
   if (!terminal.quiet) fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
 }
 
-void print_flaws(const Terminal& terminal, const Diagnostics& diagnostics, std::string_view path) {
+void print_notes(const Terminal& terminal, const Diagnostics& diagnostics, std::string_view about,
+                 std::string_view rest, bool facts) {
+  constexpr int64_t kMostShown = 12;
   if (terminal.quiet) return;
-  const int64_t flaws = diagnostics.flaw_count();
-  if (flaws == 0) return;
-  fprintf(stderr, "%s in the input (stageline info %.*s lists all notes):\n",
-          flaws == 1 ? "1 kind of flaw" : (std::to_string(flaws) + " kinds of flaw").c_str(),
-          static_cast<int>(path.size()), path.data());
+  const int64_t notes = facts ? static_cast<int64_t>(diagnostics.items().size()) : diagnostics.flaw_count();
+  if (notes == 0) return;
+  std::string out = (notes == 1 ? "1 note" : std::to_string(notes) + " notes") + std::string(about) + ":\n";
+  int64_t shown = 0;
   for (const Diagnostic& d : diagnostics.items()) {
-    if (d.severity == Severity::kInfo) continue;
+    if (d.severity == Severity::kInfo && !facts) continue;
+    if (++shown > kMostShown) break;
     const std::string where = d.first.text();
     const std::string count = d.count > 1 ? " (" + grouped(d.count) + " times)" : "";
-    fprintf(stderr, "  %s%s%s%s\n", where.c_str(), where.empty() ? "" : ": ", d.message.c_str(), count.c_str());
+    out += "  " + where + (where.empty() ? "" : ": ") + d.message + count + "\n";
   }
+  if (notes > kMostShown) out += "  … " + std::to_string(notes - kMostShown) + " more: " + std::string(rest) + "\n";
+  fputs(out.c_str(), stderr);
+}
+
+void print_notes(const Terminal& terminal, const Diagnostics& diagnostics, const std::string& path) {
+  print_notes(terminal, diagnostics, "", "stageline info " + path + " has those on the input");
 }
 
 std::string findings_text(const Terminal& terminal, const Findings& findings) {

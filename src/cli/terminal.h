@@ -30,8 +30,12 @@ Result<Terminal> terminal_for(const Arguments& arguments);
 // "stageline: …" with its hint; returns kExitError, so a command can `return fail(error)`.
 int fail(const Error& error);
 void note(const Terminal& terminal, std::string_view text);
-// "2 flaws in the input …" with one line each; nothing when there are none.
-void print_flaws(const Terminal& terminal, const Diagnostics& diagnostics, std::string_view path);
+// "2 notes on the input …:" with one line each, the first dozen: losses and warnings, and with `facts` what is just
+// said (Severity::kInfo). `about`: " on the input (…)"; `rest`: where all of them are. Nothing when there are none.
+void print_notes(const Terminal& terminal, const Diagnostics& diagnostics, std::string_view about,
+                 std::string_view rest, bool facts = false);
+// The same of what reading and analysing noted, for commands that write a file from `path`.
+void print_notes(const Terminal& terminal, const Diagnostics& diagnostics, const std::string& path);
 // Headline, span bars and findings, as text for stdout.
 std::string findings_text(const Terminal& terminal, const Findings& findings);
 

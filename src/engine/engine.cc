@@ -102,23 +102,37 @@ bool suits(const Analysis& analysis, const Trace& trace) {
   }
 }
 
-std::vector<Table> all_tables(const Trace& trace, Diagnostics& diagnostics) {
+std::vector<Table> all_tables(const Trace& trace, Diagnostics& diagnostics, bool whole) {
   std::vector<Table> tables;
-  Diagnostics notes;  // of all analyses: what several of them note is one flaw
-  for (const Analysis* analysis : analyses()) {
-    if (!analysis->in_report || !suits(*analysis, trace)) continue;
-    AnalysisInput input;
-    input.trace = &trace;
-    input.for_report = true;
-    Result<AnalysisResult> own = analysis->run(input);
-    if (!own) {
-      diagnostics.add("analysis.not_possible", Severity::kWarning,
-                      std::string(analysis->name) + " is left out: " + own.error().what);
-      continue;
+  Diagnostics notes;                            // of all analyses: what several of them note is one flaw
+  constexpr size_t kMostEventRows = 2'000'000;  // a row takes some 200 bytes until it is written
+  const bool huge = trace.slice_count() > kMostEventRows;
+  if (whole && huge)
+    diagnostics.add(
+        "export.no_event_tables", Severity::kInfo,
+        "tables with a row per event are left out of so large a run; stageline analyze NAME --table has them");
+  // Those of the report come first: findings take the first table of a name.
+  for (const bool in_report : {true, false})
+    for (const Analysis* analysis : analyses()) {
+      if (analysis->in_report != in_report || !suits(*analysis, trace)) continue;
+      if (!in_report && (!whole || !analysis->in_export)) continue;
+      AnalysisInput input;
+      input.trace = &trace;
+      input.for_report = !whole || huge;
+      input.brief = !whole;
+      // The pipeline is that of all steps; its devices are not to be those of all but the last.
+      input.include_last_step = trace.cells.size() > 0;
+      Result<AnalysisResult> own = analysis->run(input);
+      if (!own) {
+        // A capture without memory records is no flaw of it: only a report's own question is missed.
+        diagnostics.add(in_report ? "analysis.not_possible" : std::string("analysis.not_possible.") + analysis->name,
+                        in_report ? Severity::kWarning : Severity::kInfo,
+                        std::string(analysis->name) + " is left out: " + own.error().what);
+        continue;
+      }
+      merge_notes(notes, own->notes);
+      for (Table& table : own->tables) tables.push_back(std::move(table));
     }
-    merge_notes(notes, own->notes);
-    for (Table& table : own->tables) tables.push_back(std::move(table));
-  }
   merge_notes(diagnostics, notes);
   const bool profiled = trace.cells.size() == 0 && trace.slice_count() > 0;
   if (!profiled) tables.push_back(cells_table(trace));
@@ -214,7 +228,7 @@ Status export_trace(Trace& trace, const std::string& path, std::string_view to, 
   std::vector<Table> tables;
   Findings findings;
   if ((*exporter)->needs_tables) {
-    tables = all_tables(trace, trace.diagnostics);
+    tables = all_tables(trace, trace.diagnostics, (*exporter)->whole_tables);
     findings = findings_of(trace, tables);
   }
   drop_other_ranks(trace);

@@ -47,9 +47,11 @@ bool suits(const Analysis& analysis, const Trace& trace);
 // machines, ranks, stages, steps, cells, slices, start_ns, end_ns, diagnostics (and more).
 std::string info_json(const Trace& trace);
 
-// Every table there is: those of each analysis that suits the trace and belongs into a report, cells,
-// devices, diagnostics. An analysis that fails on this trace is left out and counted in `diagnostics`.
-std::vector<Table> all_tables(const Trace& trace, Diagnostics& diagnostics);
+// Those tables of each analysis that suits the trace that belong into a report, then cells, devices, diagnostics.
+// `whole`: of the analyses that are too much for a report too, and all rows; above two million slices tables with a row
+// per event stay out, and a note says so. An analysis that fails on this trace is left out and counted in
+// `diagnostics`.
+std::vector<Table> all_tables(const Trace& trace, Diagnostics& diagnostics, bool whole = false);
 
 // What is worth saying about the trace: of pipeline cells, or of a profiler trace from its `tables`.
 Findings findings_of(const Trace& trace, const std::vector<Table>& tables);

@@ -155,7 +155,7 @@ std::vector<std::string> frames_of(const Trace& trace, const PythonStacks& stack
   const std::vector<std::string_view> entries = stacks.entries(sample.node, most);
   const uint32_t depth = stacks.nodes()[sample.node].depth;
   if (depth > most) frames.push_back("(" + std::to_string(depth - most) + " frames more)");
-  if (entries.empty()) frames.emplace_back("(no frames)");
+  if (entries.empty() && sample.leaf == kNoLeaf) frames.emplace_back("(no frames)");
   for (size_t k = entries.size(); k-- > 0;) frames.emplace_back(entries[k]);
   if (sample.leaf != kNoLeaf) frames.emplace_back(trace.names.text(sample.leaf));
   return frames;
@@ -207,13 +207,23 @@ Result<StackExportCounts> export_stacks(const Trace& trace, const std::vector<si
     found.collect();
     counts.without_stack += found.without_stack;
     if (options.aggregate) found.samples = aggregated(std::move(found.samples));
-    counts.lines += static_cast<int64_t>(found.samples.size());
     const std::string rank = "rank " + std::to_string(trace.parts[p].rank);
     if (!options.speedscope) {
       std::string out;
+      int64_t carried_ns = 0;  // of aggregated stacks: what whole µs left over, for the next line
       for (const Sample& sample : found.samples) {
-        const int64_t value = time ? sample.value / 1000 : sample.value;
-        if (value <= 0) continue;
+        int64_t value = sample.value;
+        if (time && !options.nanoseconds) {
+          if (__builtin_add_overflow(value, carried_ns, &value)) value = INT64_MAX;
+          carried_ns = options.aggregate ? value % 1000 : 0;
+          value /= 1000;
+        }
+        if (value <= 0) {
+          ++counts.below_unit;
+          if (!options.aggregate) counts.below_unit_ns += sample.value;
+          continue;
+        }
+        ++counts.lines;
         std::string line;
         if (parts.size() > 1) append_collapsed(line, rank);
         for (const std::string& frame : frames_of(trace, found.stacks, sample, most)) {
@@ -229,6 +239,7 @@ Result<StackExportCounts> export_stacks(const Trace& trace, const std::vector<si
       sink->write(out);
       continue;
     }
+    counts.lines += static_cast<int64_t>(found.samples.size());
     int64_t total = 0;
     json.begin_object().field("type", "sampled").field("name", rank);
     json.field("unit", time ? "nanoseconds" : options.metric == StackMetric::kSamples ? "none" : "bytes");
@@ -261,6 +272,7 @@ Result<StackExportCounts> export_stacks(const Trace& trace, const std::vector<si
     sink->write(json.take());
     sink->write("\n");
   }
+  if (counts.lines == 0 && !options.as_torch) return counts;
   if (Status s = sink->commit(); !s) return std::move(s).error();
   return counts;
 }

@@ -34,16 +34,20 @@ struct StackExportOptions {
   bool as_torch = false;   // what torch writes: recorded stacks, its rounding, and work counted with its operator too
   bool aggregate = false;  // equal stacks are one line
   bool speedscope = false;
+  bool nanoseconds = false;  // collapsed times in ns; otherwise whole µs
   StackLeaf leaf = StackLeaf::kNone;
 };
 
 struct StackExportCounts {
-  int64_t lines = 0;
+  int64_t lines = 0;          // as written
+  int64_t below_unit = 0;     // stacks of less than 1 µs, which the collapsed form in µs has no line for
+  int64_t below_unit_ns = 0;  // their time; with `aggregate` 0: the next line has it, so that lines add up
   int64_t without_stack = 0;  // calls with something spent in them that no frame is around: not written
 };
 
 // Writes the ranks `parts` at `path` (gzip when it ends in ".gz"): several of them under a first frame "rank 3"; in
-// speedscope as profiles. Rebuilt stacks deeper than 512 frames are cut outside.
+// speedscope as profiles. No file is left where nothing is in it, unless as_torch. Rebuilt stacks deeper than 512
+// frames are cut outside.
 Result<StackExportCounts> export_stacks(const Trace& trace, const std::vector<size_t>& parts,
                                         const StackExportOptions& options, const std::string& path);
 

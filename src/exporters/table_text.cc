@@ -3,16 +3,19 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <unordered_map>
 
 #include "base/csv.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "exporters/kernel_names.h"
 
 namespace stageline {
 namespace {
 
 constexpr std::string_view kGap = "  ";
-constexpr int kMinWrapColumns = 24;  // narrower than this, wrapping reads worse than a long line
+constexpr int kMostNameColumns = 60;  // of a name in a pipe
+constexpr int kMinWrapColumns = 24;   // narrower than this, wrapping reads worse than a long line
 
 bool is_text(const Table& table, size_t column) { return table.columns()[column].type == ColumnType::kText; }
 bool is_integral(ColumnType type) {
@@ -33,9 +36,94 @@ std::string printable(const std::string& text) {
   return out;
 }
 
-std::string shown(const Table& table, size_t row, size_t column) {
-  return is_text(table, column) ? printable(table.text(row, column)) : table.shown_text(row, column);
+// "self_device_bytes", "bytes", "flops": counts that run to thirteen digits.
+bool is_bytes(const ColumnSpec& spec) {
+  return spec.type == ColumnType::kInteger && (spec.name == "bytes" || spec.name.ends_with("_bytes"));
 }
+bool is_flops(const ColumnSpec& spec) { return spec.type == ColumnType::kInteger && spec.name == "flops"; }
+bool holds_names(const ColumnSpec& spec) {
+  return spec.type == ColumnType::kText &&
+         (spec.name.find("name") != std::string::npos || spec.name.find("kernel") != std::string::npos);
+}
+
+std::string human_count(int64_t value) {
+  if (std::abs(static_cast<double>(value)) < 1e4) return std::to_string(value);
+  auto scaled = static_cast<double>(value);
+  const char* unit = "";
+  for (const char* next : {"k", "M", "G", "T", "P", "E"}) {
+    if (std::abs(scaled) < 1000) break;
+    scaled /= 1000;
+    unit = next;
+  }
+  return fixed(scaled, 2) + " " + unit;
+}
+
+// The values of a table as people see them.
+class Shown {
+ public:
+  Shown(const Table& table, size_t rows, bool whole_names) : table_(table) {
+    find_origin(rows);
+    if (!whole_names) shorten_names(rows);
+  }
+
+  // Times since 1970 have fifteen digits before the point; they count from the table's first then. 0: as they are.
+  int64_t origin_ns() const { return origin_ns_; }
+
+  std::string operator()(size_t row, size_t column) const {
+    const ColumnSpec& spec = table_.columns()[column];
+    if (spec.type == ColumnType::kText) {
+      const std::string& text = table_.text(row, column);
+      if (holds_names(spec))
+        if (const auto it = short_.find(text); it != short_.end()) return printable(it->second);
+      return printable(text);
+    }
+    if (table_.is_null(row, column)) return table_.shown_text(row, column);
+    if (is_bytes(spec)) {
+      const auto bytes = static_cast<double>(table_.integer(row, column));
+      return (bytes < 0 ? "-" : "") + human_bytes(std::abs(bytes));
+    }
+    if (is_flops(spec)) return human_count(table_.integer(row, column));
+    if (spec.type == ColumnType::kTime && origin_ns_ != 0) {
+      const int64_t ns = table_.integer(row, column);
+      return ns < origin_ns_ ? "–" : fixed(static_cast<double>(ns - origin_ns_) / 1e6, 3);
+    }
+    return table_.shown_text(row, column);
+  }
+
+ private:
+  static constexpr int64_t kEpochNs = 1'000'000'000'000'000;  // 11 days: no run counts that from its own zero
+  static constexpr int kLongName = 40;
+
+  void find_origin(size_t rows) {
+    int64_t least = INT64_MAX;
+    for (size_t c = 0; c < table_.columns().size(); ++c)
+      for (size_t r = 0; table_.columns()[c].type == ColumnType::kTime && r < rows; ++r)
+        if (!table_.is_null(r, c)) least = std::min(least, table_.integer(r, c));
+    if (least != INT64_MAX && least >= kEpochNs) origin_ns_ = least;
+  }
+
+  // Two kernels that would read the same keep their whole names.
+  void shorten_names(size_t rows) {
+    std::unordered_map<std::string, std::string> whole_of;
+    std::vector<std::string> taken;
+    for (size_t c = 0; c < table_.columns().size(); ++c)
+      for (size_t r = 0; holds_names(table_.columns()[c]) && r < rows; ++r) {
+        const std::string& text = table_.text(r, c);
+        const bool signature = text.starts_with("void ") || text.find("::") < text.find('(');
+        if (!signature || text.size() <= kLongName || short_.contains(text)) continue;
+        std::string brief = short_kernel_name(text);
+        const auto [it, fresh] = whole_of.try_emplace(brief, text);
+        if (!fresh && it->second != text) taken.push_back(brief);
+        short_.emplace(text, std::move(brief));
+      }
+    std::sort(taken.begin(), taken.end());
+    std::erase_if(short_, [&](const auto& one) { return std::binary_search(taken.begin(), taken.end(), one.second); });
+  }
+
+  const Table& table_;
+  int64_t origin_ns_ = 0;
+  std::unordered_map<std::string, std::string> short_;
+};
 
 void append_aligned(std::string& out, std::string_view text, int width, bool right, bool last) {
   const int missing = std::max(0, width - display_width(text));
@@ -125,10 +213,12 @@ void append_integer(std::string& out, int64_t value) {
 
 }  // namespace
 
-std::string format_table_text(const Table& table, int width_columns, bool colour, size_t most_rows) {
+std::string format_table_text(const Table& table, int width_columns, bool colour, size_t most_rows, bool whole_names) {
   const size_t columns = table.columns().size();
   const size_t rows = std::min(table.row_count(), most_rows);
   if (columns == 0) return {};
+  if (table.row_count() == 0) return (table.title().empty() ? table.name() : table.title()) + ": none\n";
+  const Shown shown(table, rows, whole_names);
   std::vector<std::string> header(columns);
   std::vector<int> width(columns);
   for (size_t c = 0; c < columns; ++c) {
@@ -136,8 +226,12 @@ std::string format_table_text(const Table& table, int width_columns, bool colour
     header[c] = printable(spec.title);
     if (const std::string_view unit = shown_unit(spec.type); !unit.empty()) header[c] += " " + std::string(unit);
     width[c] = display_width(header[c]);
-    for (size_t r = 0; r < rows; ++r) width[c] = std::max(width[c], display_width(shown(table, r, c)));
+    for (size_t r = 0; r < rows; ++r) width[c] = std::max(width[c], display_width(shown(r, c)));
   }
+  // In a pipe nothing bounds a line but this: names are cut, sentences (they come last) are not.
+  for (size_t c = 0; c < columns && width_columns == 0 && !whole_names; ++c)
+    if (is_text(table, c) && (c + 1 < columns || holds_names(table.columns()[c])))
+      width[c] = std::min(width[c], std::max(kMostNameColumns, display_width(header[c])));
   // The last column wraps where it can; the others give way to it as far as they must.
   const bool last_wraps = is_text(table, columns - 1) && width[columns - 1] > kMinWrapColumns;
   if (width_columns > 0 && last_wraps) {
@@ -163,16 +257,20 @@ std::string format_table_text(const Table& table, int width_columns, bool colour
     for (size_t c = 0; c < columns; ++c) {
       if (c > 0) out += kGap;
       if (c == last && wrap)
-        append_wrapped(out, shown(table, r, c), room, static_cast<size_t>(before_last));
+        append_wrapped(out, shown(r, c), room, static_cast<size_t>(before_last));
       else
-        append_aligned(out,
-                       is_text(table, c) && c != last ? shortened(shown(table, r, c), width[c]) : shown(table, r, c),
-                       width[c], !is_text(table, c), c == last);
+        append_aligned(
+            out,
+            is_text(table, c) && (c != last || width_columns == 0) ? shortened(shown(r, c), width[c]) : shown(r, c),
+            width[c], !is_text(table, c), c == last);
     }
     // An empty last field must not leave its gap behind.
     while (!out.empty() && out.back() == ' ') out.pop_back();
     out += '\n';
   }
+  if (shown.origin_ns() != 0)
+    out += "times count from " + ns_as_decimal(shown.origin_ns(), 6) +
+           " ms, the first here; --format csv has them whole\n";
   if (rows < table.row_count())
     out += "… " + grouped(static_cast<int64_t>(table.row_count() - rows)) + " more rows of " + table.name() +
            "; --rows 0 prints all, --format csv or json too\n";

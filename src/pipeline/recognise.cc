@@ -324,6 +324,12 @@ Recognition recognise(const Trace& trace) {
   return result;
 }
 
+std::string recognition_share(const Recognition& r) {
+  if (!r.recognised) return {};
+  const double equal = static_cast<double>(r.best().equal_lists) / static_cast<double>(std::max<int64_t>(1, r.lists));
+  return r.best().name + ", " + fixed(equal * 100, equal == 1 ? 0 : 1) + "\u202f%";
+}
+
 std::string recognition_text(const Recognition& r) {
   if (r.candidates.empty()) return {};
   const ScheduleCandidate& best = r.best();

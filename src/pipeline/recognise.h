@@ -60,4 +60,7 @@ Recognition recognise(const Trace& trace);
 // "1f1b, 4 stages, 8 micro-batches, 100 % of lists match"; "not recognised; nearest …"; "" without candidates.
 std::string recognition_text(const Recognition& recognition);
 
+// "1f1b, 100 %": the name and the share of lists that match; "" when nothing is recognised.
+std::string recognition_share(const Recognition& recognition);
+
 }  // namespace stageline

@@ -51,7 +51,6 @@ StageMap map_stages(const Trace& trace, const std::vector<CellMark>& marks, int3
     if (own.empty() || own.back() != mark.stage) own.push_back(mark.stage);
     last = std::max(last, mark.stage);
   }
-  map.last_stage = last;
   if (last < 0) return map;
   for (std::vector<int32_t>& own : map.own) {
     std::sort(own.begin(), own.end());

@@ -11,10 +11,9 @@
 namespace stageline {
 
 struct StageMap {
-  int32_t stages = 0;       // ranks of one pipeline; 0: names say no stages
-  int32_t chunks = 1;       // virtual stages of a rank
-  int32_t last_stage = -1;  // the highest virtual stage that is named
-  bool regular = true;      // false: neither a loop nor a V; chunks are positions in the rank's own list
+  int32_t stages = 0;   // ranks of one pipeline; 0: names say no stages
+  int32_t chunks = 1;   // virtual stages of a rank
+  bool regular = true;  // false: neither a loop nor a V; chunks are positions in the rank's own list
   ChunkLayout layout = ChunkLayout::kLoop;
   std::vector<int32_t> stage;                                  // by part; kUnknown
   std::vector<std::vector<int32_t>> own;                       // by part: its virtual stages, ascending

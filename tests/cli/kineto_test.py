@@ -163,7 +163,44 @@ class Stacks(Case):
         self.assertIn('verbose=True', run('export-stacks', path, '--stacks', 'torch', '-o', self.dir / 'none', check=0).err)
         self.assertEqual((self.dir / 'none').read_text(), '')
         self.assertIn('-o', run('export-stacks', path, check=2).err)
+        bare = self.write('bare.json', trace(0))
+        said = run('export-stacks', bare, '-o', self.dir / 'bare.txt', check=2).err
+        self.assertIn('with_stack=True', said)
+        self.assertFalse((self.dir / 'bare.txt').exists())
         self.assertIn('--stacks torch', run('export-stacks', path, '--stacks', 'torch', '--leaf', 'op', '-o', '-', check=2).err)
+        self.assertIn('flamegraph.pl', run('export-stacks', path, '-o', self.dir / 'a.svg', check=2).err)
+
+    def test_names_choose_the_form_and_counts_are_those_of_the_file(self):
+        path, out = self.write('rank0.json', self.stacked(0)), self.dir / 'a.speedscope.json'
+        run('export-stacks', path, '-o', out, check=0)
+        self.assertIn('speedscope', json.loads(out.read_text())['$schema'])
+        for options in ([], ['--aggregate'], ['--unit', 'ns']):
+            out = self.dir / 'stacks.txt'
+            said = run('export-stacks', path, '-o', out, *options, check=0).err
+            self.assertIn(f'  {len(out.read_text().splitlines())} stack', said)
+
+
+class Tables(Case):
+    def test_exports_have_every_analysis_and_every_row(self):
+        text = json.loads(trace(0))
+        text['traceEvents'] += [event(f'aten::op{i}', 3000 + i, 0.5, 'cpu_op') for i in range(300)]
+        path, out = self.write('rank0.json', json.dumps(text)), self.dir / 'run.json'
+        run('export', path, '--to', 'json', '-o', out, check=0)
+        tables = {table['name']: table for table in json.loads(out.read_text())['tables']}
+        self.assertGreater(len(tables['operators']['rows']), 300)
+        self.assertIn('step-breakdown', tables)
+        self.assertIn('recommendations', tables)
+
+    def test_several_tables_have_titles_and_empty_ones_say_none(self):
+        path = self.write('rank0.json', trace(0))
+        out = run('analyze', 'tb-overview', path, check=0).out
+        self.assertIn('The average step of every rank:\n', out)
+        self.assertIn('"notes":[', run('analyze', 'tb-overview', path, '--format', 'json', check=0).out)
+
+    def test_options_of_several_analyses_say_whose_they_are(self):
+        text = run('analyze', '--help', check=0).out
+        self.assertIn('kernel-and-operator', text)
+        self.assertIn('operator-and-shape', text)
 
 
 class Damage(Case):

@@ -59,6 +59,19 @@ TEST_CASE("export stacks: aggregated, operators and kernels below the frames") {
         "a_b.py(1):_main;m.py(2):_f_g;aten::mm 1\na_b.py(1):_main;aten::relu 1\naten::empty 1\n");
 }
 
+TEST_CASE("export stacks: aggregated lines add up though each is less than a microsecond, and ns has them all") {
+  const Trace trace =
+      torch_trace({frame("a.py(1): main", "0", "1.6", 1, "null"), frame("b.py(2): f", "0.2", "0.8", 2, "1"),
+                   frame("c.py(3): g", "1.1", "0.4", 3, "1")});
+  StackExportOptions options;
+  CHECK(written(trace, options).empty());
+  options.nanoseconds = true;
+  CHECK(written(trace, options) == "a.py(1):_main 400\na.py(1):_main;b.py(2):_f 800\na.py(1):_main;c.py(3):_g 400\n");
+  options.nanoseconds = false;
+  options.aggregate = true;
+  CHECK(written(trace, options) == "a.py(1):_main;b.py(2):_f 1\n");  // 0.4, 1.2, 1.6: 1 µs of 1.6 is whole
+}
+
 TEST_CASE("export stacks: speedscope holds the same, in nanoseconds") {
   StackExportOptions options;
   options.aggregate = options.speedscope = true;

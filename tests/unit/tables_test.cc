@@ -111,6 +111,36 @@ TEST_CASE("a long last column wraps within the width and loses nothing") {
   CHECK(std::count(joined.begin(), joined.end(), 'x') == 200);
 }
 
+TEST_CASE("text tables are for people: short names, units, times from the first, none") {
+  Table table("t", "things",
+              {{"name", "name", ColumnType::kText, ""},
+               {"at_ns", "at", ColumnType::kTime, ""},
+               {"size_bytes", "size", ColumnType::kInteger, ""}});
+  CHECK(format_table_text(table, 0, false) == "things: none\n");
+  const std::string kernel = "void at::native::elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int, float)";
+  table.add_row({kernel, int64_t{1'795'292'442'839'375'000}, int64_t{12'300'000}});
+  table.add_row({std::string(300, 'a') + std::string(300, 'b'), int64_t{1'795'292'442'841'375'000}, kNullInteger});
+  const std::vector<std::string> lines = lines_of(format_table_text(table, 0, false));
+  REQUIRE(lines.size() == 4);
+  CHECK(lines[1].starts_with("elementwise_kernel"));
+  CHECK(lines[1].find("0.000") != std::string::npos);
+  CHECK(lines[1].find("12.3\u202fMB") != std::string::npos);
+  CHECK(lines[2].find("a…b") != std::string::npos);
+  CHECK(lines[2].find("2.000") != std::string::npos);
+  CHECK(display_width(lines[2]) < 90);
+  CHECK(lines[3].find("1795292442839.375 ms") != std::string::npos);
+  const std::string wide = format_table_text(table, 0, false, SIZE_MAX, true);
+  CHECK(wide.find(kernel) != std::string::npos);
+  CHECK(wide.find(std::string(300, 'a')) != std::string::npos);
+}
+
+TEST_CASE("kernels that would read the same keep their whole names") {
+  Table table("t", "t", {{"name", "name", ColumnType::kText, ""}, {"n", "n", ColumnType::kInteger, ""}});
+  for (const char* type : {"float, float, float, float", "double, double, double, double"})
+    table.add_row({"void my_namespace::softmax<" + std::string(type) + ">(int)", int64_t{1}});
+  CHECK(format_table_text(table, 200, false).find("softmax<float") != std::string::npos);
+}
+
 TEST_CASE("CSV comes back as it was written") {
   const Table table = sample();
   const std::string csv = format_table_csv(table);

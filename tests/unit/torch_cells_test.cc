@@ -3,11 +3,11 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "engine/engine.h"
+#include "pipeline/layout_check.h"
 #include "pipeline/recognise.h"
 #include "torch_traces.h"
 
@@ -161,23 +161,6 @@ TEST_CASE("torch cells: pieces of modules alone are no pipeline, and ranks in a 
   CHECK(recognition_text(recognise(named)).find("1 stage, 1 micro-batch,") != std::string::npos);
 }
 
-TEST_CASE("torch cells: options that names contradict are believed, with a warning") {
-  const std::vector<std::string> zero = {note("PP:0F0", 0, 10), op("aten::mm", 1, 5)};
-  const std::vector<std::string> one = {note("PP:1F0", 0, 10), op("aten::mm", 1, 5)};
-  OpenOptions wrong;
-  wrong.layout = {.pp = 1, .tp = 1, .dp = 2, .order = ""};
-  const Trace trace = read_ranks({zero, one}, wrong);
-  CHECK(trace.parts[1].stage == 0);
-  CHECK(trace.diagnostics.count("cells.stages_disagree") == 1);
-  wrong.layout = {.pp = 3, .tp = 0, .dp = 0, .order = ""};
-  const Trace more = read_ranks({zero, one}, wrong);
-  CHECK(more.pipeline_stages == 3);
-  const auto& items = more.diagnostics.items();
-  CHECK(std::any_of(items.begin(), items.end(), [](const Diagnostic& d) {
-    return d.message == "3 stages follow from --pp: names and files show 2";
-  }));
-}
-
 TEST_CASE("torch cells: virtual stages lie in a loop or in a V") {
   const auto stage = [](int s, int at) {
     return std::vector<std::string>{note("PP:" + std::to_string(s) + "F0", at, 5), op("aten::mm", at + 1, 3)};
@@ -288,10 +271,16 @@ TEST_CASE("torch cells: an order of ranks places every one by its number") {
   const Trace other = read_ranks(ranks, options);
   CHECK(other.parts[5].stage == 1);
   CHECK(other.parts[5].dp == 1);
-  CHECK_FALSE(check_rank_order("tp-pp"));
-  CHECK_FALSE(check_rank_order("tp-dp-pp-xx"));
-  CHECK_FALSE(check_rank_order("tp-dp-pp-tp"));
-  CHECK(check_rank_order("tp-cp-ep-dp-pp"));
+  const auto takes = [](const char* order, int32_t tp) {
+    return bool(check_rank_layout({.pp = 2, .tp = tp, .dp = 0, .order = order}));
+  };
+  CHECK_FALSE(takes("tp-dp-pp-xx", 0));
+  CHECK_FALSE(takes("tp-dp-pp-tp", 0));
+  CHECK_FALSE(takes("dp-pp", 2));
+  CHECK_FALSE(takes("tp-dp", 0));  // says nothing of the two stages
+  CHECK(takes("dp-pp", 0));
+  CHECK(takes("pp-dp", 1));
+  CHECK(takes("tp-cp-ep-dp-pp", 2));
 }
 
 TEST_CASE("torch cells: send and receive kernels are messages by the work around them, else by their peers") {

@@ -226,6 +226,7 @@ const Analysis events_analysis = {.name = "events",
                                   .run = run,
                                   .needs = AnalysisNeeds::kTorch,
                                   .compat = "hta",
-                                  .in_report = false};
+                                  .in_report = false,
+                                  .in_export = false};
 
 }  // namespace stageline

@@ -246,6 +246,7 @@ const Analysis frequent_cuda_kernel_sequences_analysis = {
                  "Leave slices outside of the patterns out of the overlay (default true)", ""}},
     .compat = "hta",
     .makes_overlay = true,
-    .in_report = false};
+    .in_report = false,
+    .in_export = false};
 
 }  // namespace stageline

@@ -21,6 +21,7 @@ using operators::Options;
 using operators::SortKey;
 using Type = ColumnType;
 
+constexpr size_t kMostStackText = 16'384;  // bytes of a row's stack: a hundred frames of the usual length
 constexpr size_t kReportRows = 200, kReportRowsPerRank = 40;  // whichever is more over all ranks
 
 struct RankAnswer {
@@ -63,6 +64,10 @@ Result<AnalysisResult> torch_answer(const Trace& trace, const TorchRun& run, Opt
   options.torch.use_device = device_of(trace, part, groups);
   AnalysisResult result;
   result.foreign = operators::torch_table(part, trace, names, groups, options.grouping, options.torch);
+  if (options.grouping.stack_entries > 0 && options.grouping.recorded_stacks && part.stacks.empty())
+    result.notes.add("operators.no_stacks", Severity::kWarning,
+                     "torch recorded no stacks (it does so only with verbose=True) and then groups by none; --stacks "
+                     "rebuilt makes them from the frames of with_stack=True");
   return result;
 }
 
@@ -89,8 +94,10 @@ std::string_view kind_of(const FunctionEvent& e) {
 
 std::string stack_text(const OperatorGroups& groups, const Group& group, int64_t entries) {
   std::string out;
-  for (const std::string_view entry : groups.stacks.entries(group.stack, static_cast<size_t>(entries)))
+  for (const std::string_view entry : groups.stacks.entries(group.stack, static_cast<size_t>(entries))) {
+    if (out.size() > kMostStackText) return out + "; …";
     (out += out.empty() ? "" : "; ") += entry;
+  }
   return out;
 }
 
@@ -280,7 +287,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   parallel_for(ranks.size(),
                [&](size_t k) { ranks[k] = answer_for(trace, *torch, torch->parts[k], names, options->grouping); });
   size_t most_rows = options->row_limit < 0 ? SIZE_MAX : static_cast<size_t>(options->row_limit);
-  if (input.for_report) most_rows = std::min(most_rows, std::max(kReportRows, kReportRowsPerRank * ranks.size()));
+  if (input.brief) most_rows = std::min(most_rows, std::max(kReportRows, kReportRowsPerRank * ranks.size()));
   AnalysisResult result;
   result.tables.push_back(our_table(ranks, names, *options, most_rows));
   note_missing(trace, *torch, options->grouping, result.notes);

@@ -106,6 +106,9 @@ std::vector<TbDevice> tb_devices(const TbRun& run, const TbRank& rank) {
     device.number = number;
     device.kernel_count = static_cast<int64_t>(list.size());
     if (const auto text = texts.find(number); text != texts.end()) describe_device(text->second, device);
+    // Lanes may number devices otherwise than deviceProperties does; where all are alike the name is known all the
+    // same.
+    if (!run.plugin && device.name.empty()) device.name = device_name(part);
     if (!rank.steps.empty()) measure(list, rank.steps.front().start_ns, rank.steps.back().end_ns, device);
     devices.push_back(std::move(device));
   }

@@ -162,6 +162,8 @@ Matches find_matches(const Trace& trace, const std::vector<ByHand>& by_hand) {
   Matches matches;
   matches.trace = &trace;
   matches.steps_of_part = steps_of_parts(trace);
+  for (size_t i = 0; i < trace.cells.size() && !matches.messages_numbered; ++i)
+    matches.messages_numbered = is_message(trace.cells.kind[i]) && trace.cells.micro_batch[i] != kUnknown;
   std::set<std::pair<size_t, size_t>> joined;  // by messages both ways
   if (has_messages(trace)) {
     std::vector<Tie> ties;

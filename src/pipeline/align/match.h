@@ -9,6 +9,7 @@
 // Messages are not stored: whoever needs them walks the cells again, 25 B a cell.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -57,7 +58,8 @@ struct StepCells {
 struct Matches {
   const Trace* trace = nullptr;
   std::vector<std::vector<StepCells>> steps_of_part;
-  std::vector<Tie> ties;  // by (a, b, kind, name)
+  std::vector<Tie> ties;           // by (a, b, kind, name)
+  bool messages_numbered = false;  // some message names its micro-batch
   std::vector<std::string> names;
 };
 
@@ -91,6 +93,25 @@ inline size_t next_of(const Cells& cells, size_t i, size_t end, CellKind kind, i
   return i;
 }
 
+// As many sends as receives, and no pair that names two micro-batches.
+inline bool in_order(const Cells& cells, const StepCells& senders, const StepCells& receivers, const Channel& channel,
+                     bool numbered) {
+  if (!numbered && channel.send_chunk == kUnknown && channel.recv_chunk == kUnknown) {
+    const auto at = [&](size_t i) { return cells.kind.begin() + static_cast<ptrdiff_t>(i); };
+    return std::count(at(senders.begin), at(senders.end), channel.send) ==
+           std::count(at(receivers.begin), at(receivers.end), channel.recv);
+  }
+  bool agree = true;
+  for (size_t s = senders.begin, r = receivers.begin;; ++s, ++r) {
+    s = next_of(cells, s, senders.end, channel.send, channel.send_chunk);
+    r = next_of(cells, r, receivers.end, channel.recv, channel.recv_chunk);
+    if (s == senders.end || r == receivers.end) return agree && s == senders.end && r == receivers.end;
+    if (cells.micro_batch[s] != cells.micro_batch[r] && cells.micro_batch[s] != kUnknown &&
+        cells.micro_batch[r] != kUnknown)
+      agree = false;
+  }
+}
+
 }  // namespace detail
 
 template <class Visit>
@@ -113,20 +134,8 @@ void for_each_match(const Matches& matches, const Tie& tie, Visit&& visit, Unmat
       }
       const StepCells &senders = from[f++], &receivers = to[t++];
       // In order, as long as micro-batches agree; whether they do is known only at the end, so look first.
-      size_t s = senders.begin, r = receivers.begin;
-      bool agree = true;
-      for (;; ++s, ++r) {
-        s = detail::next_of(cells, s, senders.end, channel.send, channel.send_chunk);
-        r = detail::next_of(cells, r, receivers.end, channel.recv, channel.recv_chunk);
-        if (s == senders.end || r == receivers.end) break;
-        if (cells.micro_batch[s] != cells.micro_batch[r] && cells.micro_batch[s] != kUnknown &&
-            cells.micro_batch[r] != kUnknown)
-          agree = false;
-      }
-      if (agree && s == senders.end && r == receivers.end) {
-        s = senders.begin;
-        r = receivers.begin;
-        for (;; ++s, ++r) {
+      if (detail::in_order(cells, senders, receivers, channel, matches.messages_numbered)) {
+        for (size_t s = senders.begin, r = receivers.begin;; ++s, ++r) {
           s = detail::next_of(cells, s, senders.end, channel.send, channel.send_chunk);
           if (s == senders.end) break;
           r = detail::next_of(cells, r, receivers.end, channel.recv, channel.recv_chunk);

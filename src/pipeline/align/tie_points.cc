@@ -19,12 +19,12 @@ int32_t ClockDomain::segment_of(int64_t stamp_ns) const {
 }
 
 void Samples::add(const Sample& sample) {
-  if (count_++ % stride_ != 0) return;
+  if ((count_++ & (stride_ - 1)) != 0) return;
   if (kept_.size() == kMost) {
     for (size_t i = 0; i < kMost / 2; ++i) kept_[i] = kept_[2 * i];
     kept_.resize(kMost / 2);
     stride_ *= 2;
-    if ((count_ - 1) % stride_ != 0) return;
+    if (((count_ - 1) & (stride_ - 1)) != 0) return;
   }
   kept_.push_back(sample);
 }
@@ -67,15 +67,22 @@ void TiePoints::shift(double dt_a, double dt_b) {
 Gathered gather(const Matches& matches, const Tie& tie, const Frame& frame) {
   Gathered out;
   const bool hard = tie.kind != TieKind::kOperator;  // that an operator starts everywhere at once bounds nothing
+  // Stamps and coarse offsets beyond ± 73 years from the epoch's zero are no times; within, no difference overflows.
+  constexpr int64_t kSane = int64_t{1} << 60;
+  const auto sane = [](int64_t ns) { return ns > -2 * kSane && ns < 2 * kSane; };
+  for (const int64_t ns : {frame.a->coarse_ns, frame.b->coarse_ns, frame.middle_ns})
+    if (!sane(ns)) return out;
+  const int64_t a_minus_b = frame.a->coarse_ns - frame.b->coarse_ns;
   size_t current = SIZE_MAX;
   std::map<std::pair<int32_t, int32_t>, size_t> index;  // segments → place in out.points
   for_each_match(
       matches, tie,
       [&](const Match& m) {
+        if (!(sane(m.send_start_ns) && sane(m.send_end_ns) && sane(m.recv_start_ns) && sane(m.recv_end_ns))) return;
         const bool from_a = m.from_a != frame.swapped;
         const ClockDomain &sender = from_a ? *frame.a : *frame.b, &receiver = from_a ? *frame.b : *frame.a;
-        const Wide across = static_cast<Wide>(sender.coarse_ns) - receiver.coarse_ns;
-        const auto t = static_cast<double>(static_cast<Wide>(m.recv_end_ns) - receiver.coarse_ns - frame.middle_ns);
+        const int64_t across = from_a ? a_minus_b : -a_minus_b;
+        const auto t = static_cast<double>(m.recv_end_ns - receiver.coarse_ns - frame.middle_ns);
         if (t < frame.from_t || t >= frame.to_t) return;
         const int32_t segment_s = sender.segment_of(m.send_end_ns), segment_r = receiver.segment_of(m.recv_end_ns);
         const int32_t segment_a = from_a ? segment_s : segment_r, segment_b = from_a ? segment_r : segment_s;
@@ -93,9 +100,9 @@ Gathered gather(const Matches& matches, const Tie& tie, const Frame& frame) {
         }
         TiePoints& points = out.points[current];
         const double sign = from_a ? 1 : -1;
-        const auto latest = static_cast<double>(static_cast<Wide>(m.recv_end_ns) - m.send_start_ns + across);
-        const auto ends = static_cast<double>(static_cast<Wide>(m.recv_end_ns) - m.send_end_ns + across);
-        const auto waited = static_cast<double>(static_cast<Wide>(m.send_end_ns) - m.recv_start_ns - across);
+        const auto latest = static_cast<double>(m.recv_end_ns - m.send_start_ns + across);
+        const auto ends = static_cast<double>(m.recv_end_ns - m.send_end_ns + across);
+        const auto waited = static_cast<double>(m.send_end_ns - m.recv_start_ns - across);
         if (frame.trimmed && latest < sign * (frame.intercept + frame.slope * t) - frame.slack) {
           ++out.trimmed_count;
           out.first_trimmed = std::min(out.first_trimmed, m.tag);
@@ -134,6 +141,7 @@ bool rough_difference(const Matches& matches, const Tie& tie, int64_t& differenc
   } else {
     Matches head;  // the first steps of both ranks are enough
     head.trace = matches.trace;
+    head.messages_numbered = matches.messages_numbered;
     constexpr size_t kSteps = 4;
     for (size_t steps = kSteps; !down && !up; steps *= 8) {
       head.steps_of_part.assign(std::max(tie.part_a, tie.part_b) + 1, {});

@@ -1,0 +1,83 @@
+#include "exporters/kernel_names.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+namespace stageline {
+namespace {
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+std::string without(std::string_view text, std::string_view what) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t next = text.find(what, at);
+    out += text.substr(at, next == std::string_view::npos ? next : next - at);
+    at = next == std::string_view::npos ? text.size() : next + what.size();
+  }
+  return out;
+}
+
+// What a generic kernel does stands in its template arguments: the functor, else the first long word. A word with
+// arguments of its own (UnaryFunctor<…>) wraps another one.
+std::string_view telling_word(std::string_view inside) {
+  constexpr std::array<std::string_view, 6> kEnds = {"Functor", "functor", "Op", "Ops", "_kernel_cuda", "_kernel_impl"};
+  constexpr std::array<std::string_view, 5> kWrappers = {"Functor", "UnaryFunctor", "BinaryFunctor", "AUnaryFunctor",
+                                                         "BUnaryFunctor"};
+  constexpr size_t kLongWord = 15;
+  std::string_view first_long;
+  for (size_t at = 0; at < inside.size();) {
+    if (!is_word(inside[at])) {
+      ++at;
+      continue;
+    }
+    size_t end = at;
+    while (end < inside.size() && is_word(inside[end])) ++end;
+    const std::string_view word = inside.substr(at, end - at);
+    const bool opens = end < inside.size() && inside[end] == '<';
+    const bool wraps =
+        opens && (word == "ReduceOp" || std::find(kWrappers.begin(), kWrappers.end(), word) != kWrappers.end());
+    if (!wraps && std::any_of(kEnds.begin(), kEnds.end(), [&](std::string_view e) { return word.ends_with(e); }))
+      return word;
+    if (first_long.empty() && word.size() >= kLongWord && std::isdigit(static_cast<unsigned char>(word[0])) == 0)
+      first_long = word;
+    at = end;
+  }
+  return first_long;
+}
+
+bool is_generic(std::string_view name) {
+  constexpr std::array<std::string_view, 4> kSigns = {"elementwise", "reduce", "multi_tensor", "foreach"};
+  return name.ends_with("Kernel") || name.ends_with("Kernel2") ||
+         std::any_of(kSigns.begin(), kSigns.end(),
+                     [&](std::string_view sign) { return name.find(sign) != std::string_view::npos; });
+}
+
+}  // namespace
+
+std::string short_kernel_name(std::string_view name) {
+  std::string text = without(name, "(anonymous namespace)::");
+  if (text.starts_with("void ")) text.erase(0, 5);
+  const size_t opens = text.find_first_of("<(");
+  if (opens == std::string::npos || text.starts_with("Memcpy") || text.starts_with("Memset")) return text;
+  std::string out;
+  int depth = 0;
+  for (const char c : text) {
+    if (c == '<' || c == '(') {
+      ++depth;
+    } else if (c == '>' || c == ')') {
+      depth = std::max(0, depth - 1);
+    } else if (depth == 0) {
+      out += c;
+    }
+  }
+  if (out.starts_with("at::native::")) out.erase(0, 12);
+  while (!out.empty() && out.back() == ' ') out.pop_back();
+  if (out.empty()) return text;
+  if (!is_generic(out)) return out;
+  const std::string_view inner = telling_word(std::string_view(text).substr(opens));
+  return inner.empty() ? out : out + " · " + std::string(inner);
+}
+
+}  // namespace stageline
