@@ -72,6 +72,7 @@ Status write_json(const ExportInput& input, const std::string& path) {
 // No extension: ".json" names half a dozen formats, so this one is asked for by name.
 extern const Exporter json_exporter;
 const Exporter json_exporter = {
-    "json", "every table, flaw and finding as one JSON object", {}, false, true, write_json, false, false, "", true};
+    "json", "every table, flaw and finding as one JSON object", {}, false, true, write_json, false, false, "", false,
+    true};
 
 }  // namespace stageline

@@ -217,6 +217,7 @@ const Exporter sqlite_exporter = {"sqlite",
                                   false,
                                   false,
                                   "",
+                                  false,
                                   true};
 
 }  // namespace stageline

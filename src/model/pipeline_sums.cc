@@ -3,6 +3,26 @@
 #include <algorithm>
 
 namespace stageline {
+namespace {
+
+struct Span {
+  int64_t start_ns = INT64_MAX, end_ns = INT64_MIN;
+  bool any() const { return start_ns <= end_ns; }
+  void add(int64_t start, int64_t end) {
+    start_ns = std::min(start_ns, start);
+    end_ns = std::max(end_ns, end);
+  }
+};
+
+// What of a step begins before the one before is over gives way, up to its first compute cell; then the end of the
+// step before does, down to its last one. Only where ranks really compute for two steps at once do these overlap.
+void part_steps(StepSums& before, StepSums& step) {
+  if (step.start_ns >= before.end_ns || step.start_ns < before.start_ns) return;
+  step.start_ns = std::min(before.end_ns, step.pipeline_start_ns);
+  before.end_ns = std::max(before.pipeline_end_ns, std::min(before.end_ns, step.start_ns));
+}
+
+}  // namespace
 
 PipelineSums pipeline_sums(const Trace& trace) {
   const Cells& cells = trace.cells;
@@ -11,9 +31,8 @@ PipelineSums pipeline_sums(const Trace& trace) {
     if (range.step == kUnknown) continue;
     StepSums step;
     step.step = range.step;
-    step.start_ns = cells.start_ns[range.begin];
-    step.end_ns = cells.end_ns[range.begin];
     bool any_compute = false;
+    Span all, work;  // of all cells, and without messages; on common time
     const size_t first_rank = sums.ranks.size();
     for (size_t i = range.begin; i < range.end;) {
       RankSums rank;
@@ -21,11 +40,13 @@ PipelineSums pipeline_sums(const Trace& trace) {
       rank.part = cells.part[i];
       int64_t covered_to = 0;  // cells come in start order, so the union is a running maximum
       bool computes = false;
+      Span own, own_work;
       for (; i < range.end && cells.part[i] == rank.part; ++i) {
         const int64_t start = cells.start_ns[i], end = cells.end_ns[i];
-        step.start_ns = std::min(step.start_ns, start);
-        step.end_ns = std::max(step.end_ns, end);
         ++rank.cells;
+        own.add(start, end);
+        // A receive may be posted, and wait, while the step before still runs.
+        if (!is_message(cells.kind[i])) own_work.add(start, end);
         if (!is_compute(cells.kind[i])) continue;
         if (!computes) {
           rank.first_ns = start;
@@ -37,9 +58,14 @@ PipelineSums pipeline_sums(const Trace& trace) {
         rank.busy_ns += std::max<int64_t>(0, end - std::max(start, covered_to));
         covered_to = std::max(covered_to, end);
       }
+      // What spans ranks is common time; what one rank did stays on its own clock. Maps are monotone.
+      all.add(trace.common_ns(rank.part, own.start_ns), trace.common_ns(rank.part, own.end_ns));
+      if (own_work.any())
+        work.add(trace.common_ns(rank.part, own_work.start_ns), trace.common_ns(rank.part, own_work.end_ns));
       if (!computes) continue;
-      step.pipeline_start_ns = any_compute ? std::min(step.pipeline_start_ns, rank.first_ns) : rank.first_ns;
-      step.pipeline_end_ns = any_compute ? std::max(step.pipeline_end_ns, rank.last_ns) : rank.last_ns;
+      const int64_t begins = trace.common_ns(rank.part, rank.first_ns), ends = trace.common_ns(rank.part, rank.last_ns);
+      step.pipeline_start_ns = any_compute ? std::min(step.pipeline_start_ns, begins) : begins;
+      step.pipeline_end_ns = any_compute ? std::max(step.pipeline_end_ns, ends) : ends;
       any_compute = true;
       sums.ranks.push_back(rank);
     }
@@ -48,6 +74,10 @@ PipelineSums pipeline_sums(const Trace& trace) {
       rank.span_bubble_ns = step.pipeline_span_ns() - rank.busy_ns;
       rank.inner_bubble_ns = rank.last_ns - rank.first_ns - rank.busy_ns;
     }
+    const Span& span = work.any() ? work : all;
+    step.start_ns = span.start_ns;
+    step.end_ns = span.end_ns;
+    if (any_compute && !sums.steps.empty()) part_steps(sums.steps.back(), step);
     sums.steps.push_back(step);
   }
   return sums;

@@ -12,7 +12,10 @@ namespace stageline {
 // One step over all ranks.
 struct StepSums {
   int32_t step = 0;
-  int64_t start_ns = 0, end_ns = 0;                    // first start and last end of all cells
+  // First start and last end of its cells but messages: a receive that is posted while the step before still runs
+  // belongs to its step and does not lengthen it. Steps follow one another: what else of a step starts before the end
+  // of the one before does not count either, as long as it is no compute cell.
+  int64_t start_ns = 0, end_ns = 0;
   int64_t pipeline_start_ns = 0, pipeline_end_ns = 0;  // of the compute cells (F, B, I, W, F&B)
   int64_t span_ns() const { return end_ns - start_ns; }
   int64_t pipeline_span_ns() const { return pipeline_end_ns - pipeline_start_ns; }
@@ -33,6 +36,7 @@ struct PipelineSums {
   std::vector<RankSums> ranks;  // by step, then part; ranks without compute cells in a step are absent
 };
 
+// Times of a step over several ranks are common times of an aligned trace (Trace::common_ns); a rank's own stay raw.
 // Cells outside steps (step unknown) do not count. O(cells).
 PipelineSums pipeline_sums(const Trace& trace);
 

@@ -5,6 +5,8 @@
 #include <limits>
 #include <map>
 
+#include "model/overlapped_pairs.h"
+
 namespace stageline {
 
 double median_of(std::vector<double> values) {
@@ -26,9 +28,15 @@ double percentile_of_sorted(const std::vector<int64_t>& sorted, double share) {
 std::vector<StageCost> stage_costs(const Trace& trace, const std::function<bool(size_t cell)>& counts) {
   const Cells& cells = trace.cells;
   std::map<std::pair<int32_t, CellKind>, std::vector<int64_t>> durations;
-  for (size_t i = 0; i < cells.size(); ++i)
-    if (is_compute(cells.kind[i]) && cells.step[i] != kUnknown && (!counts || counts(i)))
-      durations[{trace.parts[static_cast<size_t>(cells.part[i])].stage, cells.kind[i]}].push_back(cells.dur_ns(i));
+  const std::vector<uint32_t> pairs = overlapped_pairs(cells);
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (!is_compute(cells.kind[i]) || cells.step[i] == kUnknown || (counts && !counts(i))) continue;
+    // The halves of an overlapped pair share their time: it is the cost of neither, and counts once.
+    const bool paired = pairs[i] != kNoPair;
+    if (paired && cells.kind[i] != CellKind::kForward) continue;
+    const CellKind kind = paired ? CellKind::kForwardBackward : cells.kind[i];
+    durations[{trace.parts[static_cast<size_t>(cells.part[i])].stage, kind}].push_back(cells.dur_ns(i));
+  }
   std::vector<StageCost> costs;
   std::map<CellKind, std::vector<double>> means;
   for (auto& [key, values] : durations) {
@@ -57,27 +65,32 @@ std::vector<StageCost> stage_costs(const Trace& trace, const std::function<bool(
 std::vector<StageLoad> stage_loads(const std::vector<StageCost>& costs) {
   struct Sum {
     double forward = 0, backward = 0;
+    double usual_forward = 0, usual_backward = 0;
     int64_t forwards = 0, backwards = 0;
   };
   std::map<int32_t, Sum> total;
   for (const StageCost& cost : costs) {
     Sum& sum = total[cost.stage];
     const double time = cost.mean_ns * static_cast<double>(cost.count);
+    const double usual = cost.p50_ns * static_cast<double>(cost.count);
     const bool both = cost.kind == CellKind::kForwardBackward;
     if (cost.kind == CellKind::kForward || both) {
       sum.forward += time;
+      sum.usual_forward += usual;
       sum.forwards += cost.count;
     } else {
       sum.backward += time;
+      sum.usual_backward += usual;
     }
     if (cost.kind == CellKind::kBackward || cost.kind == CellKind::kInputGrad || both) sum.backwards += cost.count;
   }
   std::vector<StageLoad> loads;
   std::vector<double> values;
   for (const auto& [stage, sum] : total) {
-    const double per = sum.forward / static_cast<double>(std::max<int64_t>(1, sum.forwards)) +
-                       sum.backward / static_cast<double>(std::max<int64_t>(1, sum.backwards));
-    loads.push_back({stage, per, 1});
+    const auto forwards = static_cast<double>(std::max<int64_t>(1, sum.forwards));
+    const auto backwards = static_cast<double>(std::max<int64_t>(1, sum.backwards));
+    const double per = sum.forward / forwards + sum.backward / backwards;
+    loads.push_back({stage, per, sum.usual_forward / forwards + sum.usual_backward / backwards, 1});
     values.push_back(per);
   }
   const double median = median_of(values);

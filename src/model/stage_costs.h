@@ -18,6 +18,7 @@ struct StageCost {
 };
 
 // Kinds F, B, I, W and F&B, by stage then kind; combinations that do not occur are absent.
+// An overlapped pair (overlapped_pairs()) is one cell of kind F&B, and neither an F nor a B.
 // Percentiles: linear interpolation between order statistics (numpy's default). `counts`, when
 // given, says which cells take part.
 std::vector<StageCost> stage_costs(const Trace& trace, const std::function<bool(size_t cell)>& counts = {});
@@ -28,6 +29,7 @@ std::vector<StageCost> stage_costs(const Trace& trace, const std::function<bool(
 struct StageLoad {
   int32_t stage = 0;
   double per_micro_batch_ns = 0;
+  double usual_ns = 0;  // the same with medians for means: what one slow cell does not change
   double ratio_to_median = 1;
 };
 std::vector<StageLoad> stage_loads(const std::vector<StageCost>& costs);

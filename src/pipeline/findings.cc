@@ -10,11 +10,16 @@
 #include "model/pipeline_sums.h"
 #include "model/stage_costs.h"
 #include "pipeline/schedule_findings.h"
+#include "pipeline/schedule_ideal.h"
 
 namespace stageline {
 namespace {
 
 constexpr double kSlowRatio = 1.1;     // stage against the median stage, rank against its peers
+constexpr double kSlowKind = 1.05;     // of a slow stage's median cell against the others', to be named
+constexpr double kComputeShare = 0.1;  // of the step, below which no stage's compute is what is waited for
+constexpr double kSavedShare = 0.01;   // of the step that a finding about compute must be worth
+constexpr double kSavedOfWait = 0.05;  // the same, of all that is not compute
 constexpr double kOutlierRatio = 1.3;  // step against the median step
 constexpr double kOutsideShare = 0.1;
 constexpr double kBubbleShare = 0.05;
@@ -117,7 +122,7 @@ double median_of_others(const std::vector<StageLoad>& loads, int32_t stage) {
 double median_of_others(const std::vector<StageCost>& costs, int32_t stage, CellKind kind) {
   std::vector<double> values;
   for (const StageCost& cost : costs)
-    if (cost.stage != stage && cost.kind == kind) values.push_back(cost.mean_ns);
+    if (cost.stage != stage && cost.kind == kind) values.push_back(cost.p50_ns);
   return median_of(values);
 }
 
@@ -127,18 +132,27 @@ void add_slow_stage(const Facts& f, std::vector<Finding>& out) {
   // Two stages are judged against each other: their median would hide half of the difference.
   const double others = median_of_others(f.loads, slow->stage);
   if (!(others > 0 && slow->per_micro_batch_ns >= kSlowRatio * others)) return;
+  // One hiccup makes no slow stage: its usual cells must be slow too.
+  std::vector<double> usual;
+  for (const StageLoad& load : f.loads)
+    if (load.stage != slow->stage) usual.push_back(load.usual_ns);
+  if (!(slow->usual_ns >= kSlowRatio * median_of(usual))) return;
   const Persistence p = persistence_of(f, slow->stage);
   if (p.slowest_in == 0) return;
   double mean = 0;
   for (const StageLoad& load : f.loads) mean += load.per_micro_batch_ns / static_cast<double>(f.loads.size());
+  // What evening the stages out would save; too little of the step, or of what is waited for, to send anyone moving
+  // layers.
+  const double saved = f.compute * (1 - mean / slow->per_micro_batch_ns);
+  if (f.compute < kComputeShare || saved < kSavedShare || saved < kSavedOfWait * (1 - f.compute)) return;
   std::string en, zh;
   for (const StageCost& cost : f.costs) {
     if (cost.stage != slow->stage) continue;
     const double theirs = median_of_others(f.costs, slow->stage, cost.kind);
-    if (!(cost.mean_ns >= 1.02 * theirs)) continue;
+    if (!(cost.p50_ns >= kSlowKind * theirs)) continue;
     en += (en.empty() ? "Its " : ", its ") + std::string(kind_name(cost.kind)) + " takes " +
-          human_duration(cost.mean_ns) + " against " + human_duration(theirs) + " elsewhere";
-    zh += (zh.empty() ? "其 " : "，") + std::string(kind_code(cost.kind)) + " 用时 " + human_duration(cost.mean_ns) +
+          human_duration(cost.p50_ns) + " against " + human_duration(theirs) + " elsewhere";
+    zh += (zh.empty() ? "其 " : "，") + std::string(kind_code(cost.kind)) + " 用时 " + human_duration(cost.p50_ns) +
           "（其他级 " + human_duration(theirs) + "）";
   }
   std::string also_en, also_zh;
@@ -156,12 +170,16 @@ void add_slow_stage(const Facts& f, std::vector<Finding>& out) {
   const std::string stage = std::to_string(slow->stage);
   Finding finding;
   finding.id = "stage.slow";
-  finding.weight = f.compute * (1 - mean / slow->per_micro_batch_ns);  // what evening the stages out would save
+  finding.weight = saved;
   finding.value = times(slow->ratio_to_median);
   finding.value_note_en = "the median stage";
   finding.value_note_zh = "相对中位级";
   finding.title_en = "Stage " + stage + " is the slowest; the others wait for it";
   finding.title_zh = "第 " + stage + " 级最慢，其余各级都在等它";
+  if (en.empty()) {
+    en = "Its micro-batches take " + human_duration(slow->usual_ns);
+    zh = "其每个微批用时 " + human_duration(slow->usual_ns);
+  }
   finding.detail_en = en + "; slowest in " + number(p.slowest_in) + " of " + number(p.steps) + " steps." + also_en +
                       " Move layers away from it, or split what only it has (embedding, output head).";
   finding.detail_zh = zh + "；" + number(p.steps) + " 步中有 " + number(p.slowest_in) + " 步最慢。" + also_zh +
@@ -173,10 +191,9 @@ void add_slow_stage(const Facts& f, std::vector<Finding>& out) {
   out.push_back(std::move(finding));
 }
 
-void add_bubble(const Facts& f, std::vector<Finding>& out) {
+void add_bubble(const Facts& f, const Recognition& recognition, std::vector<Finding>& out) {
   if (f.bubble < kBubbleShare) return;
   const double in_pipeline = f.bubble / (f.bubble + f.compute);
-  const int32_t p = std::max(f.extent.stage_count, f.trace.pipeline_stages), m = f.extent.micro_batch_count;
   Finding finding;
   finding.id = "bubble";
   finding.weight = f.bubble;
@@ -185,31 +202,10 @@ void add_bubble(const Facts& f, std::vector<Finding>& out) {
   finding.value_note_zh = "占流水线跨度";
   finding.title_en = "Ranks wait " + percent(in_pipeline) + " of the pipeline's span (span bubble)";
   finding.title_zh = "各 rank 有 " + percent(in_pipeline) + " 的流水线跨度在等待（跨度气泡）";
-  const bool split =
-      std::any_of(f.costs.begin(), f.costs.end(), [](const StageCost& c) { return c.kind == CellKind::kWeightGrad; });
-  if (p > 1 && m > 0 && f.extent.chunk_count == 1 && !split) {
-    const double formula = static_cast<double>(p - 1) / static_cast<double>(m + p - 1);
-    finding.detail_en = "With " + std::to_string(m) + " micro-batches on " + std::to_string(p) +
-                        " balanced stages, 1F1B and FThenB would wait (p−1)/(m+p−1) = " + percent(formula) + ".";
-    finding.detail_zh = std::to_string(p) + " 级、" + std::to_string(m) +
-                        " 个微批时，均衡的 1F1B 与 FThenB 会等待 (p−1)/(m+p−1) = " + percent(formula) + "。";
-    if (in_pipeline < formula * 0.95) {
-      finding.detail_en += " Less cannot be, unless another schedule ran, or clocks or stages are not what they seem.";
-      finding.detail_zh += "更少是不可能的，除非运行的是别的调度，或时钟、级的归属有误。";
-    } else if (in_pipeline < formula * 1.15) {
-      finding.detail_en += " So it is mostly the schedule: more micro-batches, or interleaved chunks, would shrink it.";
-      finding.detail_zh += "因此主要来自调度本身：增加微批数或采用交错分块可以减小它。";
-    } else {
-      finding.detail_en += " The rest is imbalance of stages and replicas, messages and jitter.";
-      finding.detail_zh += "其余来自级间与副本间的不均衡、通信与抖动。";
-    }
-  } else {
-    finding.detail_en = "Measured over " + number(static_cast<int64_t>(f.sums.steps.size())) +
-                        (f.sums.steps.size() == 1 ? " step" : " steps") +
-                        ": the pipeline's span minus what each rank computes.";
-    finding.detail_zh =
-        "对 " + number(static_cast<int64_t>(f.sums.steps.size())) + " 步的测量：流水线跨度减去各 rank 的计算时间。";
-  }
+  const BubbleWords words =
+      bubble_words(f.trace, f.costs, static_cast<int64_t>(f.sums.steps.size()), in_pipeline, recognition);
+  finding.detail_en = words.en;
+  finding.detail_zh = words.zh;
   out.push_back(std::move(finding));
 }
 
@@ -318,12 +314,13 @@ void add_causality(const Facts& f, std::vector<Finding>& out) {
   constexpr int64_t kToleranceNs = 50'000;  // stamps of one machine differ by tens of microseconds
   int64_t violations = 0, worst = 0;
   for (const Link& link : f.trace.links) {
-    const int64_t early = cells.end_ns[link.from_cell] - cells.start_ns[link.to_cell];
+    const int64_t early = f.trace.common_ns(cells.part[link.from_cell], cells.end_ns[link.from_cell]) -
+                          f.trace.common_ns(cells.part[link.to_cell], cells.start_ns[link.to_cell]);
     if (early <= kToleranceNs) continue;
     ++violations;
     worst = std::max(worst, early);
   }
-  if (violations == 0 || f.trace.clock == ClockState::kPerRank) return;
+  if (violations == 0 || !f.trace.comparable()) return;
   const std::string most = human_duration(static_cast<double>(worst));
   const std::string of = number(static_cast<int64_t>(f.trace.links.size()));
   const bool one_machine = f.trace.clock == ClockState::kShared;
@@ -339,9 +336,11 @@ void add_causality(const Facts& f, std::vector<Finding>& out) {
   finding.detail_zh = of + " 个依赖中有 " + number(violations) + " 个过早开始，最多提前 " + most + "。";
   if (one_machine) {
     finding.detail_en +=
-        "All stamps come from one machine, so the stages may be assigned wrongly (--stages), or logs of "
-        "different runs were mixed.";
-    finding.detail_zh += "所有时间戳来自同一台机器，因此可能是级的归属有误（--stages），或混入了不同运行的日志。";
+        "All stamps come from one machine, so the stages may be assigned wrongly (--pp; where there are replicas, "
+        "--order), "
+        "or logs of different runs were mixed.";
+    finding.detail_zh +=
+        "所有时间戳来自同一台机器，因此可能是级的归属有误（--pp；有副本时 --order），或混入了不同运行的日志。";
   } else {
     finding.detail_en +=
         "Times are shown as recorded; bubbles that compare ranks may be off by as much. Synchronise the "
@@ -353,7 +352,7 @@ void add_causality(const Facts& f, std::vector<Finding>& out) {
 
 // Replicas meet at the gradient exchange: those that finish early wait for the last one.
 void add_replicas(const Facts& f, std::vector<Finding>& out) {
-  if (f.extent.dp_count < 2 || f.trace.clock == ClockState::kPerRank) return;
+  if (f.extent.dp_count < 2 || !f.trace.comparable()) return;
   double waited = 0, whole = 0;
   size_t r = 0;
   for (const StepSums& step : f.sums.steps) {
@@ -387,7 +386,7 @@ void add_replicas(const Facts& f, std::vector<Finding>& out) {
 }
 
 void add_per_rank_clock(const Facts& f, std::vector<Finding>& out) {
-  if (f.trace.clock != ClockState::kPerRank) return;
+  if (f.trace.comparable()) return;
   Finding finding;
   finding.id = "clock.per_rank";
   finding.weight = 0;
@@ -398,12 +397,12 @@ void add_per_rank_clock(const Facts& f, std::vector<Finding>& out) {
   out.push_back(std::move(finding));
 }
 
-Headline headline_of(const Facts& f, const std::vector<Finding>& findings) {
+Headline headline_of(const Facts& f, const Recognition& recognition, const std::vector<Finding>& findings) {
   Headline h;
   const std::string step = human_duration(f.median_step_ns);
   const double waiting = 1 - f.compute;
   const std::string waiting_share = fixed(waiting * 100, 0) + "\u202f%";
-  const bool unsure = f.trace.clock == ClockState::kPerRank;
+  const bool unsure = !f.trace.comparable();
   h.title_en = step + " a step, " + (unsure ? "perhaps " : "") + waiting_share + " of it not computing.";
   h.title_zh = "每步 " + step + "，其中" + (unsure ? "大约 " : " ") + waiting_share + " 没有在计算。";
   const auto count = [](int32_t n, const char* one, const char* many) {
@@ -419,6 +418,11 @@ Headline headline_of(const Facts& f, const std::vector<Finding>& findings) {
               std::to_string(f.extent.micro_batch_count) + " 个微批" +
               (f.extent.chunk_count > 1 ? "，每 rank " + std::to_string(f.extent.chunk_count) + " 个分块" : "") + "，" +
               std::to_string(f.extent.step_count) + " 步。";
+  if (recognition.recognised) {
+    const std::string schedule = recognition_share(recognition);
+    h.lead_en += " Schedule: " + schedule + " of the lists of work match.";
+    h.lead_zh += "调度：" + schedule + " 的工作列表吻合。";
+  }
   if (f.trace.parts.size() == 1 && f.trace.pipeline_stages <= 1) {
     h.lead_en += " Only one rank was given: what it waits for is not in the picture.";
     h.lead_zh += "只给了一个 rank：看不到它在等什么。";
@@ -448,13 +452,15 @@ Findings find_findings(const Trace& trace) {
     return result;
   }
   add_slow_stage(facts, result.list);
-  add_bubble(facts, result.list);
+  const TheoryRun theory = theory_of(trace);
+  const Recognition& recognition = theory.recognition;
+  add_bubble(facts, recognition, result.list);
   add_slow_rank(facts, result.list);
   add_outlier_steps(facts, result.list);
   add_outside(facts, result.list);
   add_causality(facts, result.list);
   add_replicas(facts, result.list);
-  add_schedule_findings(trace, theory_of(trace), result.list);
+  add_schedule_findings(trace, theory, result.list);
   std::stable_sort(result.list.begin(), result.list.end(),
                    [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
   // What is slow comes before what follows from it: a stage that everyone waits for explains the bubble.
@@ -470,7 +476,7 @@ Findings find_findings(const Trace& trace) {
     none.detail_zh = "没有哪一级、哪个 rank 或哪一步明显慢于同类，等待时间也很少。";
     result.list.push_back(std::move(none));
   }
-  result.headline = headline_of(facts, result.list);
+  result.headline = headline_of(facts, recognition, result.list);
   return result;
 }
 

@@ -53,6 +53,7 @@ class PartReader {
     cut_forward();
     cut_backward();
     split_forward();
+    reach_forward();
     name_kinds();
     attach_sends();
     return std::move(out_);
@@ -85,6 +86,7 @@ class PartReader {
         if (slices.start_ns[i] >= top_end) {
           top = i;
           top_end = slices.end_ns(i);
+          tops_.push_back({slices.start_ns[i], top_end, l});
         }
         Item item{
             slices.start_ns[i], slices.end_ns(i), has_fact ? part_.operators[fact].sequence_number : -1, i, l, {}};
@@ -234,6 +236,27 @@ class PartReader {
     cut_backward();
   }
 
+  // Work goes on behind the last operator that makes a node – a cast, a copy for the send, a loss that nobody
+  // differentiates –: up to the send or the backward that ends the stretch it is the forward's.
+  void reach_forward() {
+    const Item* last = nullptr;  // forward operator of the stretch that is open
+    for (const Item& item : items_) {
+      if (item.kind == ItemKind::kForward) {
+        last = &item;
+        continue;
+      }
+      const bool ends = item.kind == ItemKind::kSend || item.kind == ItemKind::kNode;
+      if (last != nullptr && ends && step_at(last->start_ns) == step_at(item.start_ns)) {
+        Stretch& forward = forward_[made_by_[place_of(last->sequence)].forward];
+        auto top = std::lower_bound(tops_.begin(), tops_.end(), std::pair(forward.lane, forward.end_ns),
+                                    [](const Top& t, const auto& at) { return std::pair(t.lane, t.start_ns) < at; });
+        for (; top != tops_.end() && top->lane == forward.lane && top->start_ns < item.start_ns; ++top)
+          forward.end_ns = std::max(forward.end_ns, std::min(top->end_ns, item.start_ns));
+      }
+      last = nullptr;
+    }
+  }
+
   const Item& item_of(int64_t sequence) {
     if (forward_items_.empty()) {
       for (uint32_t i = 0; i < items_.size(); ++i)
@@ -303,7 +326,12 @@ class PartReader {
   const std::vector<NameKind>& names_;
   const MessagePeers& peers_;
   HostWork out_;
+  struct Top {  // an operator that no other holds
+    int64_t start_ns, end_ns;
+    uint32_t lane;
+  };
   std::vector<Item> items_;
+  std::vector<Top> tops_;  // by lane, then start
   std::vector<int64_t> borders_;
   std::vector<Stretch> forward_, backward_;
   std::vector<uint32_t> owner_;      // by backward stretch: the one that ran its nodes before; none: it is the first

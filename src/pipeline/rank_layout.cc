@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "model/ops.h"
 #include "model/torch_facts.h"
+#include "pipeline/layout_check.h"
 
 namespace stageline {
 namespace {
@@ -120,6 +121,21 @@ class RankGroups {  // ranks that are joined, by number
   std::map<int32_t, int32_t> parent_;
 };
 
+// Pairs of ranks, the smaller first, of which one sends to the other.
+std::set<std::pair<int32_t, int32_t>> message_edges(const Trace& trace) {
+  std::set<std::pair<int32_t, int32_t>> edges;
+  for (const Part& part : trace.parts)
+    for (const CollectiveFact& fact : part.collectives) {
+      const std::string_view name = trace.names.text(fact.name);
+      if (name != "send" && name != "recv") continue;
+      const int64_t other = name == "send" ? fact.dst_rank : fact.src_rank;
+      if (other < 0 || other > kMaxRankNumber || other == part.rank) continue;
+      const auto to = static_cast<int32_t>(other);
+      edges.emplace(std::min(part.rank, to), std::max(part.rank, to));
+    }
+  return edges;
+}
+
 }  // namespace
 
 Status check_rank_order(std::string_view order) {
@@ -131,12 +147,22 @@ Status check_rank_order(std::string_view order) {
                    "\"" + std::string(order) + "\" is no order of ranks",
                    {},
                    "name each of tp, cp, ep, dp and pp at most once, the fastest first: tp-cp-ep-dp-pp"};
-  for (const std::string_view word : {"tp", "dp", "pp"})
-    if (seen.find(word) == seen.end())
-      return Error{ErrorCode::kUsage,
-                   "the order \"" + std::string(order) + "\" says nothing of " + std::string(word),
-                   {},
-                   "write it whole, the fastest first: tp-cp-ep-dp-pp"};
+  return {};
+}
+
+Status check_rank_layout(const RankLayoutOptions& options) {
+  const std::string& order = options.order;
+  if (order.empty()) return {};
+  if (Status s = check_rank_order(order); !s) return s;
+  std::set<std::string_view> seen;
+  for (const std::string_view word : split(order, '-')) seen.insert(word);
+  for (const auto& [word, size] : {std::pair{"tp", options.tp}, {"dp", options.dp}, {"pp", options.pp}})
+    if (size > 1 && seen.find(word) == seen.end())
+      return Error{
+          ErrorCode::kUsage,
+          "the order \"" + order + "\" leaves out " + word + ", and --" + word + " says " + std::to_string(size),
+          {},
+          "name it in the order, the fastest first: tp-dp-pp; what an order leaves out counts as 1"};
   return {};
 }
 
@@ -146,8 +172,11 @@ RankLayout layout_from_options(const Trace& trace, const RankLayoutOptions& opti
   const int64_t tp = std::max(options.tp, 1), pp = options.pp;
   int64_t ranks = static_cast<int64_t>(trace.parts.back().rank) + 1;
   for (const Part& part : trace.parts) ranks = std::max<int64_t>(ranks, int64_t{part.rank} + 1);
-  const int64_t dp = options.dp > 0 ? options.dp : std::max<int64_t>((ranks + tp * pp - 1) / (tp * pp), 1);
   const std::string order = options.order.empty() ? kDefaultOrder : options.order;
+  const bool replicas = order.find("dp") != std::string::npos;
+  const int64_t dp = !replicas        ? 1
+                     : options.dp > 0 ? options.dp
+                                      : std::max<int64_t>((ranks + tp * pp - 1) / (tp * pp), 1);
   for (size_t p = 0; p < trace.parts.size(); ++p) {
     int64_t rest = trace.parts[p].rank;
     for (const std::string_view word : split(order, '-')) {
@@ -190,20 +219,11 @@ RankLayout layout_from_groups(const Trace& trace) {
 }
 
 RankLayout layout_from_messages(const Trace& trace) {
-  std::set<std::pair<int32_t, int32_t>> edges;
+  const std::set<std::pair<int32_t, int32_t>> edges = message_edges(trace);
   RankGroups groups;
+  for (const auto& [a, b] : edges) groups.join(a, b);
   std::set<int32_t> present;
-  for (const Part& part : trace.parts) {
-    present.insert(part.rank);
-    for (const CollectiveFact& fact : part.collectives) {
-      const std::string_view name = trace.names.text(fact.name);
-      if (name != "send" && name != "recv") continue;
-      const int64_t other = name == "send" ? fact.dst_rank : fact.src_rank;
-      if (other < 0 || other > kMaxRankNumber || other == part.rank) continue;
-      const auto to = static_cast<int32_t>(other);
-      if (edges.emplace(std::min(part.rank, to), std::max(part.rank, to)).second) groups.join(part.rank, to);
-    }
-  }
+  for (const Part& part : trace.parts) present.insert(part.rank);
   if (edges.empty()) return empty_layout(trace, "");
   const auto members = groups.members();
   const size_t stages = members.begin()->second.size();
@@ -232,8 +252,28 @@ RankLayout layout_from_messages(const Trace& trace) {
   return out;
 }
 
+std::string contradiction_of(const Trace& trace, const RankLayout& said) {
+  const RankLayout groups = layout_from_groups(trace);
+  for (size_t p = 0; groups.stages > 0 && p < trace.parts.size(); ++p)
+    if (groups.stages != said.stages || groups.stage[p] != said.stage[p])
+      return "process groups say " + std::to_string(groups.stages) + " stages, with rank " +
+             std::to_string(trace.parts[p].rank) + " at stage " + std::to_string(groups.stage[p]);
+  std::map<int32_t, size_t> part_of;
+  for (size_t p = 0; p < trace.parts.size(); ++p) part_of.emplace(trace.parts[p].rank, p);
+  for (const auto& [a, b] : message_edges(trace)) {
+    const auto x = part_of.find(a), y = part_of.find(b);
+    if (x == part_of.end() || y == part_of.end()) continue;
+    const int32_t apart = std::abs(said.stage[x->second] - said.stage[y->second]);
+    if (said.dp[x->second] != said.dp[y->second] || (apart != 1 && apart != said.stages - 1))
+      return "ranks " + std::to_string(a) + " and " + std::to_string(b) +
+             " send to each other, which makes them neighbours in one pipeline";
+  }
+  return {};
+}
+
 RankLayout known_layout(const Trace& trace, const RankLayoutOptions& options) {
   RankLayout out = layout_from_options(trace, options);
+  if (out.stages > 0 && !contradiction_of(trace, out).empty()) out = empty_layout(trace, "");
   const auto fits = [&] { return out.stages > 0 && (options.pp == 0 || out.stages == options.pp); };
   if (out.stages == 0) out = layout_from_groups(trace);
   if (!fits()) out = layout_from_messages(trace);

@@ -10,6 +10,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "pipeline/layout_check.h"
 #include "pipeline/loose_messages.h"
 #include "pipeline/mark_numbers.h"
 #include "pipeline/stage_map.h"
@@ -89,15 +90,19 @@ class CellMaker {
 
  private:
   void lay_out(const RankLayoutOptions& options) {
-    const RankLayout known = known_layout(trace_, options);
-    map_ = map_stages(trace_, marks_, known.stages > 0 ? known.stages : options.pp);
+    const RankLayout said = layout_from_options(trace_, options), evidence = known_layout(trace_, {});
+    map_ = map_stages(trace_, marks_, evidence.stages > 0 ? evidence.stages : options.pp);
+    // Inferred work was followed to the end: no further stage is missing.
+    if (inferred_ && options.pp > 0 && map_.chunks == 1) map_ = map_stages(trace_, marks_, evidence.stages);
+    const std::string against = contradiction(options, said, evidence);
+    const bool by_option = said.stages > 0 && against.empty();
+    const RankLayout& known = by_option ? said : evidence;
     std::map<std::pair<int32_t, int32_t>, int32_t> replicas;  // of a stage so far, where nobody says more
     for (size_t p = 0; p < trace_.parts.size(); ++p) {
       Part& part = trace_.parts[p];
-      const bool by_option = known.stages > 0 && options.explicit_order();
-      const int32_t said = known.stages > 0 ? known.stage[p] : kUnknown;
+      const int32_t by_layout = known.stages > 0 ? known.stage[p] : kUnknown;
       const int32_t named = map_.stages > 0 ? map_.stage[p] : kUnknown;
-      part.stage = by_option || named == kUnknown ? said : named;
+      part.stage = by_option || named == kUnknown ? by_layout : named;
       part.dp = known.stages > 0 && known.dp[p] != kUnknown ? known.dp[p]
                 : part.stage == kUnknown                    ? kUnknown
                                                             : replicas[{part.stage, 0}]++;
@@ -105,8 +110,8 @@ class CellMaker {
     layout_known_ = map_.stages > 0 || known.stages > 0;
     trace_.pipeline_stages = std::max(map_.stages, known.stages);
     if (!layout_known_) return;
-    const char* const by_marks = inferred_ ? "the way of the micro-batches" : "the stage numbers in names";
-    std::string how = map_.stages > 0 ? by_marks : known.how;
+    std::string how = by_option || map_.stages == 0 ? known.how : by_marks();
+    if (!by_option && against.empty() && options.pp == trace_.pipeline_stages) how += " and --pp";
     std::string shape = std::to_string(trace_.pipeline_stages) + " stages";
     if (map_.stages > 0 && map_.chunks > 1)
       shape += " of " + std::to_string(map_.chunks) + " chunks, " +
@@ -115,6 +120,34 @@ class CellMaker {
                                                  : "in a loop");
     trace_.diagnostics.add("cells.stages", map_.regular ? Severity::kInfo : Severity::kWarning,
                            shape + " follow from " + how);
+  }
+
+  const char* by_marks() const { return inferred_ ? "the way of the micro-batches" : "the stage numbers in names"; }
+
+  // What speaks against --pp, --tp, --dp and --order, also said in the diagnostics; "" when nothing does.
+  std::string contradiction(const RankLayoutOptions& options, const RankLayout& said, const RankLayout& evidence) {
+    if (options.pp == 0) return {};
+    const auto stages = [](int32_t n) { return std::to_string(n) + (n == 1 ? " stage" : " stages"); };
+    std::string against;
+    if (map_.stages > 0 && map_.stages != options.pp) {
+      against = std::string(by_marks()) + (inferred_ ? " says " : " say ") + stages(map_.stages);
+    } else if (options.explicit_order() && said.stages == 0) {
+      against = "they make fewer ranks than there are";
+    } else if (said.stages > 0) {
+      against = contradiction_of(trace_, said);
+      for (size_t p = 0; against.empty() && map_.stages > 0 && p < trace_.parts.size(); ++p)
+        if (map_.stage[p] != kUnknown && map_.stage[p] != said.stage[p])
+          against = "they put rank " + std::to_string(trace_.parts[p].rank) + " at stage " +
+                    std::to_string(said.stage[p]) + ", and by " + by_marks() + " it is stage " +
+                    std::to_string(map_.stage[p]) + "; --order says in which order ranks are numbered";
+    } else if (evidence.stages > 0 && evidence.stages != options.pp) {
+      against = evidence.how + " say " + stages(evidence.stages);
+    }
+    if (!against.empty())
+      trace_.diagnostics.add("cells.layout_contradicted", Severity::kWarning,
+                             (options.explicit_order() ? "--pp, --tp, --dp and --order are" : "--pp is") +
+                                 std::string(" not taken: ") + against);
+    return against;
   }
 
   int32_t chunk_of(const CellMark& mark, bool unsure) const {
@@ -157,23 +190,26 @@ class CellMaker {
       const CellMark* around = loose.mark == UINT32_MAX ? nullptr : &marks[loose.mark];
       const uint16_t step = part.slices.step[loose.slice];
       if (around == nullptr && step == 0) continue;
-      const MessageKind what = message_kind(trace_, p, loose.slice, around, map_.chunks);
-      if (!what.known) {
-        ++out.unknown_messages;
-        continue;
+      for (const MessageKind& what : message_kinds(trace_, p, loose.slice, around, map_.chunks)) {
+        if (!what.known) {
+          ++out.unknown_messages;
+          continue;
+        }
+        Cell cell;
+        cell.step = around != nullptr ? around->step : static_cast<int32_t>(part.steps[step - 1u].number);
+        cell.part = static_cast<int32_t>(p);
+        cell.kind = what.kind;
+        if (around != nullptr) {
+          cell.chunk = chunk_of(*around, unsure);
+          const bool forward = what.kind == CellKind::kSendForward || what.kind == CellKind::kRecvForward;
+          if (is_message(what.kind) && forward == (around->kind == CellKind::kForward))
+            cell.micro_batch = around->micro_batch;
+        }
+        cell.start_ns = part.slices.start_ns[loose.slice];
+        cell.end_ns = part.slices.end_ns(loose.slice);
+        cell.slice = loose.slice;
+        out.cells.push_back(cell);
       }
-      Cell cell;
-      cell.step = around != nullptr ? around->step : static_cast<int32_t>(part.steps[step - 1u].number);
-      cell.part = static_cast<int32_t>(p);
-      cell.kind = what.kind;
-      if (around != nullptr) {
-        cell.chunk = chunk_of(*around, unsure);
-        if (is_message(what.kind)) cell.micro_batch = around->micro_batch;
-      }
-      cell.start_ns = part.slices.start_ns[loose.slice];
-      cell.end_ns = part.slices.end_ns(loose.slice);
-      cell.slice = loose.slice;
-      out.cells.push_back(cell);
     }
     return out;
   }
@@ -211,6 +247,13 @@ class CellMaker {
     if (unsure)
       diagnostics.add("cells.chunk_unknown", Severity::kWarning,
                       "an interleaved schedule whose names say neither chunk nor micro-batch: both stay unknown");
+    const std::vector<CellKind>& kinds = trace_.cells.kind;
+    const auto backward = [](CellKind kind) { return is_compute(kind) && kind != CellKind::kForward; };
+    if (std::find(kinds.begin(), kinds.end(), CellKind::kForward) != kinds.end() &&
+        std::none_of(kinds.begin(), kinds.end(), backward))
+      diagnostics.add("cells.no_backward", Severity::kWarning,
+                      "there are forwards and no backward: unless nothing was trained, backward work has names that no "
+                      "rule knows (stageline help cell-rules)");
     if (sum.without_work > 0)
       diagnostics.add("cells.no_kernels", Severity::kLoss,
                       "pipeline work without a recorded kernel has no time on the device and is no cell", {},
@@ -270,6 +313,8 @@ bool find_torch_cells(Trace& trace, const CellRules& rules, const TorchCellOptio
   if (options.source == CellSource::kAnnotations || options.infer == nullptr) return false;
   std::vector<CellMark> marks = options.infer(trace, trace.diagnostics);
   if (marks.empty()) return false;
+  const std::vector<CellMark> always = find_always_marks(trace, rules);  // optimizer steps are named in any case
+  marks.insert(marks.end(), always.begin(), always.end());
   const auto count = static_cast<int64_t>(marks.size());
   if (!cells_from_marks(trace, std::move(marks), options.layout, false)) return false;
   trace.diagnostics.add("cells.inferred", Severity::kInfo,

@@ -120,6 +120,26 @@ SetMatches match_names(const Trace& trace, const CellRules& rules, uint32_t set,
   return out;
 }
 
+// A file of rules that knows no name of the trace is a slip of the pen rather than a wish.
+void say_unused_rules(const Trace& trace, const CellRules& rules, const std::vector<uint8_t>& used,
+                      Diagnostics& diagnostics) {
+  int64_t count = 0;
+  std::string source;
+  for (uint32_t s = 0; s < rules.sets().size(); ++s) {
+    const RuleSet& set = rules.sets()[s];
+    if (!set.from_user) continue;
+    const SetMatches found = match_names(trace, rules, s, used);
+    if (!found.matches.empty() || found.out_of_range > 0) return;
+    count += set.end - set.begin;
+    source += (source.empty() ? "" : ", ") + set.name;
+  }
+  if (count > 0)
+    diagnostics.add("cells.rules_unused", Severity::kWarning,
+                    (count == 1 ? "the rule" : "none of the " + grouped(count) + " rules") + std::string(" of ") +
+                        valid_utf8(source) + (count == 1 ? " matches no name" : " matches a name") +
+                        " of this trace; spaces and digits must be as in the names");
+}
+
 class MarkMaker {
  public:
   MarkMaker(const Trace& trace, const CellRules& rules, const Lookup& lookup, const std::vector<SetMatches>& sets)
@@ -210,6 +230,7 @@ FoundMarks find_marks(const Trace& trace, const CellRules& rules, const RankLayo
   const Lookup lookup = make_lookup(trace, rules);
   const std::vector<uint8_t> used = used_names(trace, lookup);
   const auto count = static_cast<uint32_t>(rules.sets().size());
+  say_unused_rules(trace, rules, used, diagnostics);
   std::vector<SetMatches> chosen;
   int64_t out_of_range = 0;
   std::optional<int32_t> stages;  // as the ranks are known, once asked
@@ -256,6 +277,20 @@ FoundMarks find_marks(const Trace& trace, const CellRules& rules, const RankLayo
   if (nested > 0)
     diagnostics.add("cells.nested", Severity::kInfo,
                     "a slice of pipeline work inside another of its thread is one with it", {}, nested);
+  return out;
+}
+
+std::vector<CellMark> find_always_marks(const Trace& trace, const CellRules& rules) {
+  const Lookup lookup = make_lookup(trace, rules);
+  const std::vector<uint8_t> used = used_names(trace, lookup);
+  std::vector<SetMatches> chosen;
+  for (uint32_t s = 0; s < rules.sets().size() && chosen.size() < 8; ++s)
+    if (rules.sets()[s].always) chosen.push_back(match_names(trace, rules, s, used));
+  const MarkMaker maker(trace, rules, lookup, chosen);
+  std::vector<std::vector<CellMark>> parts(trace.parts.size());
+  parallel_for(parts.size(), [&](size_t p) { parts[p] = maker.of_part(static_cast<uint32_t>(p)).marks; });
+  std::vector<CellMark> out;
+  for (const std::vector<CellMark>& part : parts) out.insert(out.end(), part.begin(), part.end());
   return out;
 }
 

@@ -32,4 +32,7 @@ struct FoundMarks {
 FoundMarks find_marks(const Trace& trace, const CellRules& rules, const RankLayoutOptions& layout,
                       Diagnostics& diagnostics);
 
+// Marks of the rule sets that go with every other one (optimizer steps), whatever else is named.
+std::vector<CellMark> find_always_marks(const Trace& trace, const CellRules& rules);
+
 }  // namespace stageline

@@ -226,3 +226,29 @@ TEST_CASE("infer cells: hostile numbers, peers and nesting end quickly and say n
   REQUIRE(work.size() == 3);
   CHECK(work[2].stretches.size() == 2);  // one forward, however deep, and its backward
 }
+
+TEST_CASE("infer cells: what a forward does behind its last node, up to its send, is the forward's") {
+  const auto script = [](int rank) { return rank == 0 ? Script(0) : Script(1, 1060); };
+  const Script first = script(0)
+                           .forward(10)
+                           .raw("cpu_op", "aten::relu", 7)
+                           .send("nccl:send 0->1")
+                           .raw("cpu_op", "aten::copy_", 7)
+                           .receive()
+                           .backward(10);
+  const Script last = script(1).receive().forward(10).backward(10).send("nccl:send 1->0");
+  Diagnostics diagnostics;
+  const std::vector<CellMark> marks = infer_cells(trace_of({first, last}), diagnostics);
+  REQUIRE(told(marks, 0) == "0F0 0B0");
+  CHECK(marks[0].end_ns - marks[0].start_ns == 31'000);  // two operators of 12 µs, and relu's 7
+}
+
+TEST_CASE("infer cells: optimizer steps are cells by their names") {
+  Script first = first_rank("nccl:send 0->1"), last = last_rank("nccl:send 1->0");
+  first.raw("user_annotation", "Optimizer.step#AdamW.step", 20);
+  last.raw("user_annotation", "Optimizer.step#AdamW.step", 20);
+  Trace trace = trace_of({first, last});
+  REQUIRE(find_torch_cells(trace, shipped_cell_rules(), {CellSource::kAuto, {}, infer_cells}));
+  CHECK(trace.diagnostics.count("cells.inferred") > 0);
+  CHECK(std::count(trace.cells.kind.begin(), trace.cells.kind.end(), CellKind::kOptimizer) == 2);
+}

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "pipeline/layout_check.h"
 #include "torch_traces.h"
 
 using namespace stageline;
@@ -218,10 +219,16 @@ TEST_CASE("torch cells: an order of ranks places every one by its number") {
   const Trace other = read_ranks(ranks, options);
   CHECK(other.parts[5].stage == 1);
   CHECK(other.parts[5].dp == 1);
-  CHECK_FALSE(check_rank_order("tp-pp"));
-  CHECK_FALSE(check_rank_order("tp-dp-pp-xx"));
-  CHECK_FALSE(check_rank_order("tp-dp-pp-tp"));
-  CHECK(check_rank_order("tp-cp-ep-dp-pp"));
+  const auto takes = [](const char* order, int32_t tp) {
+    return bool(check_rank_layout({.pp = 2, .tp = tp, .dp = 0, .order = order}));
+  };
+  CHECK_FALSE(takes("tp-dp-pp-xx", 0));
+  CHECK_FALSE(takes("tp-dp-pp-tp", 0));
+  CHECK_FALSE(takes("dp-pp", 2));
+  CHECK_FALSE(takes("tp-dp", 0));  // says nothing of the two stages
+  CHECK(takes("dp-pp", 0));
+  CHECK(takes("pp-dp", 1));
+  CHECK(takes("tp-cp-ep-dp-pp", 2));
 }
 
 TEST_CASE("torch cells: send and receive kernels are messages by the work around them, else by their peers") {

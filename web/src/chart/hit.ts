@@ -1,6 +1,6 @@
 // What lies under a point, and what lies beside a cell.
 import type {Cells} from '../data/cells';
-import {KIND_LANE, LANE_COUNT} from '../data/kind';
+import {FORWARD, KIND_LANE, LANE_COUNT} from '../data/kind';
 import {laneRange, type Row, type RunModel} from '../data/rows';
 import {LANE_BOX} from './layout';
 
@@ -21,7 +21,9 @@ export function hitRow(row: Row, cells: Cells, step: number | null, t: number, s
         distance = d;
       }
     }
-    if (best >= 0) return best;
+    if (best < 0) continue;
+    const other = cells.pair[best]!;  // the forward of a pair is the upper half
+    return other >= 0 && (cells.kind[best] === FORWARD) !== (share < top + height / 2) ? other : best;
   }
   return -1;
 }

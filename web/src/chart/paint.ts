@@ -1,6 +1,6 @@
 // Draws the chart. A pure function of the scene; everything here is in device pixels.
 import {linksFrom, linksTo, type Cells} from '../data/cells';
-import {FORWARD_BACKWARD, Group, KIND_CODES, KIND_GROUP, KIND_LANE, LANE_COUNT} from '../data/kind';
+import {FORWARD, FORWARD_BACKWARD, Group, KIND_CODES, KIND_GROUP, KIND_LANE, LANE_COUNT} from '../data/kind';
 import type {Part} from '../data/report';
 import type {RunModel} from '../data/rows';
 import {tintOf, type ChartColours} from './colours';
@@ -57,12 +57,18 @@ function makeFrame(scene: Scene): Frame {
   };
 }
 
+// The stretch of a row that is left to a cell: the forward of an overlapped pair has the upper half, its other half the lower.
+function halfOf(cells: Cells, cell: number, top: number, height: number): [top: number, height: number] {
+  if (cells.pair[cell]! < 0) return [top, height];
+  return [cells.kind[cell] === FORWARD ? top : top + height / 2, height / 2];
+}
+
 // Where a cell stands, CSS pixels from the canvas' corner; null when its row is not shown.
 export function cellBox(scene: Scene, cell: number): { x: number; y: number; w: number; h: number } | null {
   const index = scene.layout.rows.indexOf(scene.model.rowOfPart[scene.cells.part[cell]!]!);
   if (index < 0) return null;
   const frame = makeFrame(scene);
-  const [top, height] = LANE_BOX[KIND_LANE[scene.cells.kind[cell]!]!]!;
+  const [top, height] = halfOf(scene.cells, cell, ...LANE_BOX[KIND_LANE[scene.cells.kind[cell]!]!]!);
   const x0 = frame.px(scene.cells.start[cell]!), x1 = frame.px(scene.cells.start[cell]! + scene.cells.dur[cell]!);
   return {x: x0 / scene.ratio, w: (x1 - x0) / scene.ratio,
           y: (frame.rowTop(index) + top * frame.rowHeight) / scene.ratio, h: height * frame.rowHeight / scene.ratio};
@@ -174,7 +180,7 @@ function paintRow(painter: Painter, scene: Scene, frame: Frame, index: number, s
     const strip = strips[atlasRow + lane]!, [share, part] = LANE_BOX[lane]!;
     const y = Math.round(top + share * frame.rowHeight), height = top + frame.rowHeight - y - (share + part < 0.999 ? 1 : 0);
     if (strip.used) context.drawImage(atlas, 0, atlasRow + lane, frame.width, 1, frame.x, y, frame.width, height);
-    for (const cell of strip.big) paintBig(context, scene, frame, cell, y, height);
+    for (const cell of strip.big) paintBig(context, scene, frame, cell, ...halfOf(scene.cells, cell, y, height));
   }
 }
 
@@ -195,7 +201,7 @@ function paintGhosts(painter: Painter, scene: Scene, frame: Frame, index: number
     const left = Math.max(Math.round(frame.px(cells.start[cell]!)), frame.x - 4);
     let right = Math.min(Math.round(frame.px(cells.start[cell]! + cells.dur[cell]!)), frame.x + frame.width + 4);
     if (right - left > 5 * ratio) right -= Math.round(ratio);
-    const half = upper || lower ? height / 2 : height;
+    const half = upper || lower || cells.kind[cell] === FORWARD_BACKWARD ? height / 2 : height;
     context.fillStyle = colours.fill[KIND_GROUP[cells.kind[cell]!]!]![tintOf(cells.chunk[cell]!)]!;
     context.fillRect(left, y + (lower ? height - half : 0), Math.max(right - left, 1), half);
     if (cells.kind[cell] !== FORWARD_BACKWARD) return;

@@ -3,7 +3,8 @@
 // Cells at least `bigPx` wide become rectangles of their own. Narrower ones are poured into bins, one
 // per device pixel and colour group, each cell into exactly the part of the pixel that it covers.
 // A pixel is then painted in the mean colour of its groups with its covered share as opacity over
-// the waiting texture: what still shows through is what was not busy. Overlap within a lane counts once.
+// the waiting texture: what still shows through is what was not busy. Overlap within a lane counts once;
+// the halves of an overlapped forward and backward share their pixels.
 import type {Cells} from '../data/cells';
 import {GROUP_COUNT, KIND_GROUP} from '../data/kind';
 import {laneRange, type Lane} from '../data/rows';
@@ -41,15 +42,19 @@ export function rasterLane(raster: Raster, lane: Lane, cells: Cells, step: numbe
       if (x1 > covered) covered = x1;
       continue;
     }
+    const other = cells.pair[cell]!;
+    if (other >= 0 && other < cell) continue;  // poured with its other half
     let from = Math.max(x0, covered, 0);
     const to = Math.min(x1, widthPx);
     if (to <= from) continue;
     covered = to;
     raster.used = true;
     const base = KIND_GROUP[cells.kind[cell]!]! * widthPx;
+    const base2 = other < 0 ? base : KIND_GROUP[cells.kind[other]!]! * widthPx;
     for (let pixel = Math.floor(from); from < to; ++pixel) {
       const edge = Math.min(pixel + 1, to);
-      bins[base + pixel]! += edge - from;
+      bins[base + pixel]! += (edge - from) / 2;
+      bins[base2 + pixel]! += (edge - from) / 2;
       from = edge;
     }
   }

@@ -1,4 +1,5 @@
 // The cells of a report: base64 → gunzip → typed arrays over one buffer.
+import {BACKWARD, FORWARD, INPUT_GRAD} from './kind';
 import type {PayloadColumn} from './report';
 
 export interface Cells {
@@ -6,6 +7,7 @@ export interface Cells {
   start: Float64Array; dur: Float64Array;  // nanoseconds, exact; starts count from the part's zero
   step: Int32Array; part: Int32Array; chunk: Int32Array; microBatch: Int32Array;
   name: Uint32Array; kind: Uint8Array;
+  pair: Int32Array;  // other half of an overlapped forward and backward; −1: stands alone
   linkFrom: Uint32Array; linkTo: Uint32Array;  // ordered by linkFrom
   theoryStart: Float64Array | null;            // where the schedule has the cell; NaN: nowhere; null: no schedule
   theoryDur: Float64Array | null;
@@ -49,15 +51,36 @@ export function decodeCells(buffer: ArrayBuffer, columns: PayloadColumn[], count
     linkFrom[i] = from;
     linkTo[i] = from + distance[i]!;
   }
-  return {
+  const cells = {
     count,
     start: column('start_ns') as Float64Array, dur: column('dur_ns') as Float64Array,
     step: column('step') as Int32Array, part: column('part') as Int32Array,
     chunk: column('chunk') as Int32Array, microBatch: column('micro_batch') as Int32Array,
     name: column('name') as Uint32Array, kind: column('kind') as Uint8Array,
-    linkFrom, linkTo,
+    linkFrom, linkTo, pair: new Int32Array(count).fill(-1),
     theoryStart: optional('theory_start_ns'), theoryDur: optional('theory_dur_ns'),
   };
+  findPairs(cells);
+  return cells;
+}
+
+// An F and a B or I of one rank and step with the same times, longer than nothing: src/model/overlapped_pairs.h.
+// Sorted cells with the same times are neighbours.
+function findPairs(cells: Cells): void {
+  const {pair, start, dur, part, step, kind} = cells;
+  for (let i = 0; i < cells.count;) {
+    let forward = -1, backward = -1, k = i;
+    for (; k < cells.count && start[k] === start[i] && dur[k] === dur[i] && part[k] === part[i] && step[k] === step[i]; ++k) {
+      if (dur[k] === 0) continue;
+      if (kind[k] === FORWARD) forward = k;
+      else if (kind[k] === BACKWARD || kind[k] === INPUT_GRAD) backward = k;
+      if (forward < 0 || backward < 0) continue;
+      pair[forward] = backward;
+      pair[backward] = forward;
+      forward = backward = -1;
+    }
+    i = k;
+  }
 }
 
 // Indexes [begin, end) of the links that leave `cell`.

@@ -1,6 +1,6 @@
 // Rows of the chart (one per rank, ordered by replica, stage, rank) and their lanes.
 import type {Cells} from './cells';
-import {KIND_LANE, LANE_COUNT} from './kind';
+import {KIND_LANE, LANE_COUNT, MESSAGE_LANE} from './kind';
 import type {Part} from './report';
 
 export interface Lane {
@@ -11,7 +11,7 @@ export interface Lane {
 export interface Row { part: number; lanes: Lane[] }
 // Theory as cells of its own, so that what draws cells draws ghosts: times are theory's, all else is shared.
 export interface Ghosts { cells: Cells; lanes: Lane[] }  // one lane a row
-export interface StepSpan { step: number; t0: number; t1: number }  // first start, last end of its cells
+export interface StepSpan { step: number; t0: number; t1: number }  // first start, last end of its cells but messages
 
 export interface RunModel {
   rows: Row[];
@@ -75,6 +75,8 @@ function makeGhosts(cells: Cells, rows: Row[]): Ghosts | null {
   })};
 }
 
+// Messages do not lengthen a step: a receive may be posted, and wait, while the step before still runs
+// (src/model/pipeline_sums.h).
 function stepSpans(cells: Cells): { steps: StepSpan[]; whole: StepSpan } {
   const spans = new Map<number, StepSpan>();
   const whole: StepSpan = {step: -1, t0: Infinity, t1: -Infinity};
@@ -86,13 +88,15 @@ function stepSpans(cells: Cells): { steps: StepSpan[]; whole: StepSpan } {
       if (!current) spans.set(step, current = {step, t0: Infinity, t1: -Infinity});
     }
     const t0 = cells.start[i]!, t1 = t0 + cells.dur[i]!;
+    whole.t0 = Math.min(whole.t0, t0);
+    whole.t1 = Math.max(whole.t1, t1);
+    if (KIND_LANE[cells.kind[i]!] === MESSAGE_LANE) continue;
     if (t0 < current.t0) current.t0 = t0;
     if (t1 > current.t1) current.t1 = t1;
   }
   for (const span of spans.values()) {
+    if (span.t1 === -Infinity) Object.assign(span, {t0: whole.t0, t1: whole.t1});  // nothing but messages
     if (span.t1 <= span.t0) span.t1 = span.t0 + 1;
-    whole.t0 = Math.min(whole.t0, span.t0);
-    whole.t1 = Math.max(whole.t1, span.t1);
   }
   if (spans.size === 0) Object.assign(whole, {t0: 0, t1: 1});
   return {steps: [...spans.values()].filter(s => s.step >= 0).sort((a, b) => a.step - b.step), whole};
