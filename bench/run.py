@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""./dev bench [--full] [small noisy large junkline scan kineto]: what stageline and its rival cost on the same
+"""./dev bench [--full] [small noisy large junkline scan kineto schedule align]: what stageline and its rival cost on the same
 input, as a Markdown table on stdout. bench/README.md says how and keeps the last table."""
 import argparse
+import json
 import os
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -10,10 +12,12 @@ import cases  # noqa: E402
 import kineto_bench  # noqa: E402
 import measure  # noqa: E402
 import rival as rivals  # noqa: E402
+import schedule_cases  # noqa: E402
 
 SCAN = "build/release/stageline_scan_bench"
 SAID = os.path.join(cases.CACHE, "said.txt")
-NAMES = ("small", "noisy", "large", "junkline", "scan", "kineto")
+ALIGN = "build/release/stageline_align_bench"
+NAMES = ("small", "noisy", "large", "junkline", "scan", "kineto", "schedule", "align")
 FASTER = 100  # times less CPU than the rival
 MOST_MB = {"large": 450}
 MOST_MB_ELSE = 32
@@ -111,6 +115,18 @@ def compare_scans():
             JUNK_OF_LINES, 15, "the same bytes in lines of 160")
 
 
+def align_clocks():
+    """Clocks from messages, cells in memory: no rival does this, so only the bar counts."""
+    print("\n| clock alignment alone | matches | threads | wall, median of 5 | CPU | largest error |\n| --- | --- | --- | --- | --- | --- |", flush=True)
+    for ranks, messages, limit in ((8, 100_000, None), (128, 100_000, 1.0)):
+        found = json.loads(subprocess.run([ALIGN, str(ranks), str(messages), "5"], check=True, capture_output=True).stdout)
+        row(f"{ranks} ranks × {messages // 1000}k messages", f"{found['matches'] / 1e6:.2f} M", str(found["threads"]),
+            seconds(found["seconds"]), seconds(found["cpu"]), f"{found['worst_error_us']:.1f} µs")
+        if limit:
+            bar(f"align: {seconds(found['seconds'])} for {ranks} ranks × {messages // 1000}k messages, asked ≤ {seconds(limit)}",
+                found["seconds"] <= limit)
+
+
 def main():
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="CASE", help=", ".join(NAMES) + "; default all")
@@ -123,7 +139,7 @@ def main():
     wanted = args.names or NAMES
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
     os.makedirs(cases.CACHE, exist_ok=True)
-    converts = [name for name in wanted if name not in ("scan", "kineto")]
+    converts = [name for name in wanted if name not in ("scan", "kineto", "schedule", "align")]
     print(f"Machine: {machine()}; load average before {load()}.", flush=True)
     if converts:
         rival = rivals.find()
@@ -142,6 +158,10 @@ def main():
         compare_scans()
     if "kineto" in wanted:
         kineto_bench.run(sys.modules[__name__], args.full)
+    if "schedule" in wanted:
+        schedule_cases.run(sys.modules[__name__])
+    if "align" in wanted:
+        align_clocks()
     print(f"\nLoad average after: {load()}.\n")
     for text, met in bars:
         print(f"- {'met' if met else '**MISSED**'}: {text}")

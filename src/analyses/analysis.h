@@ -93,6 +93,7 @@ struct Analysis {
   bool makes_overlay = false;                // takes --overlay FILE
   // Shown in the report with default options; off for series and dumps that would fill it.
   bool in_report = true;
+  bool across_ranks = false;  // sets times of several ranks beside each other: their clocks are aligned first (--align)
 };
 
 const std::vector<const Analysis*>& analyses();

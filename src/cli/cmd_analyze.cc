@@ -70,7 +70,7 @@ Status check_format(const std::vector<const Analysis*>& chosen, const std::strin
 const std::vector<std::string_view>& shared_flags() {
   static const std::vector<std::string_view> names = split(
       "table,rows,format,output,range,compat,overlay,reader,ranks,steps,stages,devices,include-last-profiler-step,"
-      "pp,tp,dp,order,cells,cell-rules",
+      "pp,tp,dp,order,cells,cell-rules,align,trust-clocks,align-on",
       ',');
   return names;
 }
@@ -158,7 +158,9 @@ Status open_inputs(const Arguments& arguments, const Terminal& terminal, const s
   if (input.paths.empty())
     return Error{ErrorCode::kUsage, "something is missing: stageline analyze ANALYSIS PATH…", {}, ""};
   if (needs == AnalysisNeeds::kFiles) return {};
-  Result<Trace> run = open_run(arguments, terminal, input.paths, chosen[0]->compat);
+  const bool across = std::any_of(chosen.begin(), chosen.end(), [](const Analysis* a) { return a->across_ranks; });
+  Result<Trace> run =
+      open_run(arguments, terminal, input.paths, chosen[0]->compat, across ? Clocks::kCompared : Clocks::kRaw);
   if (!run) return std::move(run).error();
   runs.trace = std::move(*run);
   input.trace = &runs.trace;

@@ -30,7 +30,10 @@ int run_export(const Arguments& arguments) {
   options.width_px = *width;
   if (Status s = check_writable(output, arguments.operands); !s) return fail(s.error());
   options.hta = arguments.has("compat");
-  Result<Trace> trace = open_run(arguments, *terminal, arguments.operands, (*exporter)->compat);
+  Result<Trace> trace = open_run(arguments, *terminal, arguments.operands, (*exporter)->compat,
+                                 (*exporter)->one_axis       ? Clocks::kOneAxis
+                                 : (*exporter)->needs_tables ? Clocks::kCompared
+                                                             : Clocks::kRaw);
   if (!trace) return fail(trace.error());
   std::vector<std::string> paths;
   const Status written = [&] {

@@ -56,7 +56,7 @@ int run_report(const Arguments& arguments) {
   Findings none;
   if (auto checked = fail_on(arguments, none); !checked) return fail(checked.error());
   if (Status s = check_writable(output, arguments.operands); !s) return fail(s.error());
-  Result<Trace> trace = open_run(arguments, *terminal, arguments.operands);
+  Result<Trace> trace = open_run(arguments, *terminal, arguments.operands, "", Clocks::kOneAxis);
   if (!trace) return fail(trace.error());
   Findings findings;
   ExportOptions options;

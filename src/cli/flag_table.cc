@@ -35,6 +35,13 @@ const std::vector<Flag>& flag_table() {
       {"rows", "N", "Most rows of a table in text; 0: all; default 100, on a terminal 40", ""},
       {"output", "FILE", "Where to write; - is stdout", ""},
       {"to", "KIND", "Kind of output when the file's extension does not tell (stageline help exporters)", ""},
+      {"align", "WHEN",
+       "Put the ranks' clocks on one axis by their messages: auto (default; clocks that the source says are one "
+       "are only checked), always, never",
+       "auto,always,never"},
+      {"trust-clocks", "", "Draw ranks that nothing ties to the others with their clocks as recorded", ""},
+      {"align-on", "RANK:RANK:NAME",
+       "Tie two clocks by hand: this operator or cell starts on both at once; may be repeated", ""},
       {"dark", "", "Charts on a dark ground", ""},
       {"ghosts", "WHEN",
        "Theory under the rows of a chart, the recognised schedule with mean times and no latency: on, off; default on "
@@ -141,7 +148,7 @@ const std::vector<Command>& command_table() {
        "PATH…",
        "Write one self-contained page: findings, pipeline chart, tables",
        "Reads files or folders of one run and writes an HTML page that needs no network, then prints the findings.",
-       with_open({"output", "range", "ghosts", "title", "fail-on"}),
+       with_open({"output", "range", "ghosts", "title", "fail-on", "align", "trust-clocks", "align-on"}),
        1,
        -1,
        run_report,
@@ -150,14 +157,16 @@ const std::vector<Command>& command_table() {
        "Runs an analysis (stageline help analyses; stageline help NAME for one with its options) and prints its "
        "tables. CSV and JSON carry raw values: nanoseconds and fractions of 1. With --format csv several tables are "
        "separated by a blank line; --table picks one. Several analyses, separated by commas, share one reading.",
-       with_analysis_flags(with_open({"table", "format", "output", "range", "rows"})), 1, -1, run_analyze,
-       analysis_flags()},
+       with_analysis_flags(
+           with_open({"table", "format", "output", "range", "rows", "align", "trust-clocks", "align-on"})),
+       1, -1, run_analyze, analysis_flags()},
       {"export",
        "PATH…",
        "Write a run for other tools: Perfetto, Chrome, SVG, PNG, PDF, CSV, JSON, SQLite",
        "The kind of output follows the extension of --output, or --to. Several ranks merge into one file, except with "
        "--to trace-with-counters: out.json becomes out.rank0.json, out.rank1.json, …",
-       with_open({"output", "to", "range", "dark", "ghosts", "width", "title", "compat"}),
+       with_open({"output", "to", "range", "dark", "ghosts", "width", "title", "compat", "align", "trust-clocks",
+                  "align-on"}),
        1,
        -1,
        run_export,
@@ -181,6 +190,17 @@ const std::vector<Command>& command_table() {
         {"format", "KIND", "collapsed (default) or speedscope", "collapsed,speedscope"},
         {"rank", "R", "Only this global rank", ""},
         {"output", "FILE", "Where to write; - is stdout", ""}}},
+      {"align",
+       "PATH…",
+       "Say how far the ranks' clocks are apart, and how certain that is",
+       "Offset and drift of every rank's clock against the first rank's, with error bounds, from what the ranks sent "
+       "each "
+       "other: messages, collectives, or the gaps between dependent cells. Exit 2 when a rank cannot be tied.",
+       with_open({"json", "format", "output", "align-on", "trust-clocks"}),
+       1,
+       -1,
+       run_align,
+       {{"trust-clocks", "", "Exit 0 also when a rank cannot be tied to the others", ""}}},
       {"info",
        "PATH…",
        "Say what was found, and what was wrong with it",

@@ -51,10 +51,26 @@ Status take_layout(const Arguments& arguments, OpenOptions& options) {
   return {};
 }
 
+// --align, --trust-clocks, --align-on. A rival's answer is made of the stamps that the rival sees.
+Status take_clocks(const Arguments& arguments, Clocks clocks, AlignOptions& options) {
+  Result<AlignMode> mode = parse_align_mode(arguments.get("align", "auto"));
+  if (!mode) return std::move(mode).error();
+  if (clocks == Clocks::kRaw || arguments.has("compat")) return {};
+  options.mode = *mode;
+  options.refuse_untied = clocks == Clocks::kOneAxis;
+  options.trust_clocks = arguments.has("trust-clocks");
+  for (const std::string& text : arguments.all("align-on")) {
+    Result<align::ByHand> hand = parse_align_on(text);
+    if (!hand) return std::move(hand).error();
+    options.by_hand.push_back(*hand);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Trace> open_run(const Arguments& arguments, const Terminal& terminal, const std::vector<std::string>& paths,
-                       std::string_view compat) {
+                       std::string_view compat, Clocks clocks) {
   if (Status s = check_compat(arguments, compat); !s) return std::move(s).error();
   OpenOptions options;
   options.reader = arguments.get("reader");
@@ -77,6 +93,7 @@ Result<Trace> open_run(const Arguments& arguments, const Terminal& terminal, con
     options.range = *range;
   }
   if (Status s = take_layout(arguments, options); !s) return std::move(s).error();
+  if (Status s = take_clocks(arguments, clocks, options.align); !s) return std::move(s).error();
   auto threads = arguments.integer("threads", 0, 1, 1024);
   if (!threads) return std::move(threads).error();
   set_thread_count(static_cast<int>(*threads));

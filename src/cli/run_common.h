@@ -12,8 +12,14 @@ namespace stageline {
 
 // Opens `paths` with --reader, --ranks, --steps, --pp and its kin, --cells, --cell-rules, --devices, --range,
 // --threads; shows progress. Also refuses a --compat that the command does not have.
+// `clocks`: whether times of several ranks will stand beside each other.
+enum class Clocks : uint8_t {
+  kRaw,       // no: stamps stay as they are
+  kCompared,  // in sums: --align, and what cannot be aligned is taken as it is
+  kOneAxis,   // on one axis: --align, and what cannot be aligned is refused (--trust-clocks)
+};
 Result<Trace> open_run(const Arguments& arguments, const Terminal& terminal, const std::vector<std::string>& paths,
-                       std::string_view compat = "");
+                       std::string_view compat = "", Clocks clocks = Clocks::kRaw);
 
 // Errors when `path` cannot be written, before long work is done; also when it is one of `inputs`.
 Status check_writable(const std::string& path, const std::vector<std::string>& inputs);

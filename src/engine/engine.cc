@@ -80,12 +80,14 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   } else {
     infer_layout(*trace, options.layout);
   }
+  if (Status s = map_clocks(*trace, options.align); !s) return std::move(s).error();
   for (const int32_t rank : options.ranks)
     if (std::none_of(trace->parts.begin(), trace->parts.end(), [&](const Part& part) { return part.rank == rank; }))
       trace->diagnostics.add("filter.no_such_rank", Severity::kWarning,
                              "--ranks names rank " + std::to_string(rank) + ", which the input does not have");
   const RunFilter filter{options.ranks, options.first_step, options.last_step, options.range};
   if (Status s = filter_run(*trace, filter, profiled, paths.empty() ? "" : paths[0]); !s) return std::move(s).error();
+  if (Status s = check_one_clock(*trace, options.align); !s) return std::move(s).error();
   link_cells(*trace);
   return trace;
 }
@@ -156,6 +158,7 @@ Status write_report(Trace& trace, const std::string& path, const ExportOptions& 
   const std::vector<Table> tables = all_tables(trace, trace.diagnostics);
   findings = findings_of(trace, tables);
   drop_other_ranks(trace);
+  draw_on_one_clock(trace);
   const auto made = std::make_shared<std::optional<Theory>>();
   const ExportInput input{trace, tables, findings.headline, findings.list, options, theory_when_asked(trace, made)};
   if (trace.cells.size() > 0 && options.ghosts != Ghosts::kOff) {
@@ -215,6 +218,7 @@ Status export_trace(Trace& trace, const std::string& path, std::string_view to, 
     findings = findings_of(trace, tables);
   }
   drop_other_ranks(trace);
+  if ((*exporter)->one_axis) draw_on_one_clock(trace);
   const auto made = std::make_shared<std::optional<Theory>>();
   const ExportInput input{trace, tables, findings.headline, findings.list, options, theory_when_asked(trace, made)};
   written->push_back(path);

@@ -8,6 +8,7 @@
 #include "analyses/analysis.h"
 #include "base/progress.h"
 #include "base/result.h"
+#include "engine/one_clock.h"
 #include "exporters/exporter.h"
 #include "model/table.h"
 #include "model/trace.h"
@@ -29,6 +30,7 @@ struct OpenOptions {
   RankLayoutOptions layout;              // stages and order of ranks where the source does not say; pp 0 infers
   CellSource cells = CellSource::kAuto;  // where profiler traces get their cells from
   std::string cell_rules;                // a file of rules that come before ours; "": none
+  AlignOptions align;          // clocks; by default they stay raw
   Progress* progress = nullptr;
 };
 

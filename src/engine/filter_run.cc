@@ -18,7 +18,19 @@ void keep_range(Trace& trace, const TimeRange& range, int64_t zero) {
   };
   const int64_t from = at(range.from_ns), to = at(range.to_ns);
   Cells& cells = trace.cells;
-  cells.filter([&](size_t i) { return cells.end_ns[i] >= from && cells.start_ns[i] <= to; });
+  cells.filter([&](size_t i) {
+    return trace.common_ns(cells.part[i], cells.end_ns[i]) >= from &&
+           trace.common_ns(cells.part[i], cells.start_ns[i]) <= to;
+  });
+}
+
+// Where --range counts from, on the clock that all ranks share.
+int64_t first_cell_ns(const Trace& trace) {
+  if (trace.cells.size() == 0) return 0;
+  int64_t first = INT64_MAX;
+  for (size_t i = 0; i < trace.cells.size(); ++i)
+    first = std::min(first, trace.common_ns(trace.cells.part[i], trace.cells.start_ns[i]));
+  return first;
 }
 
 std::string number_ranges(const std::vector<int64_t>& numbers) {
@@ -81,7 +93,7 @@ Status filter_run(Trace& trace, const RunFilter& filter, bool profiled, const st
   trace.slice_filter.ranks = filter.ranks;
   if (!profiled) {
     if (!filter.ranks.empty() || by_step) filter_trace(trace, filter.ranks, filter.first_step, filter.last_step);
-    if (filter.range) keep_range(trace, *filter.range, extent_of(trace).start_ns);
+    if (filter.range) keep_range(trace, *filter.range, first_cell_ns(trace));
     if (trace.cells.size() > 0) return {};
     const bool filtered = !filter.ranks.empty() || filter.range || by_step;
     return Error{

@@ -331,6 +331,7 @@ extern const Exporter chrome_exporter = {
     "chrome", "Chrome trace JSON, also compressed as .json.gz, for Perfetto and chrome://tracing",
     {"json"}, true,
     false,    write_chrome,
-    true};
+    true,     false,
+    "",       true};
 
 }  // namespace stageline

@@ -53,6 +53,7 @@ struct Exporter {
   bool draws_cells = false;        // nothing to write without pipeline cells
   bool one_file_per_rank = false;  // called once per rank (ExportOptions::part); see rank_path
   const char* compat = "";         // rivals whose answer --compat gives, a comma list: "hta"
+  bool one_axis = false;           // draws ranks beside each other: times have to be those of one clock
 };
 
 // "out.json.gz" and rank 3: "out.rank3.json.gz".

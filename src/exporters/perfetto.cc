@@ -364,6 +364,9 @@ extern const Exporter perfetto_exporter = {"perfetto",
                                            true,
                                            false,
                                            write_perfetto,
+                                           true,
+                                           false,
+                                           "",
                                            true};
 
 }  // namespace stageline

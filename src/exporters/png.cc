@@ -43,6 +43,7 @@ Status write_png(const ExportInput& input, const std::string& path) {
 }  // namespace
 
 extern const Exporter png_exporter;
-const Exporter png_exporter = {"png", "the pipeline chart as an image", {"png"}, false, false, write_png, true};
+const Exporter png_exporter = {
+    "png", "the pipeline chart as an image", {"png"}, false, false, write_png, true, false, "", true};
 
 }  // namespace stageline

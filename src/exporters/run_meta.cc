@@ -24,6 +24,10 @@ std::vector<MetaEntry> run_meta(const Trace& trace) {
     case ClockState::kShared: text("clock", "shared"); break;
     case ClockState::kUnaligned: text("clock", "unaligned"); break;
     case ClockState::kPerRank: text("clock", "per_rank"); break;
+    case ClockState::kAligned:
+      text("clock", "aligned");
+      if (trace.alignment_half_ns() >= 0) integer("clock_offset_half_ns", trace.alignment_half_ns());
+      break;
   }
   integer("steps_laid_end_to_end", trace.steps_laid_end_to_end ? 1 : 0);
   text("stageline_version", STAGELINE_VERSION);

@@ -45,26 +45,42 @@ std::vector<std::string_view> strings_of(std::string_view json) {
   return out;
 }
 
+// Reads the number that starts at `at` and moves behind it; kNoSize of what is no whole number of 64 bits, such as
+// 1e300 or 1.5: its digits must not pass for sizes of their own. False: no number starts here.
+constexpr int64_t kNoSize = -1;
+bool read_number(const char*& at, const char* end, int64_t& value) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  if (!is_digit(*at) && (*at != '-' || at + 1 == end || !is_digit(at[1]))) return false;
+  const auto [next, error] = std::from_chars(at, end, value);
+  const char* rest = next;
+  while (rest < end && (is_digit(*rest) || std::string_view("+-.eE").find(*rest) != std::string_view::npos)) ++rest;
+  if (error != std::errc() || rest != next) value = kNoSize;
+  at = rest;
+  return true;
+}
+
 // "[2, 2]" or "1".
 std::vector<int64_t> numbers_of(std::string_view text) {
   std::vector<int64_t> out;
   const char* at = text.data();
   const char* const end = at + text.size();
+  int64_t value = 0;
   while (at < end) {
-    int64_t value = 0;
-    const auto [next, error] = std::from_chars(at, end, value);
-    if (error == std::errc()) out.push_back(value);
-    at = error == std::errc() ? next : at + 1;
+    if (read_number(at, end, value)) {
+      out.push_back(value);
+    } else {
+      ++at;
+    }
   }
   return out;
 }
 
 uint64_t matrix_flops(const std::vector<int64_t>& a, const std::vector<int64_t>& b, bool batched) {
-  if (a.empty() || b.empty() || a.back() == 0 || (batched && a.front() == 0)) return 0;
-  uint64_t flops = product_of(a) / static_cast<uint64_t>(a.back());
-  if (batched) flops /= static_cast<uint64_t>(a.front());
+  if (a.empty() || b.empty() || a.back() <= 0 || (batched && (a.size() < 2 || a.front() <= 0))) return 0;
+  uint64_t flops = 2;  // b holds the last dimension of a again, and its first
+  for (size_t d = batched ? 1 : 0; d + 1 < a.size(); ++d) flops = times(flops, a[d]);
   for (const int64_t dim : b) flops = times(flops, dim);
-  return times(flops, 2);
+  return flops;
 }
 
 // aten::conv2d(input, weight, bias, stride, padding, dilation, groups)
@@ -107,10 +123,8 @@ std::vector<std::vector<int64_t>> input_shapes(std::string_view dims) {
       --depth;
     } else if (depth == 2) {
       int64_t value = 0;
-      const auto [next, error] = std::from_chars(at, end, value);
-      if (error == std::errc()) {
+      if (read_number(at, end, value)) {
         shapes.back().push_back(value);
-        at = next;
         continue;
       }
     }

@@ -17,7 +17,8 @@ bool has_flops_formula(std::string_view name);
 // Texts as InputFact has them. 0: not on the list, or the shapes do not say. At most INT64_MAX. O(length).
 int64_t op_flops(std::string_view name, std::string_view dims, std::string_view types, std::string_view concrete);
 
-// Dimensions of each input; of a list of tensors none, as torch.profiler's input_shapes has them.
+// Dimensions of each input; of a list of tensors none, as torch.profiler's input_shapes has them. -1 where a damaged
+// file has what is no whole number of 64 bits.
 std::vector<std::vector<int64_t>> input_shapes(std::string_view dims);
 // The same as Python prints it: "[[5, 128], [], []]"; "[]" of an empty text.
 std::string shapes_text(std::string_view dims);

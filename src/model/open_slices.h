@@ -16,11 +16,15 @@ struct SliceQuestion {
   size_t asker = 0;  // the caller's own number
 };
 
-// Calls answer(asker, slice) with the innermost slice that holds each time, start ≤ time < end, or kNoSliceIndex.
-// Nesting is that of Slices::parent. O(n log n) in the questions, and one pass over the lanes asked for; climbing from
-// the last start would be quadratic where calls nest by the thousand.
+enum class SliceEnd : uint8_t { kExcluded, kIncluded };  // whether a slice holds the time at which it ends
+
+// Calls answer(asker, slice) with the innermost slice that holds each time, start ≤ time < end (or ≤ end), or
+// kNoSliceIndex, in the order of lanes and times. Nesting is the readers': what ends later than the one before ends its
+// turn. O(n log n) in the questions, and one pass over the lanes asked for; climbing from the last start would be
+// quadratic where calls nest by the thousand.
 template <class Answer>
-void find_open_slices(const Part& part, std::vector<SliceQuestion> questions, Answer answer) {
+void find_open_slices(const Part& part, std::vector<SliceQuestion> questions, Answer answer,
+                      SliceEnd end = SliceEnd::kExcluded) {
   const Slices& s = part.slices;
   std::stable_sort(questions.begin(), questions.end(), [](const SliceQuestion& a, const SliceQuestion& b) {
     return a.lane != b.lane ? a.lane < b.lane : a.time_ns < b.time_ns;
@@ -35,10 +39,15 @@ void find_open_slices(const Part& part, std::vector<SliceQuestion> questions, An
       open.clear();
     }
     for (; next < part.lanes[lane].end && s.start_ns[next] <= q.time_ns; ++next) {
-      while (!open.empty() && open.back() != s.parent[next]) open.pop_back();
+      // by times, not by Slices::parent: of device work on a host's thread that is the owner, on any thread
+      const auto left = [&](uint32_t top) {
+        return s.start_ns[next] >= s.end_ns(top) || s.end_ns(next) > s.end_ns(top);
+      };
+      while (!open.empty() && left(open.back())) open.pop_back();
       open.push_back(static_cast<uint32_t>(next));
     }
-    while (!open.empty() && s.end_ns(open.back()) <= q.time_ns) open.pop_back();
+    const int64_t latest = q.time_ns - (end == SliceEnd::kIncluded ? 1 : 0);
+    while (!open.empty() && s.end_ns(open.back()) <= latest) open.pop_back();
     answer(q.asker, open.empty() ? kNoSliceIndex : open.back());
   }
 }

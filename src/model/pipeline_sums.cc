@@ -5,6 +5,15 @@
 namespace stageline {
 namespace {
 
+struct Span {
+  int64_t start_ns = INT64_MAX, end_ns = INT64_MIN;
+  bool any() const { return start_ns <= end_ns; }
+  void add(int64_t start, int64_t end) {
+    start_ns = std::min(start_ns, start);
+    end_ns = std::max(end_ns, end);
+  }
+};
+
 // What of a step begins before the one before is over gives way, up to its first compute cell; then the end of the
 // step before does, down to its last one. Only where ranks really compute for two steps at once do these overlap.
 void part_steps(StepSums& before, StepSums& step) {
@@ -22,7 +31,8 @@ PipelineSums pipeline_sums(const Trace& trace) {
     if (range.step == kUnknown) continue;
     StepSums step;
     step.step = range.step;
-    bool any = false, any_compute = false;
+    bool any_compute = false;
+    Span all, work;  // of all cells, and without messages; on common time
     const size_t first_rank = sums.ranks.size();
     for (size_t i = range.begin; i < range.end;) {
       RankSums rank;
@@ -30,14 +40,13 @@ PipelineSums pipeline_sums(const Trace& trace) {
       rank.part = cells.part[i];
       int64_t covered_to = 0;  // cells come in start order, so the union is a running maximum
       bool computes = false;
+      Span own, own_work;
       for (; i < range.end && cells.part[i] == rank.part; ++i) {
         const int64_t start = cells.start_ns[i], end = cells.end_ns[i];
         ++rank.cells;
-        if (!is_message(cells.kind[i])) {  // a receive may be posted, and wait, while the step before still runs
-          step.start_ns = any ? std::min(step.start_ns, start) : start;
-          step.end_ns = any ? std::max(step.end_ns, end) : end;
-          any = true;
-        }
+        own.add(start, end);
+        // A receive may be posted, and wait, while the step before still runs.
+        if (!is_message(cells.kind[i])) own_work.add(start, end);
         if (!is_compute(cells.kind[i])) continue;
         if (!computes) {
           rank.first_ns = start;
@@ -49,9 +58,14 @@ PipelineSums pipeline_sums(const Trace& trace) {
         rank.busy_ns += std::max<int64_t>(0, end - std::max(start, covered_to));
         covered_to = std::max(covered_to, end);
       }
+      // What spans ranks is common time; what one rank did stays on its own clock. Maps are monotone.
+      all.add(trace.common_ns(rank.part, own.start_ns), trace.common_ns(rank.part, own.end_ns));
+      if (own_work.any())
+        work.add(trace.common_ns(rank.part, own_work.start_ns), trace.common_ns(rank.part, own_work.end_ns));
       if (!computes) continue;
-      step.pipeline_start_ns = any_compute ? std::min(step.pipeline_start_ns, rank.first_ns) : rank.first_ns;
-      step.pipeline_end_ns = any_compute ? std::max(step.pipeline_end_ns, rank.last_ns) : rank.last_ns;
+      const int64_t begins = trace.common_ns(rank.part, rank.first_ns), ends = trace.common_ns(rank.part, rank.last_ns);
+      step.pipeline_start_ns = any_compute ? std::min(step.pipeline_start_ns, begins) : begins;
+      step.pipeline_end_ns = any_compute ? std::max(step.pipeline_end_ns, ends) : ends;
       any_compute = true;
       sums.ranks.push_back(rank);
     }
@@ -60,10 +74,9 @@ PipelineSums pipeline_sums(const Trace& trace) {
       rank.span_bubble_ns = step.pipeline_span_ns() - rank.busy_ns;
       rank.inner_bubble_ns = rank.last_ns - rank.first_ns - rank.busy_ns;
     }
-    for (size_t k = range.begin; k < range.end && !any; ++k) {  // nothing but messages
-      step.start_ns = k == range.begin ? cells.start_ns[k] : std::min(step.start_ns, cells.start_ns[k]);
-      step.end_ns = k == range.begin ? cells.end_ns[k] : std::max(step.end_ns, cells.end_ns[k]);
-    }
+    const Span& span = work.any() ? work : all;
+    step.start_ns = span.start_ns;
+    step.end_ns = span.end_ns;
     if (any_compute && !sums.steps.empty()) part_steps(sums.steps.back(), step);
     sums.steps.push_back(step);
   }

@@ -36,6 +36,7 @@ struct PipelineSums {
   std::vector<RankSums> ranks;  // by step, then part; ranks without compute cells in a step are absent
 };
 
+// Times of a step over several ranks are common times of an aligned trace (Trace::common_ns); a rank's own stay raw.
 // Cells outside steps (step unknown) do not count. O(cells).
 PipelineSums pipeline_sums(const Trace& trace);
 

@@ -41,6 +41,9 @@ struct PythonStackOptions {
 class PythonStacks {
  public:
   static constexpr uint32_t kEmpty = 0;  // the stack without frames
+  // Of longer texts both ends are kept, "…" between: stacks are written once for every row, and a frame of a megabyte
+  // (of a damaged or hostile file) would be as often.
+  static constexpr size_t kMostFrameBytes = 2048;
 
   struct Node {
     uint32_t parent = kEmpty;  // the stack outside `frame`; stands before this node
@@ -81,6 +84,8 @@ PythonStacks recorded_stacks(const Trace& trace, const Part& part, const PythonS
 bool drops_stack_entry(std::string_view frame);
 // The name without " at 0x…": what is the same function in every process.
 std::string without_address(std::string_view frame);
+// The ends of a text longer than PythonStacks::kMostFrameBytes.
+std::string shortened_frame(std::string_view frame);
 
 // ---- callers ----------------------------------------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ std::string_view clock_name(ClockState clock) {
     case ClockState::kShared: return "shared";
     case ClockState::kUnaligned: return "unaligned";
     case ClockState::kPerRank: return "per-rank";
+    case ClockState::kAligned: return "aligned";
   }
   return "unaligned";
 }
@@ -45,6 +46,19 @@ int32_t Trace::machine_count() const {
   std::set<int32_t> machines;
   for (const Part& part : parts) machines.insert(part.machine);
   return static_cast<int32_t>(machines.size());
+}
+
+int64_t Trace::alignment_half_ns() const {
+  if (alignment == AlignState::kRaw) return -1;
+  int64_t worst = 0;
+  for (const Part& part : parts) {
+    if (part.clock_map.evidence == ClockEvidence::kReference || part.clock_map.evidence == ClockEvidence::kSharedClock)
+      continue;
+    const int64_t half = part.clock_map.offset_half_ns();
+    if (half < 0) return -1;
+    worst = std::max(worst, half);
+  }
+  return worst;
 }
 
 std::string_view Trace::slice_name(const Cell& cell) const {

@@ -19,6 +19,7 @@
 #include "base/diagnostics.h"
 #include "base/string_pool.h"
 #include "model/cells.h"
+#include "model/clock_map.h"
 #include "model/slice_facts.h"
 
 namespace stageline {
@@ -110,6 +111,7 @@ struct Part {
   int32_t dp = kUnknown;       // data-parallel index
   std::string machine_name;    // folder or host name, may be empty
   std::string source;          // the file it was read from
+  ClockMap clock_map;          // of a trace whose clocks were aligned
   std::vector<Lane> lanes;
   Slices slices;
 
@@ -150,9 +152,16 @@ enum class ClockState : uint8_t {
   kShared,     // all parts are stamped by one clock
   kUnaligned,  // several clocks, trusted as they are
   kPerRank,    // every rank counts from its own zero: ranks cannot be compared
+  kAligned,    // the columns hold times of one clock: AlignState::kDrawn
 };
 
-std::string_view clock_name(ClockState clock);  // "shared", "unaligned", "per-rank"
+std::string_view clock_name(ClockState clock);  // "shared", "unaligned", "per-rank", "aligned"
+
+enum class AlignState : uint8_t {
+  kRaw,     // stamps as recorded, no maps
+  kMapped,  // stamps as recorded, and Part::clock_map leads to common time
+  kDrawn,   // the columns hold common time, for an exporter
+};
 
 struct CategoryInfo {
   std::string text;  // as the source spells it; "" for events without one
@@ -182,6 +191,7 @@ struct Trace {
   std::vector<Link> links;
   Diagnostics diagnostics;
   ClockState clock = ClockState::kUnaligned;
+  AlignState alignment = AlignState::kRaw;
   bool steps_laid_end_to_end = false;  // the source restarts its time at every step
   // Chunk numbers tell pieces of one forward or backward apart (Paddle's overlap mode cuts them into
   // slices), not virtual stages.
@@ -191,6 +201,15 @@ struct Trace {
   size_t slice_count() const;
   int32_t machine_count() const;
   std::string_view slice_name(const Cell& cell) const;  // "" for a cell without source slice
+
+  // A stamp of a part as a time that all parts share, as far as anybody knows.
+  int64_t common_ns(int32_t part, int64_t stamp_ns) const {
+    return alignment == AlignState::kMapped ? parts[static_cast<size_t>(part)].clock_map.common_ns(stamp_ns) : stamp_ns;
+  }
+  // Times of different ranks mean something beside each other.
+  bool comparable() const { return clock != ClockState::kPerRank || alignment != AlignState::kRaw; }
+  // How far the parts' clocks may be off after alignment; −1: unknown, or not aligned.
+  int64_t alignment_half_ns() const;
 };
 
 // Trace-wide sizes, computed from the cells. kUnknown entries do not count.

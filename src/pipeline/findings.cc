@@ -314,12 +314,13 @@ void add_causality(const Facts& f, std::vector<Finding>& out) {
   constexpr int64_t kToleranceNs = 50'000;  // stamps of one machine differ by tens of microseconds
   int64_t violations = 0, worst = 0;
   for (const Link& link : f.trace.links) {
-    const int64_t early = cells.end_ns[link.from_cell] - cells.start_ns[link.to_cell];
+    const int64_t early = f.trace.common_ns(cells.part[link.from_cell], cells.end_ns[link.from_cell]) -
+                          f.trace.common_ns(cells.part[link.to_cell], cells.start_ns[link.to_cell]);
     if (early <= kToleranceNs) continue;
     ++violations;
     worst = std::max(worst, early);
   }
-  if (violations == 0 || f.trace.clock == ClockState::kPerRank) return;
+  if (violations == 0 || !f.trace.comparable()) return;
   const std::string most = human_duration(static_cast<double>(worst));
   const std::string of = number(static_cast<int64_t>(f.trace.links.size()));
   const bool one_machine = f.trace.clock == ClockState::kShared;
@@ -351,7 +352,7 @@ void add_causality(const Facts& f, std::vector<Finding>& out) {
 
 // Replicas meet at the gradient exchange: those that finish early wait for the last one.
 void add_replicas(const Facts& f, std::vector<Finding>& out) {
-  if (f.extent.dp_count < 2 || f.trace.clock == ClockState::kPerRank) return;
+  if (f.extent.dp_count < 2 || !f.trace.comparable()) return;
   double waited = 0, whole = 0;
   size_t r = 0;
   for (const StepSums& step : f.sums.steps) {
@@ -385,7 +386,7 @@ void add_replicas(const Facts& f, std::vector<Finding>& out) {
 }
 
 void add_per_rank_clock(const Facts& f, std::vector<Finding>& out) {
-  if (f.trace.clock != ClockState::kPerRank) return;
+  if (f.trace.comparable()) return;
   Finding finding;
   finding.id = "clock.per_rank";
   finding.weight = 0;
@@ -401,7 +402,7 @@ Headline headline_of(const Facts& f, const Recognition& recognition, const std::
   const std::string step = human_duration(f.median_step_ns);
   const double waiting = 1 - f.compute;
   const std::string waiting_share = fixed(waiting * 100, 0) + "\u202f%";
-  const bool unsure = f.trace.clock == ClockState::kPerRank;
+  const bool unsure = !f.trace.comparable();
   h.title_en = step + " a step, " + (unsure ? "perhaps " : "") + waiting_share + " of it not computing.";
   h.title_zh = "每步 " + step + "，其中" + (unsure ? "大约 " : " ") + waiting_share + " 没有在计算。";
   const auto count = [](int32_t n, const char* one, const char* many) {

@@ -85,8 +85,11 @@ void for_each_link(const Cells& cells, const std::vector<Stop>& stops, Take take
 // Links whose successor starts no earlier than its predecessor ends.
 size_t causal_links(const Trace& trace, const Extent& extent, ChunkLayout layout) {
   size_t count = 0;
-  for_each_link(trace.cells, stops_of(trace, extent, layout),
-                [&](uint32_t from, uint32_t to) { count += trace.cells.start_ns[to] >= trace.cells.end_ns[from]; });
+  for_each_link(trace.cells, stops_of(trace, extent, layout), [&](uint32_t from, uint32_t to) {
+    const Cells& cells = trace.cells;
+    count +=
+        trace.common_ns(cells.part[to], cells.start_ns[to]) >= trace.common_ns(cells.part[from], cells.end_ns[from]);
+  });
   return count;
 }
 
@@ -94,8 +97,7 @@ size_t causal_links(const Trace& trace, const Extent& extent, ChunkLayout layout
 
 ChunkLayout guess_chunk_layout(const Trace& trace) {
   const Extent extent = extent_of(trace);
-  if (extent.chunk_count < 2 || trace.chunks_are_pieces || extent.stage_count < 2 ||
-      trace.clock == ClockState::kPerRank)
+  if (extent.chunk_count < 2 || trace.chunks_are_pieces || extent.stage_count < 2 || !trace.comparable())
     return ChunkLayout::kLoop;
   const bool v = causal_links(trace, extent, ChunkLayout::kV) > causal_links(trace, extent, ChunkLayout::kLoop);
   return v ? ChunkLayout::kV : ChunkLayout::kLoop;

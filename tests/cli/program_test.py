@@ -354,9 +354,10 @@ class Shared(Case):
 
     @needs_shared
     def test_step_spans(self):
+        # The published spans are by the clocks as recorded; aligning moves them by some microseconds.
         for job in ('ST', 'SE'):
             wanted = json.loads((SHARED / f'pipeline_ops/bytedance/result-{job}.json').read_text())['step_t_base']
-            rows = {r['step']: int(r['span_ns']) for r in table(SHARED / f'pipeline_ops/bytedance/trace-{job}.csv.gz', 'steps')}
+            rows = {r['step']: int(r['span_ns']) for r in table(SHARED / f'pipeline_ops/bytedance/trace-{job}.csv.gz', 'steps', '--align', 'never')}
             self.assertEqual(set(rows), set(wanted))
             for step, seconds in wanted.items():
                 self.assertLess(abs(rows[step] / 1e9 - seconds) / seconds, 1e-6, (job, step))

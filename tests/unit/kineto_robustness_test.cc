@@ -270,6 +270,69 @@ TEST_CASE("kineto robustness: device work drawn around its own owner closes no c
   CHECK(s.parent[slice_named(t, "owner")] == slice_named(t, "k"));
 }
 
+TEST_CASE("kineto robustness: device work on a host's thread that closes a circle through another thread") {
+  Folder folder;
+  const auto around = [](const char* name, const char* tid, int op, int correlation) {
+    return x(
+        "kernel", name, "10", "40",
+        "\"stream\": 7, \"correlation\": " + std::to_string(correlation) + ", \"External id\": " + std::to_string(op),
+        "7", tid);
+  };
+  const auto owner = [](const char* name, const char* tid, int id) {
+    return x("cpu_op", name, "20", "10", "\"External id\": " + std::to_string(id), "7", tid);
+  };
+  // a lies in j, b lies in k; j is b's and k is a's. A first row on each thread makes it a host's.
+  const Trace t = read_with(
+      "kineto",
+      {folder.add("t.json", trace(op("top", 0, 100, 1) + ",\n" + x("cpu_op", "other", "0", "100", "", "7", "8") +
+                                  ",\n" + around("j", "7", 3, 8) + ",\n" + around("k", "8", 2, 9) + ",\n" +
+                                  owner("a", "7", 2) + ",\n" + owner("b", "8", 3)))});
+  const Slices& s = t.parts[0].slices;
+  for (const char* name : {"j", "k", "a", "b"}) {
+    uint32_t at = slice_named(t, name);
+    for (int steps = 0; at != kNoSliceIndex; at = s.parent[at]) REQUIRE(++steps < 10);
+  }
+}
+
+TEST_CASE("kineto robustness: an arrow ends where the innermost slice that holds its time is, its end included") {
+  Folder folder;
+  const auto arrow = [](const char* phase, const char* id, const char* ts) {
+    return std::string(R"({"ph": ")") + phase + R"(", "id": )" + id + R"(, "cat": "fwdbwd", "name": "f", "pid": 7, )" +
+           R"("tid": 7, "ts": )" + ts + "}";
+  };
+  // Not in the order of time; device work whose owner is elsewhere stands between.
+  const Trace t = read_with(
+      "kineto", {folder.add("t.json", trace(op("top", 0, 100, 1) + ",\n" + op("inner", 10, 10, 2) + ",\n" +
+                                            x("kernel", "k", "30", "10", "\"stream\": 7, \"External id\": 2") + ",\n" +
+                                            arrow("s", "1", "50") + ",\n" + arrow("f", "1", "20") + ",\n" +
+                                            arrow("s", "2", "15") + ",\n" + arrow("f", "2", "100")))});
+  const auto& links = t.parts[0].slice_links;
+  REQUIRE(links.size() == 2);
+  CHECK(links[0].from == slice_named(t, "top"));
+  CHECK(links[0].to == slice_named(t, "inner"));
+  CHECK(links[1].from == slice_named(t, "inner"));
+  CHECK(links[1].to == slice_named(t, "top"));
+}
+
+TEST_CASE("kineto robustness: memory records need bytes, and devices 32 bits") {
+  Folder folder;
+  const auto memory = [](const char* args) {
+    return std::string(R"({"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "pid": 7, "tid": 7, "ts": 5, )") +
+           R"("args": {)" + args + "}}";
+  };
+  const Trace t = read_with(
+      "kineto",
+      {folder.add("t.json", trace(op("a", 1, 9) + ",\n" + memory(R"("Addr": 64)") + ",\n" +
+                                  memory(R"("Addr": 64, "Bytes": "much")") + ",\n" +
+                                  memory(R"("Addr": 64, "Bytes": 8, "Device Type": 1099511627776, "Device Id": 3)")))});
+  const auto& records = t.parts[0].memory;
+  REQUIRE(records.size() == 2);
+  CHECK(records[0].bytes == 0);
+  CHECK(records[1].device_type == -1);
+  CHECK(records[1].device_id == 3);
+  CHECK(t.parts[0].marks.size() == 1);
+}
+
 TEST_CASE("kineto robustness: the operator around a launch is found through any depth") {
   Folder folder;
   std::string events = op("owner", 0, 5'000);

@@ -128,6 +128,11 @@ TEST_CASE("operators: formulas of FLOPs") {
   CHECK(op_flops("aten::mm", "[[9223372036854775807, 9], [9, 9223372036854775807]]", "", "") == INT64_MAX);
   CHECK(op_flops("aten::mm", "[[0, 0], [0, 5]]", "", "") == 0);
   CHECK(op_flops("aten::mm", "[[-1, 3", "", "") == 0);
+  CHECK(op_flops("aten::bmm", "[[4294967296, 4294967296, 4], [4294967296, 4, 4]]", "", "") == INT64_MAX);
+  CHECK(op_flops("aten::bmm", "[[4], [4]]", "", "") == 0);
+  // Digits of what is no whole number of 64 bits are no sizes of their own.
+  CHECK(shapes_text("[[1e300, 1], [1.5, 2], [9223372036854775808, -3]]") == "[[-1, 1], [-1, 2], [-1, -3]]");
+  CHECK(op_flops("aten::mm", "[[1.5, 2], [2, 3]]", "", "") == 0);
   CHECK(shapes_text("]]][[[[[1,2],[") == "[[1, 2], []]");  // damaged: brackets are counted, whatever they enclose
 }
 

@@ -160,3 +160,15 @@ TEST_CASE("python stacks: circles of parents and very deep frames end") {
   CHECK(stacks.nodes().back().depth == kDeep);
   CHECK(stacks.groups_of_innermost(3)[kDeep] == stacks.groups_of_innermost(3)[kDeep - 3]);
 }
+
+TEST_CASE("python stacks: of a frame longer than any name both ends are kept") {
+  const std::string text = "head é" + std::string(3 * PythonStacks::kMostFrameBytes, 'x') + "é tail";
+  const std::string cut = shortened_frame(text);
+  CHECK(cut.size() <= PythonStacks::kMostFrameBytes + 3);
+  CHECK(cut.starts_with("head é"));
+  CHECK(cut.ends_with("é tail"));
+  const Trace trace = torch_trace({torch_event("python_function", text, 100, 1, "0", "10", "\"Python id\": 1"),
+                                   torch_event("cpu_op", "aten::mm", 100, 1, "2", "3", "\"External id\": 1")});
+  const std::vector<Table> tables = ask(trace, "operators", {.options = {{"group-by-stack-n", "5"}}});
+  CHECK(cell(tables[0], "stack", "name", "aten::mm") == cut);
+}

@@ -21,6 +21,7 @@ using operators::Options;
 using operators::SortKey;
 using Type = ColumnType;
 
+constexpr size_t kMostStackText = 16'384;  // bytes of a row's stack: a hundred frames of the usual length
 constexpr size_t kReportRows = 200, kReportRowsPerRank = 40;  // whichever is more over all ranks
 
 struct RankAnswer {
@@ -89,8 +90,10 @@ std::string_view kind_of(const FunctionEvent& e) {
 
 std::string stack_text(const OperatorGroups& groups, const Group& group, int64_t entries) {
   std::string out;
-  for (const std::string_view entry : groups.stacks.entries(group.stack, static_cast<size_t>(entries)))
+  for (const std::string_view entry : groups.stacks.entries(group.stack, static_cast<size_t>(entries))) {
+    if (out.size() > kMostStackText) return out + "; …";
     (out += out.empty() ? "" : "; ") += entry;
+  }
   return out;
 }
 

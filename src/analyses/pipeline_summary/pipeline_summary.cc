@@ -126,6 +126,13 @@ const Analysis pipeline_summary_analysis = {
     "pipeline-summary",
     "span, busy time, span and inner bubble per step and rank; cost of F, B, W per stage",
     {{"ranks", "one row per step and rank"}, {"stages", "one row per stage and kind"}, {"steps", "one row per step"}},
-    run};
+    run,
+    AnalysisNeeds::kCells,
+    {},
+    "",
+    "",
+    false,
+    true,
+    true};
 
 }  // namespace stageline

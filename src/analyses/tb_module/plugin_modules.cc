@@ -66,10 +66,12 @@ class Plugin {
 
   Key key_of(uint32_t slice) const { return {s_.name_id[slice], fact_of(part_.modules, slice)->module_id}; }
   std::string shown_name(uint32_t slice) const {
-    std::string text(trace_.names.text(s_.name_id[slice]));
     constexpr std::string_view kPrefix = "nn.Module: ";
-    for (size_t at; (at = text.find(kPrefix)) != std::string::npos;) text.erase(at, kPrefix.size());
-    return text;
+    std::string_view rest = trace_.names.text(s_.name_id[slice]);
+    std::string text;
+    for (size_t at; (at = rest.find(kPrefix)) != std::string_view::npos; rest.remove_prefix(at + kPrefix.size()))
+      text += rest.substr(0, at);
+    return text += rest;
   }
   bool is_frame(uint32_t i) const { return trace_.categories[s_.category_id[i]].kind == Category::kPythonFunction; }
 

@@ -94,6 +94,12 @@ std::string note_clocks_per_rank(ChartLang lang) {
 std::string note_clocks_unaligned(ChartLang lang) {
   return say(lang, "Clocks of the ranks are taken as recorded.", "各 rank 的时钟未经对齐，按记录值绘制。");
 }
+std::string note_clocks_aligned(ChartLang lang, int64_t half_ns) {
+  if (half_ns < 0) return say(lang, "Clocks were aligned, some without bounds.", "时钟已对齐，部分没有误差界。");
+  const std::string half = human_duration(static_cast<double>(half_ns));
+  return lang == ChartLang::kChinese ? "时钟已按消息对齐，误差最多 ± " + half + "。"
+                                     : "Clocks aligned by messages, to ± " + half + " at worst.";
+}
 std::string note_steps_laid(ChartLang lang) {
   return say(lang, "The source restarts its time at every step; steps are laid end to end.",
              "源数据每步重新计时；各步首尾相接排列。");

@@ -107,6 +107,8 @@ extern const Exporter html_exporter;
 const Exporter html_exporter = {
     "html",   "one page with the answer, the chart, the tables and the flaws; opens anywhere, needs no network",
     {"html"}, false,
-    true,     write};
+    true,     write,
+    false,    false,
+    "",       true};
 
 }  // namespace stageline

@@ -143,12 +143,9 @@ void set_arg(ArgKey key, std::string_view text, Event& event) {
     case ArgKey::kDstRank: event.dst_rank = whole(text, -1); break;
     case ArgKey::kSeq: event.seq = whole(text, -1); break;
     case ArgKey::kCommsId: event.comms_id = text; break;
-    case ArgKey::kAddress:
-      event.address = static_cast<uint64_t>(whole(text, 0));
-      event.has_memory = true;
-      break;
-    case ArgKey::kMemoryBytes:
-      event.bytes = whole(text, -1);
+    case ArgKey::kAddress: event.address = static_cast<uint64_t>(whole(text, 0)); break;
+    case ArgKey::kMemoryBytes:  // which make a record; what is no number is not a free of one byte
+      event.bytes = whole(text, 0);
       event.has_memory = true;
       break;
     case ArgKey::kTotalAllocated: event.total_allocated = whole(text, -1); break;

@@ -7,6 +7,7 @@
 
 #include "model/exchange_names.h"
 #include "model/hta_rows.h"
+#include "model/open_slices.h"
 
 namespace stageline::kineto {
 namespace {
@@ -229,13 +230,15 @@ class Finisher {
       for (size_t i = 0; i < s_.size(); ++i)
         if (external_id_[i] != kNoCorrelation && category(i) == Category::kCpuOp)
           ops.set(external_id_[i], static_cast<uint32_t>(i));
+    std::vector<bool> below_work;  // filled for the first such row on a host's thread: rarely
     for (const Lane& lane : part_.lanes)
       for (size_t i = lane.begin; i < lane.end; ++i) {
         if (!is_device_work(category(i))) continue;
+        if (lane.kind != LaneKind::kDeviceStream && below_work.empty()) below_work = below_device_work();
         uint32_t owner = s_.parent[i];
         if (real && external_id_[i] != kNoCorrelation && external_id_[i] != 0) owner = ops.get(external_id_[i]);
         if (owner == kNoSliceIndex && s_.partner[i] != kNoSliceIndex) owner = operator_above(s_.partner[i]);
-        if (lane.kind == LaneKind::kDeviceStream || !is_below(owner, static_cast<uint32_t>(i))) s_.parent[i] = owner;
+        if (lane.kind == LaneKind::kDeviceStream || owner == kNoSliceIndex || !below_work[owner]) s_.parent[i] = owner;
       }
     if (!real) return;
     for (size_t i = 0; i < s_.size(); ++i) {
@@ -246,11 +249,13 @@ class Finisher {
     }
   }
 
-  // Device work drawn on a host's thread may enclose what its numbers name as its owner: a circle of parents.
-  bool is_below(uint32_t slice, uint32_t top) const {
-    for (; slice != kNoSliceIndex; slice = s_.parent[slice])
-      if (slice == top) return true;
-    return false;
+  // Device work drawn on a host's thread may enclose what its numbers name as its owner: a circle of parents. None
+  // closes where no owner lies within device work; asked before the first parent of a host's thread changes.
+  std::vector<bool> below_device_work() const {
+    std::vector<bool> below(s_.size());
+    for (size_t i = 0; i < s_.size(); ++i)  // what encloses a slice stands before it
+      if (const uint32_t up = s_.parent[i]; up != kNoSliceIndex) below[i] = below[up] || is_device_work(category(up));
+    return below;
   }
 
   // The innermost operator around a host slice. Where that is far, a table of all makes the next ones quick: calls
@@ -372,21 +377,16 @@ void python_parents(const FileRows& rows, const std::vector<uint32_t>& new_index
             [](const ModuleFact& a, const ModuleFact& b) { return a.slice < b.slice; });
 }
 
-// The innermost slice of a lane that holds a time; kNoSliceIndex.
-uint32_t slice_at(const Slices& s, const Lane& lane, int64_t time_ns) {
-  const auto begin = s.start_ns.begin() + static_cast<std::ptrdiff_t>(lane.begin);
-  const auto end = s.start_ns.begin() + static_cast<std::ptrdiff_t>(lane.end);
-  const auto after = std::upper_bound(begin, end, time_ns);
-  if (after == begin) return kNoSliceIndex;
-  auto at = static_cast<uint32_t>(after - s.start_ns.begin() - 1);
-  while (at != kNoSliceIndex && s.end_ns(at) < time_ns) at = s.parent[at];
-  return at;
-}
-
 void link_flows(const FileRows& rows, Part& part) {
+  std::vector<SliceQuestion> questions;
+  for (const Flow& flow : rows.rest.flows) questions.push_back({flow.thread - 1, flow.time_ns, questions.size()});
+  std::vector<uint32_t> at(questions.size(), kNoSliceIndex);
+  find_open_slices(
+      part, std::move(questions), [&](size_t flow, uint32_t slice) { at[flow] = slice; }, SliceEnd::kIncluded);
   std::unordered_map<uint64_t, uint32_t> from;
-  for (const Flow& flow : rows.rest.flows) {
-    const uint32_t slice = slice_at(part.slices, part.lanes[flow.thread - 1], flow.time_ns);
+  for (size_t k = 0; k < at.size(); ++k) {
+    const Flow& flow = rows.rest.flows[k];
+    const uint32_t slice = at[k];
     if (slice == kNoSliceIndex) continue;
     if (flow.is_start) {
       from[flow.id_hash] = slice;

@@ -101,8 +101,7 @@ void RowBuilder::add_operator_facts(const Event& event, uint32_t row) {
   const auto small = [](int64_t value) { return value >= 0 && value <= INT32_MAX ? static_cast<int32_t>(value) : -1; };
   if (event.has_inputs) {
     // stride, padding and so on decide the FLOPs of conv2d; sends and receives say their peer
-    const bool needs_values =
-        event.name == "aten::conv2d" || event.name == "c10d::send" || event.name == "c10d::recv_";
+    const bool needs_values = event.name == "aten::conv2d" || event.name == "c10d::send" || event.name == "c10d::recv_";
     chunk_.inputs.push_back({row, names.intern(event.input_dims), names.intern(event.input_types),
                              needs_values ? names.intern(event.concrete_inputs) : 0});
   }
@@ -166,10 +165,12 @@ void RowBuilder::add_instant(const Event& event) {
   if (!event.has_ts) return;
   const uint32_t thread = thread_of(event.pid, event.tid);
   const auto index = static_cast<uint32_t>(chunk_.event_count);
+  const auto small = [](int64_t value) {  // cut to 32 bits, 2^40 would be the CPU
+    return value >= INT32_MIN && value <= INT32_MAX ? static_cast<int32_t>(value) : -1;
+  };
   if (event.has_memory && event.name != "[OutOfMemory]")  // which tells of memory that was not had
     chunk_.memory.push_back({event.ts_ns, event.address, event.bytes, event.total_allocated, event.total_reserved,
-                             static_cast<int32_t>(event.device_type), static_cast<int32_t>(event.device_id), thread,
-                             index, event.name == "[OutOfMemory]"});
+                             small(event.device_type), small(event.device_id), thread, index, false});
   else
     chunk_.marks.push_back({event.ts_ns, dictionaries_.names.intern(event.name), thread, index});
 }

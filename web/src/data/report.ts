@@ -28,7 +28,7 @@ export interface PayloadColumn { name: string; type: 'f64' | 'i32' | 'u32' | 'u8
 export interface Report {
   version: string; title: string; lang: string; dark: boolean;
   format: string; description: string;
-  clock: 'shared' | 'unaligned' | 'per-rank';
+  clock: 'shared' | 'unaligned' | 'per-rank' | 'aligned';
   laidEndToEnd: boolean;
   slices: number;
   palette: { light: Palette; dark: Palette };

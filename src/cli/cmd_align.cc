@@ -1,0 +1,55 @@
+#include "base/json_writer.h"
+#include "base/output_file.h"
+#include "cli/commands.h"
+#include "cli/run_common.h"
+#include "engine/one_clock.h"
+#include "exporters/table_text.h"
+#include "pipeline/link_cells.h"
+
+namespace stageline {
+
+int run_align(const Arguments& arguments) {
+  Result<Terminal> terminal = terminal_for(arguments);
+  if (!terminal) return fail(terminal.error());
+  const std::string format = arguments.has("json") ? "json" : arguments.get("format", "text");
+  if (format != "text" && format != "csv" && format != "json")
+    return fail({ErrorCode::kUsage, "align comes as text, csv or json, not \"" + format + "\"", {}, ""});
+  AlignRequest request;
+  for (const std::string& text : arguments.all("align-on")) {
+    Result<align::ByHand> hand = parse_align_on(text);
+    if (!hand) return fail(hand.error());
+    request.by_hand.push_back(*hand);
+  }
+  Result<OutputFile> out = OutputFile::create(arguments.get("output", "-"));
+  if (!out) return fail(out.error());
+  Result<Trace> trace = open_run(arguments, *terminal, arguments.operands);
+  if (!trace) return fail(trace.error());
+  // What the source says of a common clock is what this command is asked to check.
+  request.each_rank_alone = trace->clock == ClockState::kShared;
+  const ClockAlignment alignment = align_clocks(*trace, request);
+  const Table table = clock_table(*trace, alignment);
+  if (format == "json") {
+    JsonWriter json;
+    json.begin_object();
+    json.key("tables").begin_array();
+    append_table_json(json, table);
+    json.end_array().end_object();
+    out->write(json.text() + "\n");
+  } else {
+    out->write(format == "csv" ? format_table_csv(table)
+                               : format_table_text(table, terminal->table_width, terminal->colour_out, SIZE_MAX));
+  }
+  if (Status s = out->commit(); !s) return fail(s.error());
+  for (const Diagnostic& d : alignment.notes.items())
+    if (d.severity == Severity::kInfo) note(*terminal, d.message);
+  Diagnostics notes = trace->diagnostics;
+  notes.merge(alignment.notes);
+  print_flaws(*terminal, notes, arguments.operands[0]);
+  if (alignment.untied.empty() || arguments.has("trust-clocks")) return kExitGood;
+  return fail({ErrorCode::kUnavailable,
+               "not every rank could be tied to the clock of rank " + std::to_string(trace->parts.front().rank),
+               {},
+               "--trust-clocks takes the others as they are"});
+}
+
+}  // namespace stageline

@@ -1,0 +1,47 @@
+// --align: puts the clocks of a run on one axis where an output needs that, and refuses where it cannot be done.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "model/table.h"
+#include "model/trace.h"
+#include "pipeline/align/align.h"
+
+namespace stageline {
+
+enum class AlignMode : uint8_t {
+  kNever,   // raw clocks, nothing is looked at
+  kAuto,    // clocks the source says are one are checked, others aligned
+  kAlways,  // also those that are said to be one, rank by rank
+};
+
+struct AlignOptions {
+  AlignMode mode = AlignMode::kNever;
+  bool refuse_untied = false;  // for outputs that draw several ranks on one axis
+  bool trust_clocks = false;   // --trust-clocks: ranks that nothing ties keep their stamps
+  std::vector<align::ByHand> by_hand;
+};
+
+// Fills Part::clock_map and Trace::alignment from the whole trace, before anything is filtered. Says what it did in the
+// diagnostics (clock.*). Errors: kUsage when --align-on names what is not there.
+Status map_clocks(Trace& trace, const AlignOptions& options);
+
+// After filtering: are the ranks that are left on one clock? Error kUnavailable naming those that are not, unless they
+// are trusted or nothing is drawn.
+Status check_one_clock(const Trace& trace, const AlignOptions& options);
+
+// Turns the columns of a mapped trace into times of the reference clock, for exporters. Raw stamps are gone after that.
+void draw_on_one_clock(Trace& trace);
+
+// `stageline align`: a row for each rank, and one more for each time its clock was set.
+Table clock_table(const Trace& trace, const ClockAlignment& alignment);
+
+// "auto", "always", "never"; "RANK:RANK:NAME". Errors: kUsage.
+Result<AlignMode> parse_align_mode(std::string_view text);
+Result<align::ByHand> parse_align_on(std::string_view text);
+
+}  // namespace stageline

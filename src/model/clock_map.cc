@@ -1,0 +1,50 @@
+#include "model/clock_map.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace stageline {
+
+std::string_view evidence_name(ClockEvidence evidence) {
+  switch (evidence) {
+    case ClockEvidence::kReference: return "reference";
+    case ClockEvidence::kSharedClock: return "shared clock";
+    case ClockEvidence::kMessages: return "messages";
+    case ClockEvidence::kMixed: return "messages and collectives";
+    case ClockEvidence::kCollectives: return "collectives";
+    case ClockEvidence::kGaps: return "compute gaps";
+    case ClockEvidence::kOperator: return "operator";
+    case ClockEvidence::kTrusted: return "trusted";
+  }
+  return "trusted";
+}
+
+const ClockSegment& ClockMap::segment_at(int64_t stamp_ns) const {
+  auto next = std::upper_bound(segments.begin(), segments.end(), stamp_ns,
+                               [](int64_t stamp, const ClockSegment& s) { return stamp < s.from_ns; });
+  return next == segments.begin() ? segments.front() : *(next - 1);
+}
+
+int64_t ClockMap::common_ns(int64_t stamp_ns) const {
+  if (segments.empty()) return stamp_ns;
+  const ClockSegment& s = segment_at(stamp_ns);
+  int64_t since = 0, common = 0;
+  if (__builtin_sub_overflow(stamp_ns, s.origin_ns, &since)) return stamp_ns;
+  // stamp = t + offset + drift·(t − t0) with t0 = origin − offset, solved for t; drift² counts over days.
+  const double gained = static_cast<double>(since) * (s.drift / (1 + s.drift));
+  if (!(std::abs(gained) < 4e18)) return stamp_ns;
+  int64_t shift = 0;
+  if (__builtin_add_overflow(s.offset_ns, static_cast<int64_t>(std::llround(gained)), &shift)) return stamp_ns;
+  return __builtin_sub_overflow(stamp_ns, shift, &common) ? stamp_ns : common;
+}
+
+int64_t ClockMap::offset_half_ns() const {
+  int64_t worst = 0;
+  for (const ClockSegment& s : segments) {
+    if (s.offset_half_ns < 0) return -1;
+    worst = std::max(worst, s.offset_half_ns);
+  }
+  return segments.empty() ? -1 : worst;
+}
+
+}  // namespace stageline

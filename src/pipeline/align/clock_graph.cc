@@ -1,0 +1,224 @@
+#include "pipeline/align/clock_graph.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace stageline::align {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr int kMostSteps = 500;  // of conjugate gradients
+
+// Out-edges of each node in one array.
+class OutEdges {
+ public:
+  OutEdges(size_t nodes, const std::vector<Limit>& limits, bool reversed) : begin_(nodes + 1), order_(limits.size()) {
+    const auto from = [&](const Limit& l) { return static_cast<size_t>(reversed ? l.to : l.from); };
+    for (const Limit& l : limits) ++begin_[from(l) + 1];
+    std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
+    std::vector<size_t> next(begin_.begin(), begin_.end() - 1);
+    for (size_t e = 0; e < limits.size(); ++e) order_[next[from(limits[e])]++] = static_cast<int32_t>(e);
+  }
+  const int32_t* begin(size_t node) const { return order_.data() + begin_[node]; }
+  const int32_t* end(size_t node) const { return order_.data() + begin_[node + 1]; }
+
+ private:
+  std::vector<size_t> begin_;
+  std::vector<int32_t> order_;
+};
+
+// Bellman–Ford with a queue. `distance` holds the starting values (infinite: not reached). Returns a limit on a
+// negative cycle, or −1. `slack` keeps rounding from being taken for a contradiction.
+int32_t relax(size_t nodes, const std::vector<Limit>& limits, bool reversed, std::vector<double>& distance,
+              std::vector<int32_t>& came_by) {
+  constexpr double kSlack = 1e-3;  // of a nanosecond, or of a part per billion
+  const OutEdges out(nodes, limits, reversed);
+  came_by.assign(nodes, -1);
+  std::vector<int32_t> hops(nodes, 0), queue, next;
+  std::vector<char> queued(nodes, 0);
+  for (size_t i = 0; i < nodes; ++i)
+    if (distance[i] < kInfinity) queue.push_back(static_cast<int32_t>(i));
+  for (size_t round = 0; !queue.empty(); ++round) {
+    next.clear();
+    std::fill(queued.begin(), queued.end(), 0);
+    for (const int32_t node : queue) {
+      for (const int32_t* e = out.begin(static_cast<size_t>(node)); e != out.end(static_cast<size_t>(node)); ++e) {
+        const Limit& limit = limits[static_cast<size_t>(*e)];
+        const int32_t to = reversed ? limit.from : limit.to;
+        const double via = distance[static_cast<size_t>(node)] + limit.most;
+        if (!(via < distance[static_cast<size_t>(to)] - kSlack)) continue;
+        distance[static_cast<size_t>(to)] = via;
+        came_by[static_cast<size_t>(to)] = *e;
+        if (!queued[static_cast<size_t>(to)]) next.push_back(to);
+        queued[static_cast<size_t>(to)] = 1;
+      }
+    }
+    if (round > nodes && !next.empty()) return came_by[static_cast<size_t>(next[0])];
+    queue.swap(next);
+  }
+  return -1;
+}
+
+// The cycle that an edge on or behind it leads back into.
+std::vector<int32_t> cycle_of(const std::vector<Limit>& limits, bool reversed, const std::vector<int32_t>& came_by,
+                              int32_t edge, size_t nodes) {
+  const auto source = [&](int32_t e) {
+    const Limit& l = limits[static_cast<size_t>(e)];
+    return static_cast<size_t>(reversed ? l.to : l.from);
+  };
+  for (size_t i = 0; i < nodes && came_by[source(edge)] >= 0; ++i) edge = came_by[source(edge)];
+  std::vector<int32_t> cycle;
+  const int32_t first = edge;
+  do {
+    cycle.push_back(edge);
+    edge = came_by[source(edge)];
+  } while (edge >= 0 && edge != first && cycle.size() <= nodes);
+  std::reverse(cycle.begin(), cycle.end());
+  return cycle;
+}
+
+}  // namespace
+
+std::vector<int32_t> components(size_t nodes, const std::vector<Guess>& guesses) {
+  std::vector<int32_t> of(nodes);
+  std::iota(of.begin(), of.end(), 0);
+  const auto root = [&](int32_t i) {
+    while (of[static_cast<size_t>(i)] != i)
+      i = of[static_cast<size_t>(i)] = of[static_cast<size_t>(of[static_cast<size_t>(i)])];
+    return i;
+  };
+  for (const Guess& g : guesses) {
+    const int32_t a = root(g.from), b = root(g.to);
+    of[static_cast<size_t>(std::max(a, b))] = std::min(a, b);
+  }
+  for (size_t i = 0; i < nodes; ++i) of[i] = root(static_cast<int32_t>(i));
+  return of;
+}
+
+std::vector<double> least_squares(size_t nodes, const std::vector<Guess>& guesses, double prior_weight) {
+  const std::vector<int32_t> component = components(nodes, guesses);
+  std::vector<double> x(nodes, 0), diagonal(nodes, prior_weight), residual(nodes, 0);
+  // Start along a tree of the strongest ties: without cycles that is the answer already.
+  std::vector<size_t> order(guesses.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return guesses[a].weight > guesses[b].weight; });
+  std::vector<std::vector<std::pair<int32_t, double>>> tree(nodes);
+  {
+    std::vector<int32_t> of(nodes);
+    std::iota(of.begin(), of.end(), 0);
+    const auto root = [&](int32_t i) {
+      while (of[static_cast<size_t>(i)] != i)
+        i = of[static_cast<size_t>(i)] = of[static_cast<size_t>(of[static_cast<size_t>(i)])];
+      return i;
+    };
+    for (const size_t k : order) {
+      const Guess& g = guesses[k];
+      const int32_t a = root(g.from), b = root(g.to);
+      if (a == b) continue;
+      of[static_cast<size_t>(std::max(a, b))] = std::min(a, b);
+      tree[static_cast<size_t>(g.from)].emplace_back(g.to, g.value);
+      tree[static_cast<size_t>(g.to)].emplace_back(g.from, -g.value);
+    }
+  }
+  std::vector<int32_t> stack;
+  std::vector<char> seen(nodes, 0);
+  for (size_t i = 0; i < nodes; ++i) {
+    if (component[i] != static_cast<int32_t>(i)) continue;
+    stack.push_back(static_cast<int32_t>(i));
+    seen[i] = 1;
+    while (!stack.empty()) {
+      const int32_t node = stack.back();
+      stack.pop_back();
+      for (const auto& [to, value] : tree[static_cast<size_t>(node)]) {
+        if (seen[static_cast<size_t>(to)]) continue;
+        seen[static_cast<size_t>(to)] = 1;
+        x[static_cast<size_t>(to)] = x[static_cast<size_t>(node)] + value;
+        stack.push_back(to);
+      }
+    }
+  }
+  const auto fixed = [&](size_t i) { return component[i] == static_cast<int32_t>(i); };
+  // Laplacian times v, the fixed nodes held at 0.
+  std::vector<double> product(nodes);
+  const auto multiply = [&](const std::vector<double>& v) {
+    for (size_t i = 0; i < nodes; ++i) product[i] = prior_weight * v[i];
+    for (const Guess& g : guesses) {
+      const auto i = static_cast<size_t>(g.from), j = static_cast<size_t>(g.to);
+      const double flow = g.weight * (v[j] - v[i]);
+      product[j] += flow;
+      product[i] -= flow;
+    }
+    for (size_t i = 0; i < nodes; ++i)
+      if (fixed(i)) product[i] = 0;
+  };
+  for (const Guess& g : guesses) {
+    diagonal[static_cast<size_t>(g.from)] += g.weight;
+    diagonal[static_cast<size_t>(g.to)] += g.weight;
+    residual[static_cast<size_t>(g.to)] += g.weight * g.value;
+    residual[static_cast<size_t>(g.from)] -= g.weight * g.value;
+  }
+  multiply(x);
+  for (size_t i = 0; i < nodes; ++i) residual[i] = fixed(i) ? 0 : residual[i] - product[i];
+  std::vector<double> z(nodes), direction(nodes);
+  const auto precondition = [&] {
+    double sum = 0;
+    for (size_t i = 0; i < nodes; ++i) {
+      z[i] = diagonal[i] > 0 ? residual[i] / diagonal[i] : 0;
+      sum += z[i] * residual[i];
+    }
+    return sum;
+  };
+  double energy = precondition();
+  const double enough = energy * 1e-24;
+  direction = z;
+  for (int step = 0; step < kMostSteps && energy > enough && energy > 0; ++step) {
+    multiply(direction);
+    double curvature = 0;
+    for (size_t i = 0; i < nodes; ++i) curvature += direction[i] * product[i];
+    if (!(curvature > 0)) break;
+    const double length = energy / curvature;
+    for (size_t i = 0; i < nodes; ++i) {
+      x[i] += length * direction[i];
+      residual[i] -= length * product[i];
+    }
+    const double before = energy;
+    energy = precondition();
+    for (size_t i = 0; i < nodes; ++i) direction[i] = z[i] + energy / before * direction[i];
+  }
+  return x;
+}
+
+bool move_inside(std::vector<double>& x, const std::vector<Limit>& limits) {
+  std::vector<int32_t> came_by;
+  std::vector<double> below = x;
+  if (relax(x.size(), limits, false, below, came_by) >= 0) return false;
+  // The lowest feasible point above x is the same on the reversed graph with signs turned.
+  std::vector<double> above(x.size());
+  for (size_t i = 0; i < x.size(); ++i) above[i] = -x[i];
+  if (relax(x.size(), limits, true, above, came_by) >= 0) return false;
+  for (size_t i = 0; i < x.size(); ++i) x[i] = (below[i] - above[i]) / 2;
+  return true;
+}
+
+Intervals intervals(size_t nodes, const std::vector<Limit>& limits, const std::vector<int32_t>& component) {
+  Intervals out;
+  std::vector<int32_t> came_by;
+  for (const bool reversed : {false, true}) {
+    std::vector<double> distance(nodes, kInfinity);
+    for (size_t i = 0; i < nodes; ++i)
+      if (component[i] == static_cast<int32_t>(i)) distance[i] = 0;
+    const int32_t bad = relax(nodes, limits, reversed, distance, came_by);
+    if (bad >= 0) {
+      out.negative_cycle = cycle_of(limits, reversed, came_by, bad, nodes);
+      return out;
+    }
+    (reversed ? out.low : out.high) = std::move(distance);
+  }
+  for (double& low : out.low) low = -low;
+  return out;
+}
+
+}  // namespace stageline::align

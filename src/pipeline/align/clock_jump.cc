@@ -1,0 +1,157 @@
+// A clock that is set in mid-run shows as a jump of y between two straight lines, in both directions at once:
+//
+//     y        ┌──────────      samples are cut into blocks of equal number, each block gives one value that a few
+//     ─────────┘                bad samples cannot move; the best two lines through the blocks show the jump
+//              t
+//
+// Messages that wait for each other tell y to microseconds by their ends, gaps by the smallest of a block.
+#include <algorithm>
+#include <cmath>
+
+#include "pipeline/align/tie_fit.h"
+
+namespace stageline::align {
+namespace {
+
+constexpr size_t kMostBlocks = 64, kLeastBlocks = 3;  // of each line
+constexpr size_t kLeastSamples = 4;                   // of each direction in a block
+constexpr double kLeastJumpNs = 20'000;               // smaller ones are the work of the network
+constexpr double kJumpToScatter = 6;
+
+struct Block {
+  double from_t = 0, to_t = 0, t = 0, y = 0;
+};
+
+double middle_of(std::vector<double> values, size_t nth) {
+  const auto at = values.begin() + static_cast<ptrdiff_t>(nth);
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
+
+std::vector<Block> blocks_of(const TiePoints& points, TieKind kind) {
+  const auto &a = points.from_a.kept(), &b = points.from_b.kept();
+  std::vector<Block> blocks;
+  if (a.empty() || b.empty()) return blocks;
+  const size_t count = std::min({kMostBlocks, a.size() / kLeastSamples, b.size() / kLeastSamples});
+  if (count < 2 * kLeastBlocks) return blocks;
+  // Blocks by the samples of the direction that has fewer; the other one's are those of the same time.
+  const bool by_a = a.size() <= b.size();
+  const std::vector<Sample>&few = by_a ? a : b, &many = by_a ? b : a;
+  size_t next = 0;
+  for (size_t k = 0; k < count; ++k) {
+    const size_t begin = few.size() * k / count, end = few.size() * (k + 1) / count;
+    Block block{few[begin].t, k + 1 < count ? few[end].t : 1e300, 0, 0};
+    std::vector<double> ours, theirs;
+    for (size_t i = begin; i < end; ++i) {
+      ours.push_back(few[i].y);
+      block.t += few[i].t / static_cast<double>(end - begin);
+    }
+    while (next < many.size() && k > 0 && many[next].t < block.from_t) ++next;
+    for (; next < many.size() && many[next].t < block.to_t; ++next) theirs.push_back(many[next].y);
+    if (ours.empty() || theirs.empty()) continue;
+    // y + τ ≥ y from a: the smallest gap is nearest to it; from b the largest.
+    const bool gaps = kind == TieKind::kGaps;
+    const auto value = [&](const std::vector<double>& v, bool from_a) {
+      return middle_of(v, gaps ? (from_a ? v.size() / 8 : v.size() - 1 - v.size() / 8) : v.size() / 2);
+    };
+    block.y = (value(ours, by_a) + value(theirs, !by_a)) / 2;
+    blocks.push_back(block);
+  }
+  return blocks;
+}
+
+// Sums that give the least squares line of any range of blocks in O(1).
+class LineSums {
+ public:
+  explicit LineSums(const std::vector<Block>& blocks) : sums_(blocks.size() + 1) {
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      const double t = blocks[i].t - blocks[0].t, y = blocks[i].y - blocks[0].y;
+      sums_[i + 1] = sums_[i];
+      sums_[i + 1].t += t;
+      sums_[i + 1].y += y;
+      sums_[i + 1].tt += t * t;
+      sums_[i + 1].ty += t * y;
+      sums_[i + 1].yy += y * y;
+    }
+    t0_ = blocks[0].t;
+    y0_ = blocks[0].y;
+  }
+  // Line of blocks [begin, end) and the sum of its squared residuals.
+  Line line(size_t begin, size_t end, double drift_limit, double& squares) const {
+    const auto n = static_cast<double>(end - begin);
+    const Sums &p = sums_[begin], &q = sums_[end];
+    const double t = (q.t - p.t) / n, y = (q.y - p.y) / n;
+    const double tt = (q.tt - p.tt) - n * t * t, ty = (q.ty - p.ty) - n * t * y, yy = (q.yy - p.yy) - n * y * y;
+    const double slope = tt > 0 ? std::clamp(ty / tt, -drift_limit, drift_limit) : 0;
+    squares = std::max(0.0, yy - 2 * slope * ty + slope * slope * tt);
+    return {y + y0_ - slope * (t + t0_), slope, 0};
+  }
+
+ private:
+  struct Sums {
+    double t = 0, y = 0, tt = 0, ty = 0, yy = 0;
+  };
+  std::vector<Sums> sums_;
+  double t0_ = 0, y0_ = 0;
+};
+
+}  // namespace
+
+std::optional<ClockJump> find_jump(const TiePoints& points, TieKind kind, double drift_limit) {
+  if (kind == TieKind::kOperator) return std::nullopt;
+  const std::vector<Block> blocks = blocks_of(points, kind);
+  const size_t n = blocks.size();
+  if (n < 2 * kLeastBlocks) return std::nullopt;
+  const LineSums sums(blocks);
+  double one_line = 0, best = -1;
+  sums.line(0, n, drift_limit, one_line);
+  size_t at = 0;
+  for (size_t k = kLeastBlocks; k + kLeastBlocks <= n; ++k) {
+    double left = 0, right = 0;
+    sums.line(0, k, drift_limit, left);
+    sums.line(k, n, drift_limit, right);
+    if (best >= 0 && left + right >= best) continue;
+    best = left + right;
+    at = k;
+  }
+  double unused = 0;
+  ClockJump jump;
+  jump.before = sums.line(0, at, drift_limit, unused);
+  jump.after = sums.line(at, n, drift_limit, unused);
+  // The block with the jump in it may lie on either side.
+  jump.from_t = blocks[at - 1].from_t;
+  jump.to_t = std::min(blocks[at].to_t, blocks[at].t + (blocks[at].t - blocks[at].from_t) * 2 + 1);
+  const double t = blocks[at].from_t;
+  jump.jump = jump.after.at(t) - jump.before.at(t);
+  const double scatter = std::sqrt(best / static_cast<double>(n > 4 ? n - 4 : 1));
+  // A bend is a drift that changes, a jump one that beats what bends and scatter make.
+  if (std::abs(jump.jump) < std::max(kLeastJumpNs, kJumpToScatter * scatter) || best * 9 > one_line)
+    return std::nullopt;
+  return jump;
+}
+
+double refine_jump(const TiePoints& window, const ClockJump& jump) {
+  std::vector<std::pair<double, double>> gains;  // time, how much better the line before fits than the line after
+  const double most = std::abs(jump.jump);
+  const auto take = [&](const Samples& samples) {
+    for (const Sample& s : samples.kept()) {
+      const double before = std::min(std::abs(s.y - jump.before.at(s.t)), most);
+      const double after = std::min(std::abs(s.y - jump.after.at(s.t)), most);
+      gains.emplace_back(s.t, after - before);
+    }
+  };
+  take(window.from_a);
+  take(window.from_b);
+  std::sort(gains.begin(), gains.end());
+  double sum = 0, best = 0, at = jump.from_t;
+  for (size_t i = 0; i < gains.size(); ++i) {
+    sum += gains[i].second;
+    if (sum > best) {
+      best = sum;
+      at = i + 1 < gains.size() ? (gains[i].first + gains[i + 1].first) / 2 : jump.to_t;
+    }
+  }
+  return at;
+}
+
+}  // namespace stageline::align

@@ -1,0 +1,193 @@
+"""Clock alignment as a user sees it: the table, refusals, drawn times, and real traces with clocks disturbed on purpose."""
+import csv
+import io
+import json
+import statistics
+import subprocess
+import sys
+import unittest
+from decimal import Decimal
+
+from support import SHARED, SOURCE, Case, needs_shared, run
+
+INJECT = SOURCE / 'tests/gen/skew_clocks.py'
+
+
+def clocks(path, *flags, code=0):
+    done = run('align', path, '--format', 'csv', *flags, check=code)
+    return {int(r['rank']): r for r in csv.DictReader(io.StringIO(done.out)) if not r['from_ns']}, done
+
+
+def rows_of(path):
+    with open(path) as f:
+        return list(csv.DictReader(f))
+
+
+class Align(Case):
+    def simulate(self, name, *flags):
+        out = self.dir / name
+        words = ['simulate', '1f1b', '--stages', 4, '--steps', 6, '--latency', 0.2, '--jitter', 0.05, '--seed', 5, *flags, '-o']
+        run(*words, out, check=0)
+        (out / 'truth.csv').unlink()
+        twin = self.dir / (name + '.cells')
+        run(*words, twin, '--format', 'cells', check=0)
+        offsets = {}
+        for stamped, true in zip(rows_of(twin / 'cells.csv'), rows_of(twin / 'truth.csv')):
+            offsets[int(true['rank'])] = round((Decimal(stamped['start_ts']) - Decimal(true['start_ts'])) * 10**9)
+        return out, offsets
+
+    def test_table(self):
+        logs, offsets = self.simulate('logs', '--machines', 4, '--clock-skew', 25)
+        self.assertTrue(any(offsets.values()))
+        rows, done = clocks(logs)
+        self.assertEqual(list(next(iter(rows.values()))), ['rank', 'host', 'reference', 'offset_ns', 'offset_half_ns', 'drift_ppb',
+                                                            'drift_half_ppb', 'messages', 'method', 'from_ns'])
+        for rank, r in rows.items():
+            error = abs(int(r['offset_ns']) - (offsets[rank] - offsets[0]))
+            self.assertLessEqual(error, int(r['offset_half_ns']) + 2000)  # stamps are whole microseconds
+            self.assertLessEqual(error, 100_000)
+        self.assertEqual(rows[0]['method'], 'reference')
+        self.assertEqual(rows[3]['method'], 'compute gaps')
+        as_json = json.loads(run('align', logs, '--json', check=0).out)
+        self.assertEqual(len(as_json['tables'][0]['rows']), 4)
+
+    def test_drawn(self):
+        """A skewed run is drawn as the straight one was."""
+        straight, _ = self.simulate('straight', '--machines', 4)
+        skewed, offsets = self.simulate('skewed', '--machines', 4, '--clock-skew', 25)
+
+        def starts(folder, *flags):
+            out = self.dir / 'trace.json'
+            done = run('export', folder, '-o', out, *flags, check=0)
+            trace = json.loads(out.read_text())
+            zero = int(trace['otherData']['start_ns'])
+            found = {}
+            for e in trace['traceEvents']:
+                if e.get('ph') == 'X':
+                    found.setdefault((e['pid'], e['name']), []).append(zero + e['ts'] * 1000)
+            return trace['otherData']['clock'], found, done
+
+        _, truth, _ = starts(straight, '--align', 'never')
+        state, drawn, _ = starts(skewed)
+        self.assertEqual(state, 'aligned')
+        self.assertEqual(truth.keys(), drawn.keys())
+        worst = max(abs(a + offsets[0] - b) for key in truth for a, b in zip(truth[key], drawn[key]))
+        self.assertLessEqual(worst, 110_000)
+        state, raw, _ = starts(skewed, '--align', 'never')
+        self.assertEqual(state, 'unaligned')
+        self.assertGreater(max(abs(a + offsets[0] - b) for key in truth for a, b in zip(truth[key], raw[key])), 1_000_000)
+        svg = self.dir / 'chart.svg'
+        run('export', skewed, '-o', svg, check=0)
+        plain = self.dir / 'raw.svg'
+        run('export', skewed, '-o', plain, '--align', 'never', '--title', 'chart', check=0)
+        run('export', skewed, '-o', svg, '--title', 'chart', check=0)
+        self.assertNotEqual(svg.read_bytes(), plain.read_bytes())
+        page = run('report', skewed, '-o', self.dir / 'r.html', check=0).out
+        self.assertNotIn('clocks disagree', page)
+
+    def test_refusal(self):
+        logs, _ = self.simulate('logs', '--machines', 2, '--dp', 2)
+        _, done = clocks(logs, code=2)
+        self.assertIn('cannot be put on the clock of rank 0', done.err)
+        chart = self.dir / 'x.svg'
+        refused = run('export', logs, '-o', chart, check=2)
+        self.assertIn('ranks 4, 5, 6, 7 cannot be put on one clock', refused.err)
+        self.assertIn('--trust-clocks', refused.err)
+        self.assertFalse(chart.exists())
+        run('export', logs, '-o', chart, '--trust-clocks', check=0)
+        run('export', logs, '-o', chart, '--ranks', '4-7', check=0)
+        run('export', logs, '-o', chart, '--align-on', '0:4:F0', check=0)
+        run('analyze', 'pipeline-summary', logs, check=0)  # sums take what cannot be aligned as it is
+        run('export', logs, '-o', self.dir / 'cells.csv', check=0)
+        clocks(logs, '--trust-clocks')
+
+    def test_words(self):
+        logs, _ = self.simulate('logs')
+        for flags, hint in [(['--align', 'sometimes'], 'auto'), (['--align-on', '0-1'], '--align-on 0:3:'), (['--align-on', '0:9:F0'], 'rank 9'),
+                            (['--align-on', '0:1:nothing'], '"nothing"')]:
+            self.assertIn(hint, run('export', logs, '-o', self.dir / 'x.svg', *flags, check=2).err)
+
+
+@needs_shared
+class RealTraces(Case):
+    """± 50 ms and ± 20 ppm on every (dp, stage) of two production jobs."""
+
+    def inject(self, job, *flags):
+        out, truth = self.dir / f'{job}.csv', self.dir / f'{job}.truth.csv'
+        table = SHARED / 'pipeline_ops/bytedance' / f'trace-{job}.csv.gz'
+        if not table.exists():
+            self.skipTest(f'needs {table.name}')
+        subprocess.run([sys.executable, INJECT, table, out, truth, *map(str, flags)], check=True)
+        true = {int(r['rank']): (float(r['offset_ns']), float(r['drift_ppb'])) for r in rows_of(truth)}
+        place = {int(r['rank']): (int(r['dp_rank']), int(r['stage'])) for r in rows_of(out)}
+        return out, true, place
+
+    def errors(self, rows, true):
+        first = min(true)
+        found = {}
+        for rank, r in rows.items():
+            error = float(r['offset_ns']) - (true[rank][0] - true[first][0])
+            drift = float(r['drift_ppb']) - (true[rank][1] - true[first][1])
+            found[rank] = error, drift
+            self.assertLessEqual(abs(error), int(r['offset_half_ns']), f'rank {rank}: a bound is broken')
+            self.assertLessEqual(abs(drift), float(r['drift_half_ppb']) + 1, f'rank {rank}: a bound is broken')
+        return found
+
+    def check_job(self, job, most_us):
+        path, true, place = self.inject(job)
+        rows, done = clocks(path)
+        self.assertNotIn('was set in mid-run', done.err)
+        found = self.errors(rows, true)
+        at = {where: rank for rank, where in place.items()}
+        pairs = [(at[d, s], at[d, s + 1]) for d, s in at if (d, s + 1) in at]
+        offsets = [abs(found[b][0] - found[a][0]) / 1e3 for a, b in pairs]
+        drifts = [abs(found[b][1] - found[a][1]) / 1e3 for a, b in pairs]
+        self.assertLessEqual(statistics.median(offsets), most_us)
+        self.assertLessEqual(statistics.median(drifts), 2)
+        # What the traces' own clocks were off stands in both: the disturbance itself comes back far better.
+        path, still, _ = self.inject(job, '--offset-ms', 0, '--drift-ppm', 0)
+        before = self.errors(clocks(path)[0], still)
+        self.assertLessEqual(max(abs(found[r][0] - before[r][0]) / 1e3 for r in found), 0.15 * most_us)
+        self.assertLessEqual(max(abs(found[r][1] - before[r][1]) / 1e3 for r in found), 0.1)
+
+    def test_st(self):
+        self.check_job('ST', 10)
+
+    def test_se(self):
+        self.check_job('SE', 200)
+
+    def test_compute_only_and_replicas_apart(self):
+        path, _, place = self.inject('ST', '--compute-only')
+        rows, done = clocks(path, code=2)
+        self.assertIn('ranks 1, 3, 5, 7 cannot', done.err)
+        self.assertEqual({r['reference'] for rank, r in rows.items() if place[rank][0] == 1}, {'1'})
+        self.assertEqual(rows[2]['method'], 'compute gaps')
+
+    def test_bad_matches(self):
+        path, true, _ = self.inject('ST', '--swap', 0.01)
+        rows, done = clocks(path)
+        self.assertIn('matches that no clocks can explain were left out', done.err)
+        self.assertRegex(done.err, r'step \d+, RF\d of rank \d')
+        self.assertLessEqual(statistics.median(abs(e) for e, _ in self.errors(rows, true).values()), 20_000)
+
+    def test_a_clock_set_in_mid_run(self):
+        path, _, _ = self.inject('ST', '--step', '4:7:0.4')
+        done = run('align', path, '--format', 'csv', check=0)
+        self.assertIn('that of rank 4 by +', done.err)
+        by_rank = [r for r in csv.DictReader(io.StringIO(done.out)) if r['rank'] == '4']
+        self.assertEqual(len(by_rank), 2)
+        drift = float(by_rank[1]['drift_ppb']) - float(by_rank[0]['drift_ppb'])
+        self.assertAlmostEqual(int(by_rank[1]['offset_ns']) - int(by_rank[0]['offset_ns']), 7e6, delta=150_000)
+        self.assertLess(abs(drift), 5000)
+
+    def test_a_missing_rank(self):
+        path, true, _ = self.inject('ST', '--drop-rank', 4, '--no-collectives')
+        rows, done = clocks(path, code=2)
+        self.assertIn('cannot be put on the clock of rank 0', done.err)
+        self.assertEqual(rows[6]['reference'], '6')  # stage 3 of replica 0, behind the gap
+        self.assertEqual(rows[2]['reference'], '0')
+        self.assertEqual({rows[r]['reference'] for r in (1, 3, 5, 7)}, {'1'})
+
+
+if __name__ == '__main__':
+    unittest.main()

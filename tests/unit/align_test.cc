@@ -1,0 +1,258 @@
+// One clock: runs whose clocks are wrong by a known amount come back right, within bounds that hold.
+#include "pipeline/align/align.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <string>
+
+#include "base/parallel.h"
+#include "engine/one_clock.h"
+#include "pipeline/findings.h"
+#include "pipeline/simulate.h"
+#include "schedules/make.h"
+#include "skewed_clocks.h"
+
+using namespace stageline;
+using namespace stageline::testing;
+
+namespace {
+
+constexpr int64_t kStart = 1'700'000'000'000'000'000;
+
+// Cells that leave a millisecond between what waits for what: messages fit into it.
+Trace run_of(int32_t stages, int32_t dp, int32_t steps, int32_t micro_batches = 8) {
+  TraceSpec spec;
+  spec.stages = stages;
+  spec.dp = dp;
+  spec.steps = steps;
+  spec.micro_batches = micro_batches;
+  spec.start_ns = kStart;
+  Trace trace = make_1f1b_trace(spec);
+  for (size_t i = 0; i < trace.cells.size(); ++i)
+    trace.cells.end_ns[i] -= trace.cells.kind[i] == CellKind::kForward ? 1'000'000 : 1'200'000;
+  return trace;
+}
+
+int64_t middle_of(const Trace& trace) {
+  const Extent extent = extent_of(trace);
+  return extent.start_ns / 2 + extent.end_ns / 2;
+}
+
+struct Truth {
+  double offset_ns, drift;
+};
+// What part `p` should be found to be off the first part's clock, at the stamp where the segment says so.
+Truth truth_of(const std::vector<Clock>& clocks, size_t p, const ClockSegment& s, int64_t middle_ns) {
+  const auto since = static_cast<double>(s.origin_ns - middle_ns) - clocks[p].offset_ns;
+  const bool jumped = s.from_ns != INT64_MIN;
+  return {clocks[p].offset_ns - clocks[0].offset_ns + (clocks[p].drift - clocks[0].drift) * since +
+              (jumped ? clocks[p].jump_ns : 0),
+          (clocks[p].drift - clocks[0].drift) / (1 + clocks[0].drift)};
+}
+
+void check_against(const ClockAlignment& found, const std::vector<Clock>& clocks, int64_t middle_ns, double within_ns,
+                   double within_drift) {
+  for (size_t p = 0; p < clocks.size(); ++p)
+    for (const ClockSegment& s : found.clocks[p].segments) {
+      const Truth truth = truth_of(clocks, p, s, middle_ns);
+      CAPTURE(p);
+      CAPTURE(truth.offset_ns);
+      CHECK(std::abs(static_cast<double>(s.offset_ns) - truth.offset_ns) <= within_ns);
+      CHECK(std::abs(s.drift - truth.drift) <= within_drift);
+      if (p == 0 && s.from_ns == INT64_MIN) continue;
+      REQUIRE(s.offset_half_ns >= 0);  // 2 ns: stamps are whole
+      CHECK(std::abs(static_cast<double>(s.offset_ns) - truth.offset_ns) <= static_cast<double>(s.offset_half_ns) + 2);
+      CHECK(std::abs(s.drift - truth.drift) <= s.drift_half + 1e-10);
+    }
+}
+
+// Dependencies that seem to begin before what they wait for has ended.
+int64_t early_links(const Trace& trace, int64_t tolerance_ns) {
+  int64_t early = 0;
+  for (const Link& link : trace.links)
+    early += trace.common_ns(trace.cells.part[link.to_cell], trace.cells.start_ns[link.to_cell]) + tolerance_ns <
+             trace.common_ns(trace.cells.part[link.from_cell], trace.cells.end_ns[link.from_cell]);
+  return early;
+}
+
+}  // namespace
+
+TEST_CASE("align: random clocks come back from messages, within bounds that hold") {
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    CAPTURE(seed);
+    const auto stages = static_cast<int32_t>(2 + seed % 5), dp = static_cast<int32_t>(1 + seed % 3);
+    Trace trace = run_of(stages, dp, 20);
+    const int64_t middle = middle_of(trace);
+    add_messages(trace, {20'000, 60'000 + 10'000 * static_cast<int64_t>(seed), true, true, seed}, stages);
+    if (dp > 1) add_collectives(trace, "params-all-gather", seed);
+    const std::vector<Clock> clocks = random_clocks(trace.parts.size(), seed, seed % 2 ? 5e7 : 3e9);
+    disturb(trace, clocks, middle);
+    const ClockAlignment found = align_clocks(trace);
+    CHECK(found.untied.empty());
+    CHECK(found.notes.count("clock.step") == 0);
+    CHECK(found.notes.count("clock.bad_match") == 0);
+    // Each tie says its step to microseconds, the longest way has stages + dp of them, and the run lasts 6 s.
+    check_against(found, clocks, middle, 25'000, 1e-5);
+  }
+}
+
+TEST_CASE("align: no violations are left, and the same answer comes from any number of threads") {
+  Trace trace = run_of(4, 2, 12);
+  const int64_t middle = middle_of(trace);
+  add_messages(trace, {}, 4);
+  add_collectives(trace, "grads_reduce_scatter", 3);
+  disturb(trace, random_clocks(trace.parts.size(), 11), middle);
+  CHECK(early_links(trace, 0) > 100);
+  AlignOptions options;
+  options.mode = AlignMode::kAuto;
+  options.refuse_untied = true;
+  set_thread_count(1);
+  const ClockAlignment one = align_clocks(trace);
+  set_thread_count(4);
+  const ClockAlignment four = align_clocks(trace);
+  set_thread_count(0);
+  for (size_t p = 0; p < one.clocks.size(); ++p) {
+    CHECK(one.clocks[p].segments[0].offset_ns == four.clocks[p].segments[0].offset_ns);
+    CHECK(one.clocks[p].segments[0].drift == four.clocks[p].segments[0].drift);
+    CHECK(one.clocks[p].segments[0].offset_half_ns == four.clocks[p].segments[0].offset_half_ns);
+  }
+  const std::vector<int64_t> raw = trace.cells.start_ns;
+  REQUIRE(map_clocks(trace, options));
+  CHECK(trace.cells.start_ns == raw);  // columns stay raw until something is drawn
+  CHECK(check_one_clock(trace, options));
+  CHECK(early_links(trace, 2) == 0);
+  for (const Finding& finding : find_findings(trace).list) CHECK(finding.id != "clock.causality");
+  draw_on_one_clock(trace);
+  CHECK(trace.clock == ClockState::kAligned);
+  CHECK(early_links(trace, 2) == 0);
+  CHECK(trace.diagnostics.count("clock.aligned") == 1);
+  CHECK(trace.alignment_half_ns() > 0);
+}
+
+TEST_CASE("align: without messages the smallest gaps serve, and the table says so") {
+  Trace trace = run_of(4, 1, 10);
+  const int64_t middle = middle_of(trace);
+  const std::vector<Clock> clocks = random_clocks(trace.parts.size(), 5);
+  disturb(trace, clocks, middle);
+  const ClockAlignment found = align_clocks(trace);
+  CHECK(found.untied.empty());
+  check_against(found, clocks, middle, 400'000, 1e-4);  // of 2.6 s, by gaps of a millisecond
+  const Table table = clock_table(trace, found);
+  CHECK(table.row_count() == 4);
+  CHECK(table.raw_text(0, static_cast<size_t>(table.column_index("method"))) == "reference");
+  CHECK(table.raw_text(3, static_cast<size_t>(table.column_index("method"))) == "compute gaps");
+}
+
+TEST_CASE("align: traffic one way ties nothing") {
+  Trace trace = run_of(3, 1, 10);
+  const int64_t middle = middle_of(trace);
+  trace.cells.filter([&](size_t i) { return trace.cells.kind[i] == CellKind::kForward; });
+  add_messages(trace, {20'000, 60'000, true, false, 1}, 3);
+  disturb(trace, random_clocks(trace.parts.size(), 5), middle);
+  const ClockAlignment found = align_clocks(trace);
+  CHECK(found.untied == std::vector<size_t>{1, 2});
+  CHECK(found.notes.count("clock.one_way") == 2);
+  CHECK(found.notes.count("clock.untied") == 2);
+  AlignOptions options;
+  options.mode = AlignMode::kAuto;
+  options.refuse_untied = true;
+  REQUIRE(map_clocks(trace, options));
+  const Status refused = check_one_clock(trace, options);
+  REQUIRE(!refused);
+  CHECK(refused.error().what.find("ranks 1, 2") != std::string::npos);
+  options.trust_clocks = true;
+  CHECK(check_one_clock(trace, options));
+  const std::vector<int64_t> raw = trace.cells.start_ns;
+  draw_on_one_clock(trace);
+  CHECK(trace.cells.start_ns == raw);  // trusted: as recorded
+}
+
+TEST_CASE("align: a missing rank leaves two groups") {
+  Trace trace = run_of(4, 1, 10);
+  const int64_t middle = middle_of(trace);
+  add_messages(trace, {}, 4);
+  disturb(trace, random_clocks(trace.parts.size(), 9), middle);
+  filter_trace(trace, {0, 1, 3}, INT64_MIN, INT64_MAX);
+  link_cells(trace);
+  const ClockAlignment found = align_clocks(trace);
+  CHECK(found.untied == std::vector<size_t>{2});
+  CHECK(found.clocks[2].evidence == ClockEvidence::kTrusted);
+}
+
+TEST_CASE("align: a few bad matches are named and left out") {
+  Trace trace = run_of(3, 1, 30);
+  const int64_t middle = middle_of(trace);
+  add_messages(trace, {}, 3);
+  int spoilt = 0;
+  for (size_t i = 0; i < trace.cells.size(); ++i)
+    if (trace.cells.kind[i] == CellKind::kRecvForward && trace.cells.part[i] == 2 && i % 37 == 0 && spoilt < 3) {
+      trace.cells.start_ns[i] -= 40'000'000;  // arrives before it was sent
+      trace.cells.end_ns[i] -= 40'000'000;
+      ++spoilt;
+    }
+  REQUIRE(spoilt > 0);
+  trace.cells.sort();
+  const std::vector<Clock> clocks = random_clocks(trace.parts.size(), 21);
+  disturb(trace, clocks, middle);
+  const ClockAlignment found = align_clocks(trace);
+  CHECK(found.untied.empty());
+  CHECK(found.notes.count("clock.bad_match") >= 1);
+  CHECK(found.notes.count("clock.step") == 0);
+  check_against(found, clocks, middle, 25'000, 1e-5);
+}
+
+TEST_CASE("align: a tie that contradicts itself is not used") {
+  Trace trace = run_of(2, 1, 30);
+  const int64_t middle = middle_of(trace);
+  add_messages(trace, {}, 2);
+  for (size_t i = 0; i < trace.cells.size(); ++i)  // every fourth step's messages belong to another run
+    if (is_message(trace.cells.kind[i]) && trace.cells.part[i] == 1 && trace.cells.step[i] % 4 == 0) {
+      const int64_t by = trace.cells.step[i] % 8 == 0 ? 90'000'000 : -90'000'000;
+      trace.cells.start_ns[i] += by;
+      trace.cells.end_ns[i] += by;
+    }
+  trace.cells.sort();
+  disturb(trace, random_clocks(2, 4), middle);
+  const ClockAlignment found = align_clocks(trace);
+  CHECK(found.notes.count("clock.contradicting_tie") == 1);
+  CHECK(found.untied == std::vector<size_t>{1});
+}
+
+TEST_CASE("align: a clock that is set in mid-run has two segments") {
+  for (const size_t jumper : {size_t{0}, size_t{1}, size_t{3}}) {
+    CAPTURE(jumper);
+    Trace trace = run_of(4, 1, 40);
+    const int64_t middle = middle_of(trace);
+    add_messages(trace, {}, 4);
+    std::vector<Clock> clocks = random_clocks(trace.parts.size(), 31);
+    clocks[jumper].jump_ns = jumper == 1 ? -7e6 : 9e6;
+    clocks[jumper].jump_at_ns = kStart + (middle - kStart) * 4 / 3;
+    disturb(trace, clocks, middle);
+    const ClockAlignment found = align_clocks(trace);
+    CHECK(found.notes.count("clock.step") == 1);
+    CHECK(found.untied.empty());
+    for (size_t p = 0; p < 4; ++p) CHECK(found.clocks[p].segments.size() == (p == jumper ? 2u : 1u));
+    REQUIRE(found.clocks[jumper].segments.size() == 2);
+    const ClockSegment& after = found.clocks[jumper].segments[1];
+    const double at = static_cast<double>(after.from_ns - clocks[jumper].jump_at_ns) - clocks[jumper].offset_ns;
+    CHECK(std::abs(at) < 2.5e7);  // within a cell or two of the moment
+    if (jumper > 0) check_against(found, clocks, middle, 40'000, 3e-6);
+  }
+}
+
+TEST_CASE("align: collectives that do not span the replicas are found out") {
+  for (const bool others : {false, true}) {
+    Trace trace = run_of(2, 3, 20);
+    const int64_t middle = middle_of(trace);
+    add_messages(trace, {}, 2);
+    add_collectives(trace, "layernorm-grads-all-reduce", 7, false);
+    if (others) add_collectives(trace, "params-all-gather", 6);
+    const std::vector<Clock> clocks = random_clocks(trace.parts.size(), 8);
+    disturb(trace, clocks, middle);
+    const ClockAlignment found = align_clocks(trace);
+    CHECK(found.notes.count("clock.collective_not_shared") == 1);
+    CHECK(found.untied.size() == (others ? 0u : 4u));
+    if (others) check_against(found, clocks, middle, 30'000, 3e-6);
+  }
+}
