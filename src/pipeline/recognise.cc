@@ -17,6 +17,7 @@ constexpr size_t kMostPlausible = 8;       // candidates that are generated
 constexpr double kPlausible = 0.35;        // of the warm-up forwards may differ
 constexpr size_t kMostSizes = 4;           // different numbers of micro-batches a step that are generated
 constexpr double kRenumberGain = 0.02;     // of score, below which labels are believed
+constexpr size_t kMostScored = 2048;       // different lists on which candidates are scored
 constexpr int64_t kMostPlanned = 1 << 17;  // forwards of a greedily planned schedule
 
 std::vector<WorkToken> directions_only(const std::vector<WorkToken>& tokens) {
@@ -150,35 +151,64 @@ class Comparison {
     return made ? &*made : nullptr;
   }
 
-  std::optional<ScheduleCandidate> run() {
+  // Scores every `every`-th list; equal ones are counted among all.
+  std::optional<ScheduleCandidate> run(size_t every) {
     ScheduleCandidate result{candidate_.def->name, candidate_.sizes, ChunkLayout::kLoop, 0, 0, 0};
-    for (const WorkList& list : lists_.lists) {
+    int64_t scored = 0;
+    for (size_t l = 0; l < lists_.lists.size(); ++l) {
+      const WorkList& list = lists_.lists[l];
+      const bool score = l % every == 0;
+      scored += score ? list.count : 0;
       const Schedule* schedule = schedule_for(list);
       if (!schedule) continue;
       result.layout = schedule->layout;
       if (list.micro_batches == lists_.micro_batches) result.sizes = schedule->sizes;
-      const std::vector<WorkToken> all = expected_tokens(schedule->ranks[static_cast<size_t>(list.stage)]);
-      const std::vector<WorkToken> expected = directions_only(all), found = directions_only(list.tokens);
-      const size_t distance = edit_distance(expected, found, same_direction);
-      const size_t order_distance = edit_distance(all, list.tokens, same_work);
+      const Expected& expected = expected_of(*schedule, list.stage);
+      const std::vector<WorkToken> found = directions_only(list.tokens);
+      if (!score) {
+        const bool equal = expected.directions.size() == found.size() &&
+                           std::equal(found.begin(), found.end(), expected.directions.begin(), same_direction);
+        result.equal_lists += equal ? list.count : 0;
+        continue;
+      }
+      const size_t distance = edit_distance(expected.directions, found, same_direction);
+      const size_t order_distance = edit_distance(expected.all, list.tokens, same_work);
       const auto count = static_cast<double>(list.count);
-      result.score += count * closeness(distance, expected.size(), found.size());
-      result.order_score += count * closeness(order_distance, all.size(), list.tokens.size());
+      result.score += count * closeness(distance, expected.directions.size(), found.size());
+      result.order_score += count * closeness(order_distance, expected.all.size(), list.tokens.size());
       if (distance == 0) result.equal_lists += list.count;
     }
     if (made_.empty() || std::none_of(made_.begin(), made_.end(), [](const auto& m) { return m.second.has_value(); }))
       return std::nullopt;
-    result.score /= static_cast<double>(lists_.list_count);
-    result.order_score /= static_cast<double>(lists_.list_count);
+    result.score /= static_cast<double>(std::max<int64_t>(1, scored));
+    result.order_score /= static_cast<double>(std::max<int64_t>(1, scored));
     return result;
   }
 
  private:
+  struct Expected {
+    std::vector<WorkToken> all, directions;
+  };
+  const Expected& expected_of(const Schedule& schedule, int32_t stage) {
+    Expected& expected = expected_[{&schedule, stage}];
+    if (expected.all.empty()) {
+      expected.all = expected_tokens(schedule.ranks[static_cast<size_t>(stage)]);
+      expected.directions = directions_only(expected.all);
+    }
+    return expected;
+  }
+
   const Plausible& candidate_;
   const WorkLists& lists_;
   std::vector<int32_t> sizes_;
   std::map<int32_t, std::optional<Schedule>> made_;
+  std::map<std::pair<const Schedule*, int32_t>, Expected> expected_;
 };
+
+// Schedules far from a list cost a thousand times what an equal one does: of many different lists some decide.
+size_t sample_step(const WorkLists& lists) {
+  return std::max<size_t>(1, (lists.lists.size() + kMostScored - 1) / kMostScored);
+}
 
 struct Ranked {
   ScheduleCandidate candidate;
@@ -205,12 +235,22 @@ std::vector<Ranked> ranked(const std::vector<const WorkLists*>& choices, size_t 
       const bool one_numbering = lists == choices.front();
       if (lists->chunks_share_no_label ? two_ways != one_numbering : two_ways) continue;
       Comparison comparison(plausible, *lists);
-      if (auto candidate = comparison.run()) all.push_back({std::move(*candidate), plausible, lists});
+      if (auto candidate = comparison.run(sample_step(*lists)))
+        all.push_back({std::move(*candidate), plausible, lists});
     }
   }
-  std::stable_sort(all.begin(), all.end(), [](const Ranked& a, const Ranked& b) {
-    return std::tie(a.candidate.score, a.candidate.order_score) > std::tie(b.candidate.score, b.candidate.order_score);
-  });
+  const auto place = [](const Ranked& r) { return std::pair(r.candidate.score, r.candidate.order_score); };
+  const auto nearer = [&](const Ranked& a, const Ranked& b) { return place(a) > place(b); };
+  std::stable_sort(all.begin(), all.end(), nearer);
+  // The nearest, and what equals it, on all lists: few of them differ from it much, so that is cheap.
+  if (all.empty() || sample_step(*all.front().lists) == 1) return all;
+  size_t equal = 1;
+  while (equal < all.size() && place(all[equal]) == place(all.front())) ++equal;
+  for (size_t i = 0; i < equal; ++i) {
+    Comparison comparison(all[i].plausible, *all[i].lists);
+    if (auto exact = comparison.run(1)) all[i].candidate = std::move(*exact);
+  }
+  std::stable_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(equal), nearer);
   return all;
 }
 

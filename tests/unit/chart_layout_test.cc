@@ -10,7 +10,9 @@
 #include <set>
 
 #include "exporters/exporter.h"
+#include "model/theory.h"
 #include "unit/chart_traces.h"
+#include "unit/make_trace.h"
 
 using namespace stageline;
 using namespace stageline::test;
@@ -314,4 +316,55 @@ TEST_CASE("chart files are what they say, and the same every time") {
   options.width_px = 1001;
   REQUIRE(write_chart("png", trace, folder.file("3.png"), options));
   CHECK(big_endian(contents(folder.file("3.png")), 16) == 1001);
+}
+
+TEST_CASE("chart: ghosts stand in the gaps under their rows, phases have notches and bars") {
+  const Trace trace = stageline::testing::make_1f1b_trace({.stages = 4, .micro_batches = 8, .steps = 2});
+  Theory theory;
+  theory.schedule = "1f1b";
+  theory.start_ns = trace.cells.start_ns;
+  theory.end_ns = trace.cells.end_ns;
+  theory.fused.assign(trace.cells.size(), false);
+  theory.start_ns[3] = kNoTheory;
+  for (const StepRange& step : step_ranges(trace.cells))
+    theory.steps.push_back({step.step, 0, trace.cells.start_ns[step.begin],
+                            *std::max_element(theory.end_ns.begin() + static_cast<long>(step.begin),
+                                              theory.end_ns.begin() + static_cast<long>(step.end)),
+                            0, 0});
+  ChartOptions options;
+  const ChartLayout plain = layout_of(trace, options);
+  CHECK(plain.ghosts.empty());
+  CHECK(plain.phase_marks.size() == 2 * 4 * 2);
+  CHECK(plain.phase_bars.size() == 2 * 3);
+  options.theory = &theory;
+  const ChartLayout layout = layout_of(trace, options);
+  check_layout(trace, layout);
+  check_area(trace, layout);
+  CHECK(layout.height == plain.height);
+  REQUIRE(layout.ghosts.size() == layout.cells.size() - 1);
+  for (const ChartCell& ghost : layout.ghosts) {
+    const ChartRow& row = layout.rows[static_cast<size_t>(ghost.row)];
+    CHECK(ghost.box.y > row.y + row.h);
+    if (static_cast<size_t>(ghost.row) + 1 < layout.rows.size())
+      CHECK(ghost.box.y + ghost.box.h < layout.rows[static_cast<size_t>(ghost.row) + 1].y);
+    CHECK(ghost.label == -1);
+  }
+  CHECK(layout.theory_end_x.size() == 2);
+  options.ghosts = Ghosts::kOff;
+  CHECK(layout_of(trace, options).ghosts.empty());
+
+  // 100 ranks: rows without room. Asked for, they give some.
+  const Trace many = stageline::testing::make_1f1b_trace({.stages = 4, .micro_batches = 8, .dp = 25});
+  Theory same;
+  same.schedule = "1f1b";
+  same.start_ns = many.cells.start_ns;
+  same.end_ns = many.cells.end_ns;
+  same.fused.assign(many.cells.size(), false);
+  options.theory = &same;
+  options.ghosts = Ghosts::kAuto;
+  CHECK(layout_of(many, options).ghosts.empty());
+  options.ghosts = Ghosts::kOn;
+  const ChartLayout forced = layout_of(many, options);
+  CHECK(forced.ghosts.size() == forced.cells.size());
+  check_layout(many, forced);
 }

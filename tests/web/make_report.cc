@@ -7,6 +7,9 @@
 #include "base/output_file.h"
 #include "engine/engine.h"
 #include "exporters/html/html.h"
+#include "pipeline/simulate.h"
+#include "pipeline/theory.h"
+#include "schedules/make.h"
 
 using namespace stageline;
 
@@ -219,6 +222,29 @@ int usual(const std::string& folder) {
   return write(folder + "/usual.html", {trace, tables, headline(), findings(), {.title = "trace-ST"}});
 }
 
+// A run beside its schedule, as `stageline report` shows it: one clock, latency that theory does not have.
+int theory(const std::string& folder) {
+  SimulateOptions o;
+  Result<Schedule> schedule = make_schedule("1f1b", {.stages = 4, .micro_batches = 8});
+  if (!schedule) return 1;
+  o.schedule = std::move(*schedule);
+  o.dp = 2;
+  o.steps = 2;
+  o.costs.latency_ns = 4 * kMs;
+  o.faults = {{"slow-stage", 2, 1.4}};
+  Result<SimulatedRun> run = simulate_run(o);
+  if (!run) return 1;
+  Trace& trace = run->trace;
+  trace.cells.sort();
+  const std::vector<Table> tables = all_tables(trace, trace.diagnostics);
+  const Findings found = findings_of(trace, tables);
+  const Theory made = theory_of(trace).theory;
+  const ExportInput input{
+      trace, tables, found.headline, found.list, {.title = "theory"}, [&]() -> const Theory& {
+    return made; }};
+  return write(folder + "/theory.html", input);
+}
+
 int wide(const std::string& folder) {  // 64 ranks, split backward, clocks not aligned
   const Shape shape{.stages = 8, .replicas = 8, .micro_batches = 16, .steps = 3, .split_backward = true};
   Trace trace;
@@ -318,7 +344,7 @@ int main(int argc, char** argv) {
                        profile(folder + "/both.html", golden + "kineto-pipeline/input") +
                        profile(folder + "/modules.html", golden + "kineto-modules/input") +
                        profile(folder + "/host.html", tests + "/torch/recorded/memory-shapes.trace.json.gz");
-  const int pipelines =
-      usual(folder) + wide(folder) + empty(folder) + edge(folder) + hostile(folder) + large(folder) + many(folder);
+  const int pipelines = usual(folder) + theory(folder) + wide(folder) + empty(folder) + edge(folder) + hostile(folder) +
+                        large(folder) + many(folder);
   return profiles + pipelines == 0 ? 0 : 2;
 }

@@ -38,7 +38,8 @@ const browser = await playwright.chromium.launch({
 });
 const {cases: pipelineCases} = await import('./report_test.mjs');
 const {cases: profileCases} = await import('./profile_test.mjs');
-const cases = [...pipelineCases, ...profileCases];
+const {cases: theoryCases} = await import('./theory_test.mjs');
+const cases = [...pipelineCases, ...theoryCases, ...profileCases];
 let failed = 0;
 for (const [name, run] of cases) {
   const context = await browser.newContext({viewport: {width: 1320, height: 1030}});

@@ -181,7 +181,7 @@ Table chain_table(const LateChain& c) {
   add("messages", c.message_ns);
   add("launches", c.launch_ns);
   add("unexplained gaps", c.unexplained_ns);
-  add("slack", -c.slack_ns);
+  add("slack", 0 - c.slack_ns);
   add("span", c.actual_ns);
   return table;
 }

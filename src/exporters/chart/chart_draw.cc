@@ -144,12 +144,14 @@ struct Painter {
     const double seam = r.w >= 5 ? std::min(1.0, r.w * 0.06) : 0;
     r.x += seam / 2;
     r.w -= seam;
+    const ChartRect lower{r.x, r.y + r.h / 2, r.w, r.h / 2};
+    if (kind == CellKind::kForwardBackward) {  // beside each other: half-tones over each other would mix
+      fill(lower, chunk_fill(theme, KindGroup::kBackward, chunk, layout.chunk_count), kGhostAlpha);
+      r.h /= 2;
+    }
     source(fill_of(kind, chunk), kGhostAlpha);
     rounded(r, r.w >= 4 && r.h >= 3 ? 1 : 0);
     cairo_fill(cr);
-    if (kind == CellKind::kForwardBackward)
-      fill({r.x, r.y + r.h / 2, r.w, r.h / 2}, chunk_fill(theme, KindGroup::kBackward, chunk, layout.chunk_count),
-           kGhostAlpha);
   }
 
   void theory_end(double x, double top, double bottom) const {

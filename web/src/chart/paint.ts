@@ -195,7 +195,7 @@ function paintGhosts(painter: Painter, scene: Scene, frame: Frame, index: number
     const left = Math.max(Math.round(frame.px(cells.start[cell]!)), frame.x - 4);
     let right = Math.min(Math.round(frame.px(cells.start[cell]! + cells.dur[cell]!)), frame.x + frame.width + 4);
     if (right - left > 5 * ratio) right -= Math.round(ratio);
-    const half = upper || lower ? height / 2 : height;
+    const half = upper || lower || cells.kind[cell] === FORWARD_BACKWARD ? height / 2 : height;
     context.fillStyle = colours.fill[KIND_GROUP[cells.kind[cell]!]!]![tintOf(cells.chunk[cell]!)]!;
     context.fillRect(left, y + (lower ? height - half : 0), Math.max(right - left, 1), half);
     if (cells.kind[cell] !== FORWARD_BACKWARD) return;
