@@ -44,7 +44,7 @@ int run_align(const Arguments& arguments) {
     if (d.severity == Severity::kInfo) note(*terminal, d.message);
   Diagnostics notes = trace->diagnostics;
   notes.merge(alignment.notes);
-  print_flaws(*terminal, notes, arguments.operands[0]);
+  print_notes(*terminal, notes, arguments.operands[0]);
   if (alignment.untied.empty() || arguments.has("trust-clocks")) return kExitGood;
   return fail({ErrorCode::kUnavailable,
                "not every rank could be tied to the clock of rank " + std::to_string(trace->parts.front().rank),

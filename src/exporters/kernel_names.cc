@@ -56,7 +56,7 @@ bool is_generic(std::string_view name) {
 
 }  // namespace
 
-std::string short_kernel_name(std::string_view name) {
+std::string kernel_label(std::string_view name) {
   std::string text = without(name, "(anonymous namespace)::");
   if (text.starts_with("void ")) text.erase(0, 5);
   const size_t opens = text.find_first_of("<(");
@@ -73,6 +73,7 @@ std::string short_kernel_name(std::string_view name) {
     }
   }
   if (out.starts_with("at::native::")) out.erase(0, 12);
+  while (out.starts_with("::")) out.erase(0, 2);  // of an unnamed namespace
   while (!out.empty() && out.back() == ' ') out.pop_back();
   if (out.empty()) return text;
   if (!is_generic(out)) return out;

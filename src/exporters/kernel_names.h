@@ -1,5 +1,5 @@
 // Names of C++ kernels for people: "elementwise_kernel<4> · AddFunctor" instead of hundreds of characters. The report
-// page shortens by the same rules.
+// page shortens by the same rules (short_kernel_name of model/slice_facts.h is HTA's).
 #pragma once
 
 #include <string>
@@ -9,6 +9,6 @@ namespace stageline {
 
 // Without "void", at::native::, template arguments and parameters; of generic kernels with the functor that says what
 // they do. Names that are no C++ signature come back as they are. Linear in the length.
-std::string short_kernel_name(std::string_view name);
+std::string kernel_label(std::string_view name);
 
 }  // namespace stageline

@@ -111,7 +111,7 @@ class Shown {
         const std::string& text = table_.text(r, c);
         const bool signature = text.starts_with("void ") || text.find("::") < text.find('(');
         if (!signature || text.size() <= kLongName || short_.contains(text)) continue;
-        std::string brief = short_kernel_name(text);
+        std::string brief = kernel_label(text);
         const auto [it, fresh] = whole_of.try_emplace(brief, text);
         if (!fresh && it->second != text) taken.push_back(brief);
         short_.emplace(text, std::move(brief));

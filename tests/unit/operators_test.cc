@@ -192,7 +192,7 @@ TEST_CASE("operators: a report holds the first rows and says so; a trace of othe
   const Trace trace = torch_trace(many);
   AnalysisInput input;
   input.trace = &trace;
-  input.for_report = true;
+  input.for_report = input.brief = true;
   auto result = find_analysis("operators")->run(input);
   REQUIRE(result);
   CHECK(result->tables[0].row_count() == 200);

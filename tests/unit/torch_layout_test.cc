@@ -149,5 +149,5 @@ TEST_CASE("torch cells: one kernel of several sends and receives is each of them
   for (size_t i = 0; i < trace->cells.size(); ++i)
     if (is_message(trace->cells.kind[i]))
       found += std::to_string(trace->cells.part[i]) + std::string(kind_code(trace->cells.kind[i])) + " ";
-  CHECK(found == "0SF 0RB 1RF 1SB ");
+  CHECK(found == "0SF 0RB 1SB 1RF ");
 }
