@@ -182,7 +182,6 @@ Status draw(const Answer& a, const Arguments& arguments, const Terminal& termina
   Result<SimulatedRun> run = simulate_run(o);
   if (!run) return std::move(run).error();
   run->trace.cells.sort();
-  run->trace.pipeline_stages = a.schedule.sizes.stages;
   link_cells(run->trace);
   return export_trace(run->trace, path, to, options);
 }

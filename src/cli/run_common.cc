@@ -43,6 +43,8 @@ Status take_layout(const Arguments& arguments, OpenOptions& options) {
     return Error{
         ErrorCode::kUsage, "--tp, --dp and --order place ranks only together with --pp", {}, "say --pp P as well"};
   const std::string cells = arguments.get("cells", "auto");
+  if (cells != "auto" && cells != "off" && cells != "annotations" && cells != "inferred")
+    return Error{ErrorCode::kUsage, "--cells is auto, off, annotations or inferred, not \"" + cells + "\"", {}, ""};
   options.cells = cells == "off"           ? CellSource::kOff
                   : cells == "annotations" ? CellSource::kAnnotations
                   : cells == "inferred"    ? CellSource::kInferred

@@ -47,7 +47,7 @@ void find_cells(Trace& trace, const CellRules& rules, const OpenOptions& options
   }
   const bool known =
       std::any_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.stage != kUnknown; });
-  if (!known) infer_layout(trace, options.layout);
+  if (!known && !infer_layout(trace, options.layout)) trace.pipeline_stages = 0;
 }
 
 }  // namespace

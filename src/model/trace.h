@@ -196,7 +196,7 @@ struct Trace {
   // Chunk numbers tell pieces of one forward or backward apart (Paddle's overlap mode cuts them into
   // slices), not virtual stages.
   bool chunks_are_pieces = false;
-  int32_t pipeline_stages = 0;  // of the whole run, whatever ranks were filtered out
+  int32_t pipeline_stages = 0;  // of the whole run, whatever ranks were filtered out; 0: places are guesses
 
   size_t slice_count() const;
   int32_t machine_count() const;

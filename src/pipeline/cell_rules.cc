@@ -182,13 +182,14 @@ std::string parse_kinds(std::string_view what, CellRule& rule) {
   if (rule.piece) what.remove_prefix(8);
   if (what == "F&B") what = "F+B";
   const auto codes = split(what, '+');
-  if (codes.size() > kMaxRuleHalves) return quoted(what) + " names more than four kinds";
+  if (codes.size() > kMaxRuleHalves) return quoted(what) + ", which names more than four kinds";
   rule.half_count = static_cast<uint8_t>(codes.size());
   for (size_t i = 0; i < codes.size(); ++i) {
     const auto kind = kind_from_code(codes[i]);
     if (!kind || *kind == CellKind::kForwardBackward)
       return quoted(what) +
-             " is no kind (F, B, I, W, F+B, SF, RF, SB, RB, C, O, other, part-of-F …), step, pipeline or interleaved";
+             ", which is no kind (F, B, I, W, F+B, SF, RF, SB, RB, C, O, other, part-of-F …), step, pipeline or "
+             "interleaved";
     rule.kinds[i] = *kind;
   }
   return {};
@@ -242,6 +243,7 @@ Status CellRules::add(std::string_view text, const std::string& file, bool from_
                  {file, line_number},
                  "a line reads WHERE KIND PATTERN, such as: annotation F PP:{stage}F{mb}  (stageline help cell-rules)"};
   };
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   for (std::string_view line : split(text, '\n')) {
     ++line_number;
     line = trim(line);

@@ -1,6 +1,7 @@
 #include "pipeline/host_work.h"
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 #include <utility>
 
@@ -42,6 +43,12 @@ struct Sequence {  // which stretch made a node
   uint32_t forward = kNoStretch;
 };
 
+// One thread after the other comes in order already, most of the time.
+template <class Less>
+void sort_unless_sorted(std::vector<Item>& items, Less less) {
+  if (!std::is_sorted(items.begin(), items.end(), less)) std::stable_sort(items.begin(), items.end(), less);
+}
+
 class PartReader {
  public:
   PartReader(const Trace& trace, size_t index, const std::vector<NameKind>& names, const MessagePeers& peers)
@@ -60,8 +67,6 @@ class PartReader {
   }
 
  private:
-  Category category_of_slice(uint32_t i) const { return trace_.categories[part_.slices.category_id[i]].kind; }
-
   // Items of all threads by start. An operator makes a node when it is the last with a sequence number that the
   // engine runs later; what runs inside a node (recomputation) is part of that node.
   void collect() {
@@ -71,18 +76,22 @@ class PartReader {
     std::vector<int64_t> run;
     std::vector<int64_t> optimizer_ends;
     size_t fact = 0;
+    std::array<Category, 256> kinds;  // by category id: a row of text each would fill the cache
+    kinds.fill(Category::kOther);
+    for (size_t c = 0; c < trace_.categories.size() && c < kinds.size(); ++c) kinds[c] = trace_.categories[c].kind;
     for (uint32_t l = 0; l < part_.lanes.size(); ++l) {
       if (part_.lanes[l].kind == LaneKind::kDeviceStream) continue;
       int64_t top_end = INT64_MIN, node_end = INT64_MIN;
       uint32_t top = 0;
       for (auto i = static_cast<uint32_t>(part_.lanes[l].begin); i < part_.lanes[l].end; ++i) {
-        while (fact < part_.operators.size() && part_.operators[fact].slice < i) ++fact;
-        const bool has_fact = fact < part_.operators.size() && part_.operators[fact].slice == i;
+        const Category category = kinds[slices.category_id[i]];
+        if (category != Category::kCpuOp && category != Category::kUserAnnotation) continue;
         const NameKind name = names_[slices.name_id[i]];
-        const Category category = category_of_slice(i);
         if (name == NameKind::kOptimizer && category == Category::kUserAnnotation)
           optimizer_ends.push_back(slices.end_ns(i));
         if (category != Category::kCpuOp || slices.start_ns[i] < node_end) continue;
+        while (fact < part_.operators.size() && part_.operators[fact].slice < i) ++fact;
+        const bool has_fact = fact < part_.operators.size() && part_.operators[fact].slice == i;
         if (slices.start_ns[i] >= top_end) {
           top = i;
           top_end = slices.end_ns(i);
@@ -106,16 +115,20 @@ class PartReader {
         }
       }
     }
+    if (out_.sends + out_.receives == 0 || out_.nodes == 0) return;
     std::sort(run.begin(), run.end());
-    std::stable_sort(made.begin(), made.end(), [](const Item& a, const Item& b) {
+    sort_unless_sorted(made, [](const Item& a, const Item& b) {
       return std::tuple(a.sequence, a.start_ns) < std::tuple(b.sequence, b.start_ns);
     });
-    for (size_t i = 0; i < made.size(); ++i)
-      if ((i + 1 == made.size() || made[i + 1].sequence != made[i].sequence) &&
-          std::binary_search(run.begin(), run.end(), made[i].sequence))
+    items_.reserve(items_.size() + made.size());
+    auto runs = run.begin();  // both ascend
+    for (size_t i = 0; i < made.size(); ++i) {
+      while (runs != run.end() && *runs < made[i].sequence) ++runs;
+      if ((i + 1 == made.size() || made[i + 1].sequence != made[i].sequence) && runs != run.end() &&
+          *runs == made[i].sequence)
         items_.push_back(made[i]);
-    std::stable_sort(items_.begin(), items_.end(),
-                     [](const Item& a, const Item& b) { return a.start_ns < b.start_ns; });
+    }
+    sort_unless_sorted(items_, [](const Item& a, const Item& b) { return a.start_ns < b.start_ns; });
     if (part_.steps.empty()) {
       std::sort(optimizer_ends.begin(), optimizer_ends.end());
       borders_ = std::move(optimizer_ends);
@@ -286,6 +299,7 @@ class PartReader {
     };
     std::stable_sort(order.begin(), order.end(),
                      [&](uint32_t a, uint32_t b) { return at(a).start_ns < at(b).start_ns; });
+    out_.stretches.reserve(order.size());
     std::vector<uint32_t> place(order.size());
     for (uint32_t i = 0; i < order.size(); ++i) place[order[i]] = i;
     for (const uint32_t i : order) {
@@ -345,6 +359,10 @@ class PartReader {
 std::vector<HostWork> find_host_work(const Trace& trace) {
   std::vector<HostWork> out(trace.parts.size());
   const std::vector<NameKind> names = kinds_of_names(trace);
+  // Most traces send nothing: no slice of theirs is looked at.
+  if (std::none_of(names.begin(), names.end(),
+                   [](NameKind kind) { return kind == NameKind::kSend || kind == NameKind::kReceive; }))
+    return out;
   const MessagePeers peers(trace);
   parallel_for(out.size(), [&](size_t p) { out[p] = PartReader(trace, p, names, peers).read(); });
   return out;

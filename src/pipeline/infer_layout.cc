@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/counted.h"
+
 namespace stageline {
 namespace {
 
@@ -124,11 +126,12 @@ Layout from_time(const std::vector<RankFacts>& facts) {
 
 namespace {
 
-void fill_layout(Trace& trace, int32_t stages) {
+bool fill_layout(Trace& trace, int32_t stages) {
   const auto count = static_cast<int32_t>(trace.parts.size());
   const bool known =
       std::none_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.stage == kUnknown; });
-  if (count == 0 || (known && stages <= 0)) return;
+  if (count == 0 || (known && stages <= 0)) return true;
+  bool told = true;
   Layout layout;
   if (stages > 0 && count % stages == 0) {
     layout = {stages, 1, "--stages"};
@@ -143,7 +146,8 @@ void fill_layout(Trace& trace, int32_t stages) {
     const std::vector<RankFacts> facts = facts_of(trace);
     layout = from_warm_up(facts);
     if (layout.stages == 0 && count > 1) layout = from_time(facts);
-    if (layout.stages == 0) layout = {count, 1, "nothing but the order of ranks"};
+    told = layout.stages > 0;
+    if (!told) layout = {count, 1, "nothing but the order of ranks"};
   }
   const int32_t per_replica = layout.stages * layout.peers;
   for (int32_t i = 0; i < count; ++i) {
@@ -154,16 +158,17 @@ void fill_layout(Trace& trace, int32_t stages) {
   const int32_t replicas = (count + per_replica - 1) / per_replica;
   if (count > 1)
     trace.diagnostics.add("layout.inferred", Severity::kInfo,
-                          "the input does not name stages; " + std::to_string(layout.stages) + " stages" +
+                          "the input does not name stages; " + counted(layout.stages, "stage", "stages") +
                               (replicas > 1 ? " × " + std::to_string(replicas) + " replicas" : "") +
                               (layout.peers > 1 ? " × " + std::to_string(layout.peers) + " peers" : "") +
                               (layout.stages == 1 && replicas == 1 ? " follows from " : " follow from ") + layout.how +
                               (stages > 0 ? "" : "; --stages overrides"));
+  return told;
 }
 
 }  // namespace
 
-void infer_layout(Trace& trace, const RankLayoutOptions& options) {
+bool infer_layout(Trace& trace, const RankLayoutOptions& options) {
   const RankLayout said = layout_from_options(trace, options);
   if (options.explicit_order() && said.stages == 0)
     trace.diagnostics.add("layout.stages_ignored", Severity::kWarning,
@@ -172,8 +177,9 @@ void infer_layout(Trace& trace, const RankLayoutOptions& options) {
     trace.parts[p].stage = said.stage[p];
     trace.parts[p].dp = said.dp[p];
   }
-  if (said.stages == 0) fill_layout(trace, options.pp);
+  const bool told = said.stages > 0 || fill_layout(trace, options.pp);
   trace.pipeline_stages = extent_of(trace).stage_count;
+  return told;
 }
 
 }  // namespace stageline

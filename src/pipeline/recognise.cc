@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/number.h"
+#include "pipeline/counted.h"
 #include "pipeline/divergence.h"
 #include "pipeline/edit_distance.h"
 #include "schedules/make.h"
@@ -285,6 +286,10 @@ void add_divergences(const Ranked& best, Recognition& result) {
 
 Recognition recognise(const Trace& trace) {
   Recognition result;
+  // Ranks of a profile that have a place though nobody knows of stages: every schedule would be a guess too.
+  const bool placed =
+      std::none_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.stage == kUnknown; });
+  if (placed && trace.pipeline_stages == 0) return result;
   const WorkLists dense = work_lists(trace, LabelRule::kDense);
   result.lists = dense.list_count;
   std::vector<const WorkLists*> choices = {&dense};
@@ -329,8 +334,8 @@ std::string recognition_text(const Recognition& r) {
   if (r.candidates.empty()) return {};
   const ScheduleCandidate& best = r.best();
   const auto sizes = [](const ScheduleCandidate& c) {
-    std::string text =
-        ", " + std::to_string(c.sizes.stages) + " stages, " + std::to_string(c.sizes.micro_batches) + " micro-batches";
+    std::string text = ", " + counted(c.sizes.stages, "stage", "stages") + ", " +
+                       counted(c.sizes.micro_batches, "micro-batch", "micro-batches");
     if (c.sizes.chunks > 1)
       text += c.layout == ChunkLayout::kBidirectional ? ", 2 directions"
                                                       : ", " + std::to_string(c.sizes.chunks) + " chunks";

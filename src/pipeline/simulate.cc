@@ -93,6 +93,7 @@ Result<SimulatedRun> simulate_run(const SimulateOptions& o) {
   const auto machine_of = [&](int32_t rank) { return static_cast<int32_t>(int64_t{rank} * o.machines / ranks); };
   SimulatedRun run;
   run.trace.format = "simulated";
+  run.trace.pipeline_stages = p;
   run.trace.clock = o.machines > 1 ? ClockState::kUnaligned : ClockState::kShared;
 
   Random random{o.seed};

@@ -10,6 +10,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "pipeline/counted.h"
 #include "pipeline/layout_check.h"
 #include "pipeline/loose_messages.h"
 #include "pipeline/mark_numbers.h"
@@ -58,10 +59,11 @@ class CellMaker {
  public:
   CellMaker(Trace& trace, std::vector<CellMark> marks, const std::vector<std::vector<StepMark>>& steps, bool inferred)
       : trace_(trace), marks_(std::move(marks)), steps_(steps), inferred_(inferred) {
-    std::stable_sort(marks_.begin(), marks_.end(), [](const CellMark& a, const CellMark& b) {
+    const auto before = [](const CellMark& a, const CellMark& b) {
       return std::tuple(a.part, a.lane, a.start_ns, -a.end_ns, a.slice) <
              std::tuple(b.part, b.lane, b.start_ns, -b.end_ns, b.slice);
-    });
+    };
+    if (!std::is_sorted(marks_.begin(), marks_.end(), before)) std::stable_sort(marks_.begin(), marks_.end(), before);
   }
 
   // `number`: count micro-batches that are not said. `unsure`: chunks are not told apart, so nothing is counted.
@@ -112,14 +114,14 @@ class CellMaker {
     if (!layout_known_) return;
     std::string how = by_option || map_.stages == 0 ? known.how : by_marks();
     if (!by_option && against.empty() && options.pp == trace_.pipeline_stages) how += " and --pp";
-    std::string shape = std::to_string(trace_.pipeline_stages) + " stages";
+    std::string shape = counted(trace_.pipeline_stages, "stage", "stages");
     if (map_.stages > 0 && map_.chunks > 1)
       shape += " of " + std::to_string(map_.chunks) + " chunks, " +
                (!map_.regular                    ? "in no regular order"
                 : map_.layout == ChunkLayout::kV ? "in a V"
                                                  : "in a loop");
     trace_.diagnostics.add("cells.stages", map_.regular ? Severity::kInfo : Severity::kWarning,
-                           shape + " follow from " + how);
+                           shape + (trace_.pipeline_stages == 1 ? " follows from " : " follow from ") + how);
   }
 
   const char* by_marks() const { return inferred_ ? "the way of the micro-batches" : "the stage numbers in names"; }
@@ -127,7 +129,7 @@ class CellMaker {
   // What speaks against --pp, --tp, --dp and --order, also said in the diagnostics; "" when nothing does.
   std::string contradiction(const RankLayoutOptions& options, const RankLayout& said, const RankLayout& evidence) {
     if (options.pp == 0) return {};
-    const auto stages = [](int32_t n) { return std::to_string(n) + (n == 1 ? " stage" : " stages"); };
+    const auto stages = [](int32_t n) { return counted(n, "stage", "stages"); };
     std::string against;
     if (map_.stages > 0 && map_.stages != options.pp) {
       against = std::string(by_marks()) + (inferred_ ? " says " : " say ") + stages(map_.stages);
@@ -153,6 +155,8 @@ class CellMaker {
   int32_t chunk_of(const CellMark& mark, bool unsure) const {
     if (mark.stage != kUnknown && map_.stages > 0) return map_.chunk_of(mark.part, mark.stage);
     if (mark.chunk != kUnknown) return mark.chunk;
+    // Work without a place is of any chunk, unless ranks have but one.
+    if (inferred_ && is_compute(mark.kind) && !(map_.stages > 0 && map_.chunks == 1)) return kUnknown;
     return unsure && is_compute(mark.kind) ? kUnknown : 0;
   }
 
@@ -282,12 +286,9 @@ class CellMaker {
 };
 
 std::string evidence(const FoundMarks& found) {
-  const auto count = [](int64_t n, const char* one, const char* many) {
-    return grouped(n) + " " + (n == 1 ? one : many);
-  };
-  return "rules " + found.set + ": " + count(found.names, "name", "names") + " of " +
-         (found.by_frames ? count(found.slices, "Python frame", "Python frames")
-                          : count(found.slices, "annotation", "annotations")) +
+  return "rules " + found.set + ": " + counted(found.names, "name", "names") + " of " +
+         (found.by_frames ? counted(found.slices, "Python frame", "Python frames")
+                          : counted(found.slices, "annotation", "annotations")) +
          (found.names == 1 ? " is" : " are") + " pipeline work, such as \"" + valid_utf8(found.example) + "\"";
 }
 

@@ -2,17 +2,21 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "pipeline/message_flow.h"
 
 namespace stageline {
 namespace {
 
 constexpr uint32_t kNoMatch = UINT32_MAX;
 constexpr size_t kWheres = 3;
+constexpr size_t kMostSets = 8;  // the one that counts, and those that go with it
 
 // Of a category: where in rules it is looked for; kWheres: nowhere.
 size_t where_of(Category category) {
@@ -108,8 +112,10 @@ SetMatches match_names(const Trace& trace, const CellRules& rules, uint32_t set,
       out.has_pipeline |= rule.role == RuleRole::kPipeline || rule.role == RuleRole::kInterleaved;
       out.interleaved |= rule.role == RuleRole::kInterleaved;
       if (rule.role == RuleRole::kCell && is_compute(rule.kinds[0])) {
-        if (!out.has_work) out.example = name;
-        out.has_work = true;
+        // Pieces of modules are not enough: "attn(F)" is a name for any forward.
+        const bool whole = !rule.piece || rules.sets()[set].from_user;
+        if (whole && !out.has_work) out.example = name;
+        out.has_work |= whole;
         out.has_numbers |= match->halves[0].micro_batch != kUnknown;
         out.has_weight |= rule.kinds[0] == CellKind::kWeightGrad;
       }
@@ -222,61 +228,88 @@ class MarkMaker {
   std::vector<uint32_t> match_of_;  // by name and where: set in the high 4 bits, match below
 };
 
+// What shows that there is a pipeline, besides names that are in use elsewhere too.
+enum class Proof : uint8_t {
+  kNone,
+  kMessages,  // ranks send to each other, which rings of attention do as well: sends_flow() decides
+  kStages,    // --pp, or process groups
+};
+
+Proof proof_of_stages(const Trace& trace, const RankLayoutOptions& layout) {
+  if (layout.pp > 0) return layout.pp > 1 ? Proof::kStages : Proof::kNone;
+  if (layout_from_groups(trace).stages > 1) return Proof::kStages;
+  return layout_from_messages(trace).stages > 1 ? Proof::kMessages : Proof::kNone;
+}
+
+// Of one set, with the sets that go with every other.
+FoundMarks marks_of(const Trace& trace, const CellRules& rules, const Lookup& lookup, const std::vector<uint8_t>& used,
+                    SetMatches set) {
+  FoundMarks out;
+  out.interleaved = set.interleaved;
+  out.names = static_cast<int64_t>(set.matches.size());
+  std::vector<SetMatches> chosen;
+  chosen.push_back(std::move(set));
+  for (uint32_t s = 0; s < rules.sets().size() && chosen.size() < kMostSets; ++s)
+    if (rules.sets()[s].always) chosen.push_back(match_names(trace, rules, s, used));
+  const MarkMaker maker(trace, rules, lookup, chosen);
+  std::vector<MarkMaker::PartMarks> parts(trace.parts.size());
+  parallel_for(parts.size(), [&](size_t p) { parts[p] = maker.of_part(static_cast<uint32_t>(p)); });
+  int64_t frames = 0;
+  for (MarkMaker::PartMarks& part : parts) {
+    out.marks.insert(out.marks.end(), part.marks.begin(), part.marks.end());
+    out.steps.push_back(std::move(part.steps));
+    out.slices += part.slices;
+    out.nested += part.nested;
+    frames += part.frames;
+  }
+  out.by_frames = frames * 2 > static_cast<int64_t>(out.marks.size());
+  return out;
+}
+
 }  // namespace
 
 FoundMarks find_marks(const Trace& trace, const CellRules& rules, const RankLayoutOptions& layout,
                       Diagnostics& diagnostics) {
-  FoundMarks out;
   const Lookup lookup = make_lookup(trace, rules);
   const std::vector<uint8_t> used = used_names(trace, lookup);
   const auto count = static_cast<uint32_t>(rules.sets().size());
   say_unused_rules(trace, rules, used, diagnostics);
-  std::vector<SetMatches> chosen;
+  FoundMarks out;
   int64_t out_of_range = 0;
-  std::optional<int32_t> stages;  // as the ranks are known, once asked
-  for (uint32_t s = 0; s < count && chosen.empty(); ++s) {
+  std::optional<Proof> proof;  // that there is a pipeline, once asked
+  for (uint32_t s = 0; s < count && out.set.empty(); ++s) {
     const RuleSet& set = rules.sets()[s];
     if (set.always) continue;
     SetMatches found = match_names(trace, rules, s, used);
     out_of_range += found.out_of_range;
     if (!found.has_work) continue;
+    const std::string example(trace.names.text(found.example));
+    Proof own = Proof::kStages;
     if (set.needs_stages && !set.from_user && !found.has_pipeline) {
-      if (!stages) stages = layout.pp > 0 ? layout.pp : known_layout(trace, layout).stages;
-      if (*stages < 2 && !(found.has_numbers && has_messages(trace, used))) {
-        diagnostics.add("cells.no_pipeline", Severity::kInfo,
-                        "names such as \"" + valid_utf8(trace.names.text(found.example)) + "\" (rules " + set.name +
-                            ") are work of a pipeline only where there are stages, and nothing says so; --pp P does");
+      if (!proof) proof = proof_of_stages(trace, layout);
+      own = *proof;
+      if (own == Proof::kNone && found.has_numbers && layout.pp == 0 && has_messages(trace, used))
+        own = Proof::kMessages;
+    }
+    if (own != Proof::kNone) {
+      FoundMarks made = marks_of(trace, rules, lookup, used, std::move(found));
+      if (own == Proof::kStages || sends_flow(trace, made.marks)) {
+        made.set = set.name;
+        made.example = example;
+        out = std::move(made);
         continue;
       }
     }
-    out.set = set.name;
-    out.example = std::string(trace.names.text(found.example));
-    out.interleaved = found.interleaved;
-    chosen.push_back(std::move(found));
+    diagnostics.add("cells.no_pipeline", Severity::kInfo,
+                    "names such as \"" + valid_utf8(example) + "\" (rules " + set.name +
+                        ") are work of a pipeline only where there are stages, and nothing says so; --pp P does");
   }
   if (out_of_range > 0)
     diagnostics.add("cells.bad_number", Severity::kLoss,
                     "names with a stage, chunk, micro-batch or step beyond all reason are no cells", {}, out_of_range);
-  if (chosen.empty()) return out;
-  out.names = static_cast<int64_t>(chosen[0].matches.size());
-  for (uint32_t s = 0; s < count && chosen.size() < 8; ++s)
-    if (rules.sets()[s].always) chosen.push_back(match_names(trace, rules, s, used));
-
-  const MarkMaker maker(trace, rules, lookup, chosen);
-  std::vector<MarkMaker::PartMarks> parts(trace.parts.size());
-  parallel_for(parts.size(), [&](size_t p) { parts[p] = maker.of_part(static_cast<uint32_t>(p)); });
-  int64_t nested = 0, frames = 0;
-  for (MarkMaker::PartMarks& part : parts) {
-    out.marks.insert(out.marks.end(), part.marks.begin(), part.marks.end());
-    out.steps.push_back(std::move(part.steps));
-    out.slices += part.slices;
-    nested += part.nested;
-    frames += part.frames;
-  }
-  out.by_frames = frames * 2 > static_cast<int64_t>(out.marks.size());
-  if (nested > 0)
+  if (out.nested > 0)
     diagnostics.add("cells.nested", Severity::kInfo,
-                    "a slice of pipeline work inside another of its thread is one with it", {}, nested);
+                    "a slice of pipeline work inside another of its thread is one with it", {}, out.nested);
   return out;
 }
 

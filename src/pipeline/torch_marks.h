@@ -22,6 +22,7 @@ struct FoundMarks {
   std::string set;                           // name of the rule set; "": nothing was found
   std::string example;                       // a name that matched
   int64_t names = 0, slices = 0;             // distinct names and slices that matched
+  int64_t nested = 0;                        // slices inside work of their thread
   bool by_frames = false;                    // Python frames, not annotations
   bool interleaved = false;                  // chunks that names do not tell apart: numbers would be guesses
 };

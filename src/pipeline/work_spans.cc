@@ -114,8 +114,14 @@ class Spans {
                                         [](size_t at, const Lane& lane) { return at < lane.begin; });
     return static_cast<uint32_t>(after - part_.lanes.begin() - 1);
   }
-  uint32_t work_at(uint32_t lane, int64_t time_ns) const {
-    return lane_has_work_[lane] ? work_.on_lane(lane, time_ns) : work_.backward_at(time_ns);
+  // Launches come in order, so the answer is mostly the last one's.
+  uint32_t work_at(uint32_t lane, int64_t time_ns) {
+    if (!lane_has_work_[lane]) return work_.backward_at(time_ns);
+    if (last_ != kNone && work_[last_].lane == lane && work_[last_].start_ns <= time_ns &&
+        time_ns < work_[last_].end_ns &&
+        (last_ + 1 == work_.size() || work_[last_ + 1].lane != lane || work_[last_ + 1].start_ns > time_ns))
+      return last_;
+    return last_ = work_.on_lane(lane, time_ns);
   }
 
   void from_device(WorkSpans& out) {
@@ -190,6 +196,7 @@ class Spans {
   Places work_, messages_;
   std::vector<WorkSpan> compute_, copies_, transfer_;  // by place
   std::vector<bool> lane_has_work_;
+  uint32_t last_ = kNone;             // place that work_at() found
   std::vector<int8_t> communicates_;  // by name; −1: not looked at
 };
 

@@ -102,6 +102,7 @@ class Layout(Case):
         self.assertIn('two numbers', run('info', source, '--pp', 2, '--stages', 4, check=2).err)
         self.assertIn('leaves out tp', run('info', source, '--pp', 2, '--tp', 2, '--order', 'dp-pp', check=2).err)
         run('info', source, '--pp', 2, '--order', 'dp-pp', check=0)
+        self.assertIn('--cells is auto, off', run('info', source, '--cells', 'none', check=2).err)
         self.assertEqual(run('info', source, '--pp', 2, '--json', check=0).out, run('info', source, '--stages', 2, '--json', check=0).out)
 
     def test_an_order_holds_for_every_format(self):

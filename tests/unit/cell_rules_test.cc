@@ -113,6 +113,9 @@ TEST_CASE("cell rules: the language") {
   CHECK(read_name(rules_of("annotation F+B {stage}&{stage}"), "3&4") == "my.rules F s3 B s4");
   CHECK(read_name(rules_of("# c\n\nset mine needs-stages split-b\n\toperator  I   x {mb}  \r\n"), "x 3",
                   RuleWhere::kOperator) == "mine I3");
+  CHECK(read_name(rules_of("\xef\xbb\xbf"
+                           "annotation F f{mb}"),
+                  "f7") == "my.rules F7");  // as editors on Windows begin
   // The user's sets come first, the first rule of a set decides.
   CellRules rules = shipped_cell_rules();
   REQUIRE(rules.add("set mine\nannotation W PP:{stage}F{mb}\nannotation F PP:*", "my.rules", true));
@@ -122,7 +125,7 @@ TEST_CASE("cell rules: the language") {
 }
 
 TEST_CASE("cell rules: a wrong line says what is wrong, and where") {
-  CHECK(error_of("annotation F x\nannotation Q y").find("my.rules:2: found \"Q\" is no kind") == 0);
+  CHECK(error_of("annotation F x\nannotation Q y").find("my.rules:2: found \"Q\", which is no kind") == 0);
   CHECK(error_of("note F x").find("found \"note\", where set, annotation") != std::string::npos);
   CHECK(error_of("annotation F x{mbx}").find("{mbx}") != std::string::npos);
   CHECK(error_of("annotation F x{mb").find("not closed") != std::string::npos);

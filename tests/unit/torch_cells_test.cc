@@ -8,6 +8,7 @@
 
 #include "engine/engine.h"
 #include "pipeline/layout_check.h"
+#include "pipeline/recognise.h"
 #include "torch_traces.h"
 
 using namespace stageline;
@@ -83,13 +84,16 @@ TEST_CASE("torch cells: a cell lasts as long as the kernels that its annotation 
 }
 
 TEST_CASE("torch cells: without a device the operators decide, and communication is taken off") {
-  const std::vector<std::string> e = {note("Forward 0", 0, 100),   op("c10d::recv_", 1, 40),
-                                      op("aten::mm", 50, 20),      op("aten::add", 75, 5),
-                                      op("c10d::send", 85, 10),    note("gloo:send", 86, 500),
-                                      note("Backward 0", 200, 90), op("AddmmBackward0", 230, 30)};
-  const Trace trace = read_ranks({e, e});
-  CHECK(cells_of(trace, 1) == "F0@50-80 B0@230-260");
-  CHECK(trace.pipeline_stages == 2);
+  const std::vector<std::string> first = {note("Forward 0", 0, 100),   op("c10d::recv_", 1, 40),
+                                          op("aten::mm", 50, 20),      op("aten::add", 75, 5),
+                                          op("c10d::send", 85, 10),    note("gloo:send", 86, 500),
+                                          note("Backward 0", 200, 90), op("AddmmBackward0", 230, 30)};
+  const std::vector<std::string> last = {note("Forward 0", 0, 100), op("aten::mm", 50, 20), note("Backward 0", 200, 90),
+                                         op("AddmmBackward0", 230, 30), op("c10d::send", 265, 10)};
+  const Trace trace = read_ranks({first, last});
+  CHECK(cells_of(trace, 0) == "F0@50-80 B0@230-260");
+  CHECK(trace.parts[1].stage == 1);
+  CHECK(trace.pipeline_stages == 0);  // one after the other by their numbers alone
 }
 
 TEST_CASE("torch cells: names in common use are no pipeline without a sign of one") {
@@ -107,6 +111,54 @@ TEST_CASE("torch cells: names in common use are no pipeline without a sign of on
   CHECK(read_ranks({e, e}, off).cells.size() == 0);
   // A profile without such names has nothing to say of it.
   CHECK_FALSE(says(read_ranks({{op("aten::mm", 1, 2)}}), "cells.no_pipeline"));
+}
+
+TEST_CASE("torch cells: messages prove a pipeline only where it has ends") {
+  const auto rank = [](int self, int to, bool forward, bool backward) {
+    const auto send = [&](int at) {
+      return op("record_param_comms", at, 5, 1,
+                R"("Collective name":"send","Dst Rank":)" + std::to_string(to) + R"(,"Src Rank":)" +
+                    std::to_string(self) + R"(,"Group size":2)");
+    };
+    std::vector<std::string> e;
+    for (int m = 0; m < 2; ++m) {
+      const int at = m * 1000;
+      e.push_back(note("forward_step_" + std::to_string(m), at, 100));
+      e.push_back(op("aten::mm", at + 1, 50));
+      if (forward) e.push_back(send(at + 60));
+      e.push_back(note("backward_step_" + std::to_string(m), at + 500, 100));
+      e.push_back(op("aten::mm", at + 501, 50));
+      if (backward) e.push_back(send(at + 560));
+    }
+    return e;
+  };
+  const Trace pipeline = read_ranks({rank(0, 1, true, false), rank(1, 0, false, true)});
+  CHECK(cells_of(pipeline, 0, false) == "F0 B0 F1 B1");
+  CHECK(pipeline.pipeline_stages == 2);
+  // Rings of attention send after everything, everywhere; data that one rank hands out goes one way.
+  for (const auto& others :
+       {std::vector{rank(0, 1, true, true), rank(1, 0, true, true)},
+        std::vector{rank(0, 1, true, true), rank(1, 2, true, true), rank(2, 3, true, true), rank(3, 0, true, true)},
+        std::vector{rank(0, 1, true, false), rank(1, 0, false, false)},
+        std::vector{rank(0, 1, false, false), rank(1, 0, false, false)}}) {
+    const Trace trace = read_ranks(others);
+    CHECK(trace.cells.size() == 0);
+    CHECK(says(trace, "cells.no_pipeline"));
+    CHECK(trace.parts[0].stage == kUnknown);
+  }
+}
+
+TEST_CASE("torch cells: pieces of modules alone are no pipeline, and ranks in a row are no schedule") {
+  CHECK(read_ranks({{note("attn(F)", 0, 10), op("aten::mm", 1, 5), note("mlp(B)", 20, 10)}}).cells.size() == 0);
+  const std::vector<std::string> pair = {note("1F1B", 0, 100), op("aten::mm", 1, 50)};
+  for (const Trace& trace : {read_ranks({pair}), read_ranks({pair, pair})}) {
+    CHECK(trace.cells.size() > 0);
+    CHECK(trace.pipeline_stages == 0);
+    CHECK(recognise(trace).candidates.empty());
+  }
+  const Trace named = read_ranks({{note("PP:0F0", 0, 10), op("aten::mm", 1, 5), note("PP:0B0", 20, 10)}});
+  CHECK(named.pipeline_stages == 1);
+  CHECK(recognition_text(recognise(named)).find("1 stage, 1 micro-batch,") != std::string::npos);
 }
 
 TEST_CASE("torch cells: virtual stages lie in a loop or in a V") {
@@ -245,7 +297,9 @@ TEST_CASE("torch cells: send and receive kernels are messages by the work around
   std::vector<std::string> one = {step(1, "0", "900"), note("Forward 0", 0, 50)};
   add(one, {.launch = 5, .start = 60, .dur = 10});
   add(one, {.launch = 60, .start = 90, .dur = 30, .stream = 9, .name = kernel, .args = message("send", -1, 0)});
-  const Trace trace = read_ranks({zero, one});
+  OpenOptions two_stages;
+  two_stages.layout.pp = 2;
+  const Trace trace = read_ranks({zero, one}, two_stages);
   CHECK(cells_of(trace, 0) == "F0@10-20 SF0@20-50 RB@90-120");
   CHECK(cells_of(trace, 1) == "F0@60-70 SB@90-120");
   CHECK(trace.diagnostics.count("cells.unknown_messages") == 1);
