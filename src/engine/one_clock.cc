@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "base/number.h"
@@ -62,6 +63,18 @@ int32_t reference_of(const ClockMap& map) {
   return map.segments.front().reference_rank;
 }
 
+// Nothing but whole replicas apart from each other, each of them on one clock. A replica is a pipeline of its own: its
+// bubbles are right whatever the others' clocks say.
+bool only_replicas_apart(const Trace& trace) {
+  std::map<int32_t, int32_t> clock_of;  // by replica
+  for (const Part& part : trace.parts) {
+    const int32_t reference = reference_of(part.clock_map);
+    if (part.dp == kUnknown || reference < 0) return false;
+    if (clock_of.try_emplace(part.dp, reference).first->second != reference) return false;
+  }
+  return clock_of.size() > 1;
+}
+
 }  // namespace
 
 Status map_clocks(Trace& trace, const AlignOptions& options) {
@@ -96,7 +109,7 @@ Status check_one_clock(const Trace& trace, const AlignOptions& options) {
     const bool same = reference_of(part.clock_map) == first && first >= 0;
     (same ? with_first : others).push_back(part.rank);
   }
-  if (others.empty()) return {};
+  if (others.empty() || (options.mode != AlignMode::kAlways && only_replicas_apart(trace))) return {};
   return Error{ErrorCode::kUnavailable,
                ranks_text(others) + " cannot be put on one clock with " + ranks_text(with_first) +
                    ": nothing in the trace ties them",

@@ -31,7 +31,8 @@ struct AlignOptions {
 Status map_clocks(Trace& trace, const AlignOptions& options);
 
 // After filtering: are the ranks that are left on one clock? Error kUnavailable naming those that are not, unless they
-// are trusted or nothing is drawn.
+// are trusted or nothing is drawn. Data-parallel replicas that only nothing ties to each other are drawn as recorded
+// beside each other (clock.untied says so), except with kAlways.
 Status check_one_clock(const Trace& trace, const AlignOptions& options);
 
 // Turns the columns of a mapped trace into times of the reference clock, for exporters. Raw stamps are gone after that.

@@ -249,8 +249,8 @@ class PartReader {
     cut_backward();
   }
 
-  // Work goes on behind the last operator that makes a node – a cast, a copy for the send, a loss that nobody
-  // differentiates –: up to the send or the backward that ends the stretch it is the forward's.
+  // Work goes on behind the last operator that makes a node – a cast, a copy for the send –: up to the send it is the
+  // forward's. Before a backward there is no such end: what follows the last stage's forward is the loss and the loop.
   void reach_forward() {
     const Item* last = nullptr;  // forward operator of the stretch that is open
     for (const Item& item : items_) {
@@ -258,8 +258,7 @@ class PartReader {
         last = &item;
         continue;
       }
-      const bool ends = item.kind == ItemKind::kSend || item.kind == ItemKind::kNode;
-      if (last != nullptr && ends && step_at(last->start_ns) == step_at(item.start_ns)) {
+      if (last != nullptr && item.kind == ItemKind::kSend && step_at(last->start_ns) == step_at(item.start_ns)) {
         Stretch& forward = forward_[made_by_[place_of(last->sequence)].forward];
         auto top = std::lower_bound(tops_.begin(), tops_.end(), std::pair(forward.lane, forward.end_ns),
                                     [](const Top& t, const auto& at) { return std::pair(t.lane, t.start_ns) < at; });

@@ -90,11 +90,13 @@ class Align(Case):
         _, done = clocks(logs, code=2)
         self.assertIn('cannot be put on the clock of rank 0', done.err)
         chart = self.dir / 'x.svg'
-        refused = run('export', logs, '-o', chart, check=2)
+        refused = run('export', logs, '-o', chart, '--align', 'always', check=2)
         self.assertIn('ranks 4, 5, 6, 7 cannot be put on one clock', refused.err)
         self.assertIn('--trust-clocks', refused.err)
         self.assertFalse(chart.exists())
-        run('export', logs, '-o', chart, '--trust-clocks', check=0)
+        # Whole replicas apart are drawn beside each other, and it is said.
+        self.assertIn('cannot be put on the clock of rank 0', run('export', logs, '-o', chart, check=0).err)
+        run('export', logs, '-o', chart, '--align', 'always', '--trust-clocks', check=0)
         run('export', logs, '-o', chart, '--ranks', '4-7', check=0)
         run('export', logs, '-o', chart, '--align-on', '0:4:F0', check=0)
         run('analyze', 'pipeline-summary', logs, check=0)  # sums take what cannot be aligned as it is
