@@ -3,6 +3,7 @@
 
 Prints one line per violation with what to do; exits 1 when there is any.
 """
+import json
 import pathlib
 import re
 import subprocess
@@ -165,12 +166,24 @@ def check_tracked_files():
             problem(path, 0, f'{path.stat().st_size} bytes are tracked; generate large files instead')
 
 
+def check_words():
+    """A key given twice loses its first words without a sound."""
+    for path in sorted((ROOT / 'web' / 'src' / 'i18n').glob('*.json')):
+        def once(pairs, path=path):
+            keys = [key for key, _ in pairs]
+            for key in sorted({key for key in keys if keys.count(key) > 1}):
+                problem(path, 0, f'"{key}" stands twice; keep one')
+            return dict(pairs)
+        json.loads(path.read_text(), object_pairs_hook=once)
+
+
 def main():
     for path in sorted([*SRC.rglob('*.cc'), *SRC.rglob('*.h')]):
         check_source(path)
     check_registries()
     check_pages()
     check_tracked_files()
+    check_words()
     for line in problems:
         print(line)
     print(f'tidy: {len(problems)} problems' if problems else 'tidy: in order')

@@ -30,7 +30,6 @@ export function factsView(app: App): HTMLElement {
   const facts: [string, string | false][] = [
     [t('facts.schedule'), schedule(app)],
     [t('facts.layout'), stages > 0 && t('facts.layout.value', stages, Math.max(model.dps.length, 1), microBatches)],
-    [t('facts.schedule'), report.theory?.schedule ?? false],
     [t('facts.chunks'), chunks > 1 && String(chunks)],
     [t('facts.phases'), phases(app)],
     [t('facts.machines'), machines > 1 && String(machines)],
