@@ -43,7 +43,7 @@ struct RankPhases {
 std::vector<RankPhases> rank_phases(const Trace& trace);  // by step, then part. Expects sorted cells; O(cells)
 
 // The same of a whole pipeline: first start, first backward of any rank, end of the last forward of any rank, last end.
-// By step, then replica. Meaningless between ranks that share no clock.
+// By step, then replica; on common time of an aligned trace, meaningless between ranks that share no clock.
 struct PipelinePhases {
   int32_t step = 0, dp = 0;
   int64_t start_ns = 0, steady_ns = 0, cool_down_ns = 0, end_ns = 0;

@@ -36,6 +36,15 @@ std::string_view clock_name(ClockState clock) {
   return "unaligned";
 }
 
+Cells Trace::common_cells() const {
+  Cells common = cells;
+  for (size_t i = 0; i < common.size(); ++i) {
+    common.start_ns[i] = common_ns(common.part[i], common.start_ns[i]);
+    common.end_ns[i] = common_ns(common.part[i], common.end_ns[i]);
+  }
+  return common;
+}
+
 size_t Trace::slice_count() const {
   size_t count = 0;
   for (const Part& part : parts) count += part.slices.size();

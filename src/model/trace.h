@@ -208,6 +208,9 @@ struct Trace {
   }
   // Times of different ranks mean something beside each other.
   bool comparable() const { return clock != ClockState::kPerRank || alignment != AlignState::kRaw; }
+  // The cells with times that all parts share, in the same order: a copy. Of a trace whose clocks are not mapped its
+  // own.
+  Cells common_cells() const;
   // How far the parts' clocks may be off after alignment; −1: unknown, or not aligned.
   int64_t alignment_half_ns() const;
 };

@@ -91,12 +91,12 @@ class Finder {
  public:
   Finder(const Trace& trace, const TheoryRun& run, int64_t least_ns, LateCells& out)
       : trace_(trace),
-        cells_(trace.cells),
+        cells_(run.cells(trace)),
         run_(run),
         lists_(run.lists),
         least_ns_(least_ns),
         out_(out),
-        messages_(trace.cells),
+        messages_(run.cells(trace)),
         position_(positions(run.lists, trace.parts.size())) {
     out_.by_stage.assign(static_cast<size_t>(lists_.stages), std::vector<LateSum>(kLateReasons));
   }
@@ -233,8 +233,10 @@ class Finder {
       here = std::max(here, came);
     }
     wait.message_ns = here - ready;
-    const Part& part = trace_.parts[static_cast<size_t>(list.part)];
-    const int64_t launched = launched_at(part, starts);
+    int64_t stamp = trace_.cells.start_ns[lists_.cell[token]];  // slices are on the rank's own clock
+    if (halves == 2) stamp = std::min(stamp, trace_.cells.start_ns[lists_.cell[token + 1]]);
+    int64_t launched = launched_at(trace_.parts[static_cast<size_t>(list.part)], stamp);
+    if (launched != INT64_MIN) launched = trace_.common_ns(list.part, launched);
     if (launched > here) wait.launch_ns = std::min(launched, starts) - here;
   }
 

@@ -210,7 +210,7 @@ std::optional<TheorySize> replay_size(const ScheduleCandidate& best, int32_t mic
 
 // Puts the replay of lists [first, last) beside their cells, so that their first cell starts where it did.
 void place_lists(const Trace& trace, const std::vector<Slots>& slots, size_t first, size_t last, TheoryRun& run) {
-  const Cells& cells = trace.cells;
+  const Cells& cells = run.cells(trace);
   Theory& theory = run.theory;
   int64_t earliest = INT64_MAX, shift = 0;  // of the theory: its first cell that was found, and of equals the first
   int64_t actual_start = INT64_MAX, actual_end = INT64_MIN;
@@ -295,7 +295,8 @@ TheoryRun theory_of(const Trace& trace) {
   }
   theory.why_not.clear();
   theory.schedule = best.name;
-  theory.by_rank = trace.clock == ClockState::kPerRank && trace.parts.size() > 1;
+  theory.by_rank = !trace.comparable() && trace.parts.size() > 1;
+  if (trace.alignment == AlignState::kMapped) run.mapped = trace.common_cells();
   theory.start_ns.assign(trace.cells.size(), kNoTheory);
   theory.end_ns.assign(trace.cells.size(), kNoTheory);
   theory.fused.assign(trace.cells.size(), false);

@@ -3,8 +3,11 @@
 //   fact     ▐0▐▐1▐   ▐▐▐▐0▐▐▐▐ ▐2▐ …      each F, B, I, W, F&B of a (stage, chunk) takes its mean over the run;
 //   theory   ▐0▐▐1▐▐▐▐0▐▐▐▐▐2▐ …           messages take no time; replayed by pipeline/replay
 //
-// Each step of each replica starts where its own first cell did, so a step that came late or was long moves no other.
+// Times are common time of an aligned trace. Each step of each replica starts where its own first cell did, so a step
+// that came late or was long moves no other.
 #pragma once
+
+#include <optional>
 
 #include "model/theory.h"
 #include "pipeline/rank_lists.h"
@@ -26,6 +29,9 @@ struct TheoryRun {
   Theory theory;
   std::vector<TheorySize> sizes;
   std::vector<int32_t> size_of;  // by list: index into sizes; kUnknown
+  std::optional<Cells> mapped;   // the trace's cells on common time, where clocks are mapped
+
+  const Cells& cells(const Trace& trace) const { return mapped ? *mapped : trace.cells; }
 
   const TheorySize* size(size_t list) const {
     return size_of[list] == kUnknown ? nullptr : &sizes[static_cast<size_t>(size_of[list])];

@@ -28,6 +28,11 @@ std::vector<std::pair<int32_t, int32_t>> interleaving_table(const ScheduleSizes&
 // PyTorch's group: m ÷ max(1, m ÷ p), so that all groups are about equal.
 int32_t even_group(const ScheduleSizes& sizes);
 
+// Forwards before the first backward of ZB-V: 2(p−r)−1 + r on chunk 0 and r + 1 on chunk 1, of those that there are.
+inline int32_t v_warm_up(const ScheduleSizes& sizes, int32_t rank) {
+  return std::min(sizes.micro_batches, 2 * sizes.stages - rank - 1) + std::min(sizes.micro_batches, rank + 1);
+}
+
 // Closed forms that several schedules share (docs/schedules/README.md).
 double classic_bubble_ns(const ScheduleSizes& sizes, const UnitCosts& costs);  // (p − 1)(F + B)
 inline constexpr const char* kClassicBubble = "(p−1)(F+B)";

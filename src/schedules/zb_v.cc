@@ -75,10 +75,6 @@ Result<Schedule> make(const ScheduleSizes& sizes) {
   return schedule;
 }
 
-// 2(p−r)−1 + r on chunk 0 and r + 1 on chunk 1, of those that there are.
-int32_t warm_up(const ScheduleSizes& sizes, int32_t rank) {
-  return std::min(sizes.micro_batches, 2 * sizes.stages - rank - 1) + std::min(sizes.micro_batches, rank + 1);
-}
 double bubble_ns(const ScheduleSizes&, const UnitCosts&) { return 0; }
 int64_t activations(const ScheduleSizes& sizes, int32_t) { return 2 * int64_t{sizes.stages}; }
 
@@ -93,7 +89,7 @@ const ScheduleDef zb_v_schedule = {
     .most_chunks = 2,
     .grouped = false,
     .make = make,
-    .warm_up = warm_up,
+    .warm_up = v_warm_up,
     .bubble_text = "0, at F = I = W",
     .bubble_ns = bubble_ns,
     .bubble_is_inner = true,

@@ -235,10 +235,6 @@ Result<Schedule> make(const ScheduleSizes& sizes) {
   return schedule;
 }
 
-// Those of ZB-V, whose forwards and input gradients it shares where that could be compared.
-int32_t warm_up(const ScheduleSizes& sizes, int32_t rank) {
-  return std::min(sizes.micro_batches, 2 * sizes.stages - rank - 1) + std::min(sizes.micro_batches, rank + 1);
-}
 double bubble_ns(const ScheduleSizes&, const UnitCosts&) { return 0; }
 int64_t activations(const ScheduleSizes& sizes, int32_t) { return 2 * int64_t{sizes.micro_batches}; }
 
@@ -253,7 +249,7 @@ const ScheduleDef zbvpp_schedule = {
     .most_chunks = 2,
     .grouped = false,
     .make = make,
-    .warm_up = warm_up,
+    .warm_up = v_warm_up,  // its forwards and input gradients are ZB-V's where that could be compared
     .bubble_text = "0, at F = I = W",
     .bubble_ns = bubble_ns,
     .bubble_is_inner = true,

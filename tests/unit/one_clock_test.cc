@@ -9,6 +9,7 @@
 #include "pipeline/align/clock_graph.h"
 #include "pipeline/align/hull.h"
 #include "pipeline/simulate.h"
+#include "pipeline/theory.h"
 #include "schedules/make.h"
 #include "skewed_clocks.h"
 
@@ -47,6 +48,7 @@ TEST_CASE("one clock: simulated machines with skewed clocks are drawn as the run
   REQUIRE(skewed.clock_offset_ns[1] != 0);
   REQUIRE(map_clocks(skewed.trace, drawing()));
   REQUIRE(check_one_clock(skewed.trace, drawing()));
+  const TheoryRun mapped = theory_of(skewed.trace);  // while the columns are raw
   const int64_t half = skewed.trace.alignment_half_ns();
   REQUIRE(half > 0);
   draw_on_one_clock(skewed.trace);
@@ -57,6 +59,15 @@ TEST_CASE("one clock: simulated machines with skewed clocks are drawn as the run
     worst = std::max(worst, std::abs(skewed.trace.cells.start_ns[i] - zero - straight.trace.cells.start_ns[i]));
   CHECK(worst <= half + 1);
   CHECK(worst <= 100'000);  // half the latency
+  // So is theory, which reads times off the map.
+  const TheoryRun expected = theory_of(straight.trace);
+  REQUIRE(expected.theory.known());
+  REQUIRE(expected.theory.steps.size() == mapped.theory.steps.size());
+  for (size_t s = 0; s < expected.theory.steps.size(); ++s) {
+    const TheoryStep &a = expected.theory.steps[s], &b = mapped.theory.steps[s];
+    CHECK(std::abs((a.actual_end_ns - a.actual_start_ns) - (b.actual_end_ns - b.actual_start_ns)) <= 100'000);
+    CHECK(std::abs((a.actual_end_ns - a.end_ns) - (b.actual_end_ns - b.end_ns)) <= 100'000);
+  }
   // The sums that compare ranks are those of the straight run.
   const PipelineSums truth = pipeline_sums(straight.trace), found = pipeline_sums(skewed.trace);
   for (size_t s = 0; s < truth.steps.size(); ++s)
@@ -72,10 +83,12 @@ TEST_CASE("one clock: ranks of one machine share its clock") {
   CHECK(std::abs(found.clocks[2].segments[0].offset_ns - (run.clock_offset_ns[1] - run.clock_offset_ns[0])) <= 100'000);
 }
 
-TEST_CASE("one clock: replicas that nothing ties are refused, and sums take them as they are") {
+TEST_CASE(
+    "one clock: replicas that nothing ties are drawn as recorded, refused when told to align, summed as they are") {
   SimulatedRun run = simulated(2, 10'000'000, 2);
   REQUIRE(map_clocks(run.trace, drawing()));
-  CHECK(!check_one_clock(run.trace, drawing()));
+  CHECK(check_one_clock(run.trace, drawing()));
+  CHECK(!check_one_clock(run.trace, drawing(AlignMode::kAlways)));
   AlignOptions sums = drawing();
   sums.refuse_untied = false;
   CHECK(check_one_clock(run.trace, sums));

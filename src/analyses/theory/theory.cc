@@ -72,7 +72,8 @@ Table ranks_table(const Trace& trace, const TheoryRun& run) {
                      int64_t{trace.parts[static_cast<size_t>(list.part)].rank}, size->numbers.span_ns,
                      theory.by_rank ? kNullInteger : span, own.span_bubble_ns,
                      theory.by_rank ? kNullInteger : span - at->busy_ns, own.inner_bubble_ns, at->inner_bubble_ns,
-                     own.busy_ns, at->busy_ns, theory_end == kNoTheory ? kNullInteger : at->last_ns - theory_end});
+                     own.busy_ns, at->busy_ns,
+                     theory_end == kNoTheory ? kNullInteger : trace.common_ns(list.part, at->last_ns) - theory_end});
     }
     first = last;
   }
@@ -98,7 +99,7 @@ Table phases_table(const Trace& trace) {
   };
   const std::vector<RankPhases> ranks = rank_phases(trace);
   std::vector<PipelinePhases> pipelines;
-  if (trace.clock != ClockState::kPerRank) pipelines = pipeline_phases(trace, ranks);
+  if (trace.comparable()) pipelines = pipeline_phases(trace, ranks);
   size_t next = 0;
   for (size_t i = 0; i < ranks.size(); ++i) {
     for (; (i == 0 || ranks[i].step != ranks[i - 1].step) && next < pipelines.size() &&
@@ -131,11 +132,12 @@ Table late_table(const Trace& trace, const TheoryRun& run, const LateCells& late
        {"message_ns", "message", Type::kDuration, "Of the gap: until its message was there"},
        {"launch_ns", "launch", Type::kDuration, "Of the rest: until the host had launched it"}});
   const bool with_chunk = run.lists.chunks > 1;
+  const Cells& cells = run.cells(trace);
   for (const LateCell& l : late.cells) {
-    const Cell cell = trace.cells.at(l.cell);
+    const Cell cell = cells.at(l.cell);
     const Part& part = trace.parts[static_cast<size_t>(cell.part)];
     const bool waited = l.waited_for != UINT32_MAX;
-    const Cell other = waited ? trace.cells.at(l.waited_for) : Cell{};
+    const Cell other = waited ? cells.at(l.waited_for) : Cell{};
     table.add_row({int64_t{cell.step}, known(part.dp), known(part.stage), int64_t{part.rank},
                    cell_label(cell, with_chunk), run.theory.start_ns[l.cell], cell.start_ns, l.late_ns,
                    std::string(late_reason_name(l.reason)), waited ? cell_label(other, with_chunk) : std::string(),
@@ -235,6 +237,11 @@ const Analysis theory_analysis = {
      {"late-cells", "one row per cell that starts late: by how much, why, and after which cell"}},
     run,
     AnalysisNeeds::kCells,
-    {{"least", "TIME", "Cells less late than this are not listed; default 1 % of the span in theory", ""}}};
+    {{"least", "TIME", "Cells less late than this are not listed; default 1 % of the span in theory", ""}},
+    "",
+    "",
+    false,
+    true,
+    true};
 
 }  // namespace stageline
