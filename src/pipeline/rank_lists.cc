@@ -6,6 +6,7 @@
 #include <span>
 #include <unordered_map>
 
+#include "base/number.h"
 #include "pipeline/infer_layout.h"
 
 namespace stageline {
@@ -40,7 +41,7 @@ void add_tokens(const Cells& cells, size_t begin, size_t end, bool pieces, RankL
     if (a.fused || b.fused || !opposite) continue;
     const size_t i = row[t], j = row[t + 1];
     const int64_t together =
-        std::min(cells.end_ns[i], cells.end_ns[j]) - std::max(cells.start_ns[i], cells.start_ns[j]);
+        sum_or_limit(std::min(cells.end_ns[i], cells.end_ns[j]), -std::max(cells.start_ns[i], cells.start_ns[j]));
     if (together <= std::min(cells.dur_ns(i), cells.dur_ns(j)) / 2) continue;
     a.fused = b.fused = true;
     if (b.kind == CellKind::kForward) {
