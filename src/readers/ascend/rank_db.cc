@@ -63,8 +63,8 @@ RankPart read_rank_db(const RankFiles& files, const ReadOptions& options) {
     finish_communication(rank);
     read_steps(rank);
     if (!options.only_ranges) read_counters(rank);
+    if (!files.analysis_db.empty()) read_analysis(files.analysis_db, rank.groups, out);
   }
-  if (!files.analysis_db.empty()) read_analysis(files.analysis_db, out);
   result.part = out.finish(result.names);
   result.notes = std::move(out.notes);
   return result;
