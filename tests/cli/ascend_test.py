@@ -145,6 +145,16 @@ class Faults(AscendCase):
         whole = len(table('events', self.make('whole')))
         self.assertGreater(len(table('events', self.dir / 'd')), whole // 2)
 
+    def test_endless_view(self):
+        d = self.make(ranks=1)
+        db = sqlite3.connect(self.databases[0])
+        db.execute('DROP TABLE GC_RECORD')
+        db.execute('CREATE VIEW GC_RECORD AS WITH RECURSIVE n(startNs) AS (SELECT 1 UNION ALL SELECT startNs + 1 FROM n) '
+                   'SELECT startNs, startNs AS endNs, 0 AS globalTid FROM n')
+        db.commit()
+        db.close()
+        self.assertEqual(info(d)['slices'], 75)
+
     def test_cut_file(self):
         done = run('info', self.make(fault='cut'))
         self.assertIn(done.returncode, (0, 2))

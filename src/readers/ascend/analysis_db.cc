@@ -31,19 +31,6 @@ std::string group_number(std::string_view name) {
   return std::to_string(static_cast<uint64_t>(high) << 32 | low);
 }
 
-template <class Use>
-void scan(const SqliteDb& db, PartBuilder& out, std::string_view table, std::initializer_list<std::string_view> columns,
-          Use use) {
-  SqliteRows rows = rows_of(db, table, columns);
-  while (rows.next()) use(rows);
-  out.part.event_count += rows.count();
-  if (!rows.ok())
-    out.notes.add(
-        "ascend.damaged_table", Severity::kLoss,
-        "table " + std::string(table) + " is damaged after " + std::to_string(rows.count()) + " rows, which were kept",
-        {db.path()});
-}
-
 }  // namespace
 
 void read_analysis(const std::string& path, const std::map<std::string, CommGroup>& groups, PartBuilder& out) {
@@ -53,47 +40,48 @@ void read_analysis(const std::string& path, const std::map<std::string, CommGrou
                   "analysis.db was left out, the profiler's own sums are missing: " + db.error().what, {path});
     return;
   }
-  scan(*db, out, "StepTraceTime",
-       {"step", "computing?", "communication?", "overlapped?", "communication_not_overlapped?", "free?", "stage?",
-        "bubble?", "communication_not_overlapped_and_exclude_receive?", "preparing?", "deviceId?"},
-       [&](const SqliteRows& rows) {
-         if (rows.type(10) == SQLITE_INTEGER && out.part.device >= 0 && rows.integer(10) != out.part.device) return;
-         StepSummary sum;
-         sum.step = step_number(rows.text(0));
-         int64_t* const values[] = {
-             &sum.computing_ns, &sum.communication_ns, &sum.overlapped_ns, &sum.communication_not_overlapped_ns,
-             &sum.free_ns,      &sum.stage_ns,         &sum.bubble_ns,     &sum.not_overlapped_without_receive_ns,
-             &sum.preparing_ns};
-         int column = 1;
-         for (int64_t* value : values) *value = as_ns(rows, column++, 1e3);
-         out.part.step_summaries.push_back(sum);
-       });
+  scan_table(*db, out, "StepTraceTime",
+             {"step", "computing?", "communication?", "overlapped?", "communication_not_overlapped?", "free?", "stage?",
+              "bubble?", "communication_not_overlapped_and_exclude_receive?", "preparing?", "deviceId?"},
+             [&](const SqliteRows& rows) {
+               if (rows.type(10) == SQLITE_INTEGER && out.part.device >= 0 && rows.integer(10) != out.part.device)
+                 return;
+               StepSummary sum;
+               sum.step = step_number(rows.text(0));
+               int64_t* const values[] = {
+                   &sum.computing_ns, &sum.communication_ns, &sum.overlapped_ns, &sum.communication_not_overlapped_ns,
+                   &sum.free_ns,      &sum.stage_ns,         &sum.bubble_ns,     &sum.not_overlapped_without_receive_ns,
+                   &sum.preparing_ns};
+               int column = 1;
+               for (int64_t* value : values) *value = as_ns(rows, column++, 1e3);
+               out.part.step_summaries.push_back(sum);
+             });
   std::map<std::string, const std::pair<const std::string, CommGroup>*> by_number;
   for (const auto& entry : groups) by_number.emplace(group_number(entry.first), &entry);
-  scan(*db, out, "CommAnalyzerMatrix",
-       {"hccl_op_name", "group_name?", "src_rank", "dst_rank", "transport_type?", "transit_size?", "transit_time?",
-        "step?", "type?", "op_name?"},
-       [&](const SqliteRows& rows) {
-         LinkSummary link;
-         link.step = step_number(rows.text(7));
-         link.op = std::string(rows.is_null(9) ? rows.text(0) : rows.text(9));
-         link.group = std::string(rows.text(1));
-         link.type = std::string(rows.text(8));
-         link.transport = std::string(rows.text(4));
-         const auto known = by_number.find(link.group);
-         const CommGroup* group = known == by_number.end() ? nullptr : &known->second->second;
-         if (group) link.group = known->second->first;
-         const auto global = [&](int64_t in_group) {
-           if (group && in_group >= 0 && in_group < static_cast<int64_t>(group->ranks.size()))
-             return group->ranks[static_cast<size_t>(in_group)];
-           return static_cast<int32_t>(in_group >= 0 && in_group <= INT32_MAX ? in_group : -1);
-         };
-         link.src_rank = global(rows.integer_or(2, -1));
-         link.dst_rank = global(rows.integer_or(3, -1));
-         link.bytes = rows.real(5) * 1e6;
-         link.transit_ns = std::max<int64_t>(as_ns(rows, 6, 1e6), 0);
-         out.part.link_summaries.push_back(std::move(link));
-       });
+  scan_table(*db, out, "CommAnalyzerMatrix",
+             {"hccl_op_name", "group_name?", "src_rank", "dst_rank", "transport_type?", "transit_size?",
+              "transit_time?", "step?", "type?", "op_name?"},
+             [&](const SqliteRows& rows) {
+               LinkSummary link;
+               link.step = step_number(rows.text(7));
+               link.op = std::string(rows.is_null(9) ? rows.text(0) : rows.text(9));
+               link.group = std::string(rows.text(1));
+               link.type = std::string(rows.text(8));
+               link.transport = std::string(rows.text(4));
+               const auto known = by_number.find(link.group);
+               const CommGroup* group = known == by_number.end() ? nullptr : &known->second->second;
+               if (group) link.group = known->second->first;
+               const auto global = [&](int64_t in_group) {
+                 if (group && in_group >= 0 && in_group < static_cast<int64_t>(group->ranks.size()))
+                   return group->ranks[static_cast<size_t>(in_group)];
+                 return static_cast<int32_t>(in_group >= 0 && in_group <= INT32_MAX ? in_group : -1);
+               };
+               link.src_rank = global(rows.integer_or(2, -1));
+               link.dst_rank = global(rows.integer_or(3, -1));
+               link.bytes = rows.real(5) * 1e6;
+               link.transit_ns = std::max<int64_t>(as_ns(rows, 6, 1e6), 0);
+               out.part.link_summaries.push_back(std::move(link));
+             });
 }
 
 }  // namespace stageline::ascend
