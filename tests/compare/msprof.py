@@ -7,7 +7,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / 'bench'), str(ROOT / 'tests' / 'ascend')]
+sys.path[:0] = [str(ROOT / 'tests' / 'ascend'), str(ROOT / 'bench')]  # both have a run.py
 import rival  # noqa: E402
 import run as ascend  # noqa: E402
 
