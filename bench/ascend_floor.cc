@@ -1,5 +1,5 @@
-// The floor under writing StepTaskInfo: what SQLite alone takes to scan the two tables it is made of and to insert as many
-// rows, in one transaction a file, without joining, labelling or a backup.
+// The floor under writing StepTaskInfo: what SQLite alone takes to scan the two tables it is made of and to insert as
+// many rows, in one transaction a file, without joining, labelling or a backup.
 #include <sqlite3.h>
 
 #include <cstdint>
@@ -27,7 +27,9 @@ int scan(sqlite3* db, const char* sql, std::vector<Row>* rows) {
 }
 
 int write(sqlite3* db, const std::vector<Row>& rows) {
-  sqlite3_exec(db, "BEGIN; DROP TABLE IF EXISTS StepTaskInfo; CREATE TABLE StepTaskInfo (name TEXT,startNs INTEGER,endNs INTEGER,type INTEGER)",
+  sqlite3_exec(db,
+               "BEGIN; DROP TABLE IF EXISTS StepTaskInfo; CREATE TABLE StepTaskInfo (name TEXT,startNs INTEGER,endNs "
+               "INTEGER,type INTEGER)",
                nullptr, nullptr, nullptr);
   sqlite3_stmt* insert = nullptr;
   if (sqlite3_prepare_v2(db, "INSERT INTO StepTaskInfo VALUES(?,?,?,?)", -1, &insert, nullptr) != SQLITE_OK) return 1;

@@ -13,6 +13,7 @@ namespace {
 
 using What = DualPipeVRow::What;
 
+// "dualpipev", "DualPipeV", "dualpipe-v-mindspeed".
 bool is_dualpipev(std::string text) {
   std::erase_if(text, [](char c) { return c == '-' || c == '_' || c == ' '; });
   for (char& c : text)
@@ -86,13 +87,6 @@ int32_t number_of(const Cell& cell, int32_t micro_batches) {
   return number > INT32_MAX ? -1 : static_cast<int32_t>(number);
 }
 
-// MindSpeed marks the gradient of the logits as a backward of its own, before one of chunk 1.
-bool is_logits(const Trace& trace, const Cell& cell) {
-  if (cell.kind != CellKind::kOther) return false;
-  const std::string_view name = trace.slice_name(cell);
-  return name.find("logits") != std::string_view::npos || name.find("backward") != std::string_view::npos;
-}
-
 std::vector<Block> blocks_of(const Trace& trace, std::span<const uint32_t> cells,
                              const std::vector<uint32_t>& overlapped, const LabelPlan& plan, const int64_t* only_step) {
   std::vector<Block> blocks;
@@ -102,12 +96,10 @@ std::vector<Block> blocks_of(const Trace& trace, std::span<const uint32_t> cells
     DualPipeVRow row;
     if (const auto what = what_of(cell.kind))
       row.what = *what;
-    else if (is_logits(trace, cell))
-      row.what = What::kLogits;
     else
       continue;
     const int32_t number = number_of(cell, plan.micro_batches);
-    bool known = row.what == What::kLogits || number >= 0;
+    bool known = number >= 0;
     (row.what == What::kForward ? row.forward : row.backward) = number;
     if (const uint32_t other = overlapped[i]; other != kNoPair) {
       if (row.what != What::kForward) continue;  // its forward stands for both
@@ -122,6 +114,18 @@ std::vector<Block> blocks_of(const Trace& trace, std::span<const uint32_t> cells
   std::stable_sort(blocks.begin(), blocks.end(),
                    [](const Block& a, const Block& b) { return a.start_ns < b.start_ns; });
   return blocks;
+}
+
+// MindSpeed's first stage marks the gradient of the logits as a backward of its own: the same micro-batch goes backward
+// twice, and the first of them is the logits.
+void tell_logits(std::vector<Block>& blocks) {
+  for (size_t i = 0; i + 1 < blocks.size(); ++i) {
+    Block& block = blocks[i];
+    const Block& next = blocks[i + 1];
+    if (block.known && next.known && block.row.what == What::kBackward && next.row.what != What::kWeight &&
+        block.step == next.step && block.row.backward == next.row.backward)
+      block.row = {What::kLogits};
+  }
 }
 
 int32_t phase_of(const Phases& phases, const Block& block, int32_t before) {
@@ -188,7 +192,8 @@ LabelPlan label_plan(const Trace& trace, const std::string& schedule, int32_t mi
       plan.micro_batches = static_cast<int32_t>(*m);
   }
   const Extent extent = extent_of(trace);
-  if (plan.micro_batches == 0) plan.micro_batches = extent.micro_batch_count;
+  // What ran outweighs what pp_info was told.
+  if (micro_batches == 0) plan.micro_batches = std::max(plan.micro_batches, extent.micro_batch_count);
   plan.stages = trace.pipeline_stages > 0 ? trace.pipeline_stages : extent.stage_count;
   plan.dualpipev = kind.empty() ? looks_like_dualpipev(trace) : is_dualpipev(kind);
   return plan;
@@ -199,6 +204,7 @@ CellLabels label_cells(const Trace& trace, int32_t part, std::span<const uint32_
   CellLabels out;
   std::vector<Block> blocks = blocks_of(trace, cells, overlapped, plan, only_step);
   Phases phases;
+  if (plan.dualpipev) tell_logits(blocks);
   if (plan.dualpipev) phases = phases_of(plan, trace.parts[static_cast<size_t>(part)].stage);
   for (Block& block : blocks)
     if (block.row.what == What::kForward && phases.forward_alone.count(block.row.forward))
