@@ -106,6 +106,7 @@ int run_simulate(const Arguments& arguments) {
   Result<SimulateOptions> options = options_of(arguments);
   if (!options) return fail(options.error());
   AscendDbOptions databases;
+  databases.first_step = 0;
   if (ascend) {
     Result<AscendDbOptions> read = ascend_options_of(arguments, *options);
     if (!read) return fail(read.error());
@@ -123,6 +124,7 @@ int run_simulate(const Arguments& arguments) {
                              ? write_worker_logs(run->trace, folder)
                              : write_timings_csv(run->trace, {}, (fs::path(folder) / "cells.csv").string());
   if (!written) return fail(written.error());
+  for (int32_t& step : run->trace.cells.step) step += static_cast<int32_t>(databases.first_step);  // as the databases
   if (Status s = write_timings_csv(run->trace, run->clock_offset_ns, (fs::path(folder) / "truth.csv").string()); !s)
     return fail(s.error());
   note(*terminal, folder + "  " + options->schedule.name + ", " + std::to_string(run->trace.parts.size()) + " ranks, " +
