@@ -200,11 +200,11 @@ std::string profiler_info(const AscendDbOptions& o, int32_t rank) {
 }
 
 std::string stamp_of(int64_t epoch_ns) {
-  using namespace std::chrono;
-  const sys_time<nanoseconds> when{nanoseconds(epoch_ns)};
-  const auto day = floor<days>(when);
-  const year_month_day date{day};
-  const hh_mm_ss time{floor<milliseconds>(when - day)};
+  namespace chrono = std::chrono;
+  const chrono::sys_time<chrono::nanoseconds> when{chrono::nanoseconds(epoch_ns)};
+  const auto day = chrono::floor<chrono::days>(when);
+  const chrono::year_month_day date{day};
+  const chrono::hh_mm_ss time{chrono::floor<chrono::milliseconds>(when - day)};
   char text[40];
   std::snprintf(text, sizeof text, "%04d%02u%02u%02d%02d%02d%03d", static_cast<int>(date.year()),
                 static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
