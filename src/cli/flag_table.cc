@@ -21,6 +21,8 @@ const std::vector<Flag>& flag_table() {
       {"pp", "P", "Number of pipeline stages, where the input does not say", ""},
       {"stages", "P", "The same as --pp", ""},
       {"tp", "T", "Ranks of one tensor-parallel group; with --pp it places every rank by its number", ""},
+      {"cp", "C", "Ranks of one context-parallel group", ""},
+      {"ep", "E", "Ranks of one expert-parallel group; part of the data-parallel ones", ""},
       {"order", "DIMS", "Dimensions of rank numbers, the fastest first; default tp-cp-ep-dp-pp, as Megatron has it",
        ""},
       {"cells", "FROM",
@@ -191,8 +193,8 @@ std::vector<const char*> with_analysis_flags(std::vector<const char*> names) {
 }  // namespace
 
 const std::vector<Command>& command_table() {
-  static const std::vector<const char*> open = {"reader", "ranks", "steps", "pp",         "stages", "tp",
-                                                "dp",     "order", "cells", "cell-rules", "devices"};
+  static const std::vector<const char*> open = {"reader", "ranks", "steps", "pp",    "stages",     "tp",     "cp",
+                                                "ep",     "dp",    "order", "cells", "cell-rules", "devices"};
   const auto with_open = [](std::vector<const char*> flags) {
     flags.insert(flags.end(), open.begin(), open.end());
     return flags;

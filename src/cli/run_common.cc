@@ -24,7 +24,7 @@ Status check_compat(const Arguments& arguments, std::string_view known, std::str
 
 namespace {
 
-// --pp (--stages), --tp, --dp, --order; --cells and --cell-rules.
+// --pp (--stages), --tp, --cp, --ep, --dp, --order; --cells and --cell-rules.
 Status take_layout(const Arguments& arguments, OpenOptions& options) {
   constexpr int64_t kMost = 100'000;
   if (arguments.has("pp") && arguments.has("stages") && arguments.get("pp") != arguments.get("stages"))
@@ -32,6 +32,8 @@ Status take_layout(const Arguments& arguments, OpenOptions& options) {
   for (const auto& [name, value] : {std::pair{"stages", &options.layout.pp},
                                     {"pp", &options.layout.pp},
                                     {"tp", &options.layout.tp},
+                                    {"cp", &options.layout.cp},
+                                    {"ep", &options.layout.ep},
                                     {"dp", &options.layout.dp}}) {
     auto number = arguments.integer(name, *value, 1, kMost);
     if (arguments.has(name) && !number) return std::move(number).error();
@@ -39,9 +41,12 @@ Status take_layout(const Arguments& arguments, OpenOptions& options) {
   }
   options.layout.order = dashed(arguments.get("order"));
   if (Status s = check_rank_layout(options.layout); !s) return s;
-  if (options.layout.pp == 0 && (options.layout.tp > 0 || options.layout.dp > 0 || !options.layout.order.empty()))
-    return Error{
-        ErrorCode::kUsage, "--tp, --dp and --order place ranks only together with --pp", {}, "say --pp P as well"};
+  if (options.layout.pp == 0 && (options.layout.tp > 0 || options.layout.dp > 0 || options.layout.cp > 0 ||
+                                 options.layout.ep > 0 || !options.layout.order.empty()))
+    return Error{ErrorCode::kUsage,
+                 "--tp, --cp, --ep, --dp and --order place ranks only together with --pp",
+                 {},
+                 "say --pp P as well"};
   const std::string cells = arguments.get("cells", "auto");
   if (cells != "auto" && cells != "off" && cells != "annotations" && cells != "inferred")
     return Error{ErrorCode::kUsage, "--cells is auto, off, annotations or inferred, not \"" + cells + "\"", {}, ""};

@@ -21,6 +21,7 @@
 #include "pipeline/infer_cells.h"
 #include "pipeline/infer_layout.h"
 #include "pipeline/link_cells.h"
+#include "pipeline/range_cells.h"
 #include "pipeline/theory.h"
 #include "readers/reader.h"
 
@@ -41,6 +42,7 @@ Result<CellRules> rules_for(const OpenOptions& options) {
 // Cells of a profiler trace, and the layout of its ranks.
 void find_cells(Trace& trace, const CellRules& rules, const OpenOptions& options) {
   const TorchCellOptions how{options.cells, options.layout, infer_cells};
+  if (find_range_cells(trace, rules, how)) return;
   if (!find_torch_cells(trace, rules, how)) {
     if (options.layout.pp > 0) infer_layout(trace, options.layout);
     return;
