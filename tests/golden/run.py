@@ -66,7 +66,7 @@ OPTIONS = {
     'frequent-cuda-kernel-sequences': [['--operator-name', 'aten::linear', '--min-pattern-len', '1']],
 }
 # Analyses that need more than TORCH holds.
-INPUTS = dict.fromkeys(('tb-module', 'memory-categories'), 'readers/kineto-modules/input')
+INPUTS = {**dict.fromkeys(('tb-module', 'memory-categories'), 'readers/kineto-modules/input'), 'rank-map': 'readers/ascend-helper/input'}
 # Calls of export-stacks.
 STACKS = [[], ['--metric', 'self_cuda_time_total', '--aggregate', '--leaf', 'kernel'], ['--aggregate', '--leaf', 'none'],
           ['--aggregate', '--metric', 'samples', '--format', 'speedscope']]
