@@ -78,7 +78,11 @@ class RangeCellMaker {
   void forget_doubtful_steps() {
     for (size_t l = 0; l < found_.lists.lists.size(); ++l) {
       RowList& list = found_.lists.lists[l];
-      if (!list.guessed || found_.labels.list_proven[l] || !found_.lists.any_recorded) continue;
+      if (!list.guessed || !found_.lists.any_recorded) continue;
+      if (found_.labels.list_proven[l]) {
+        ++own_steps_;
+        continue;
+      }
       list.step = kUnknown;
       outside_ += static_cast<int64_t>(list.end - list.begin);
     }
@@ -200,10 +204,10 @@ class RangeCellMaker {
     if (!found_.lists.any_recorded)
       notes.add("cells.steps", Severity::kInfo,
                 "no STEP_TIME and no step in messages: a step ends where its number of forwards is full");
-    else if (found_.lists.guessed > 0)
+    else if (own_steps_ > 0)
       notes.add("cells.steps_missing", Severity::kWarning,
                 "ranges outside of every STEP_TIME row were put into steps of their own where they make a whole one",
-                {}, found_.lists.guessed);
+                {}, own_steps_);
     if (outside_ > 0)
       notes.add("cells.outside_steps", Severity::kWarning,
                 "ranges outside of every step that make no step of the schedule have no step", {}, outside_);
@@ -266,7 +270,8 @@ class RangeCellMaker {
   const RankLayoutOptions& options_;
   RangeMessages messages_;
   int32_t chunks_ = 1;
-  int64_t outside_ = 0;
+  int64_t outside_ = 0;    // rows without a step
+  int64_t own_steps_ = 0;  // lists outside the recorded steps that are one
 };
 
 }  // namespace

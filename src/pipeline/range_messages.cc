@@ -57,12 +57,15 @@ class PartMessages {
 
   // Needs whose maker (taker) this part is.
   RangeMessages find(std::vector<const Need*> made, std::vector<const Need*> taken) {
-    std::sort(made.begin(), made.end(), [](const Need* a, const Need* b) {
-      return std::tuple(a->step, a->needed_ns, a->made_ns) < std::tuple(b->step, b->needed_ns, b->made_ns);
-    });
-    std::sort(taken.begin(), taken.end(), [](const Need* a, const Need* b) {
-      return std::tuple(a->step, a->needed_ns, a->made_ns) < std::tuple(b->step, b->needed_ns, b->made_ns);
-    });
+    // In the order of need; of what one row needs, or makes for one other row, the forward's first.
+    const auto before = [](const Need* a, const Need* b) {
+      const auto key = [](const Need* n) {
+        return std::tuple(n->step, n->needed_ns, n->made_ns, n->up, n->micro_batch);
+      };
+      return key(a) < key(b);
+    };
+    std::sort(made.begin(), made.end(), before);
+    std::sort(taken.begin(), taken.end(), before);
     gather();
     for (const Way way : {Way::kSend, Way::kReceive}) match(way, way == Way::kSend ? made : taken);
     match_batches(made, taken);
@@ -164,8 +167,21 @@ class PartMessages {
     return op.way == Way::kSend ? need.made_ns <= op.start_ns + kSlackNs : op.end_ns <= need.needed_ns + kSlackNs;
   }
 
+  // Whether operation k could not as well be that of the need before or after, where nobody says with whom it was.
+  static bool only_one(const std::vector<const Operation*>& ops, const std::vector<const Need*>& needs, size_t k,
+                       size_t n) {
+    const auto same = [&](size_t a, size_t b) {
+      return needs[a]->up == needs[b]->up && needs[a]->maker == needs[b]->maker && needs[a]->taker == needs[b]->taker;
+    };
+    const auto swap = [&](size_t a, size_t b, size_t x, size_t y) {
+      return !same(x, y) && possible(*ops[a], *needs[y]) && possible(*ops[b], *needs[x]);
+    };
+    return !(k > 0 && n > 0 && swap(k - 1, k, n - 1, n)) &&
+           !(k + 1 < ops.size() && n + 1 < needs.size() && swap(k, k + 1, n, n + 1));
+  }
+
   // Pairs of one step and peer, from the end, or where time forbids that from the front.
-  void pair(const std::vector<const Operation*>& ops, const std::vector<const Need*>& needs) {
+  void pair(const std::vector<const Operation*>& ops, const std::vector<const Need*>& needs, bool said) {
     const size_t n = std::min(ops.size(), needs.size());
     for (const bool back : {true, false}) {
       const size_t o = back ? ops.size() - n : 0, d = back ? needs.size() - n : 0;
@@ -177,7 +193,7 @@ class PartMessages {
       }
       for (size_t k = 0; k < ops.size(); ++k) {
         const bool inside = k >= o && k < o + n;
-        if (inside && possible(*ops[k], *needs[d + k - o]))
+        if (inside && possible(*ops[k], *needs[d + k - o]) && (said || only_one(ops, needs, k, d + k - o)))
           add(*ops[k], ops[k]->way == Way::kSend, *needs[d + k - o]);
         else
           add_plain(*ops[k]);
@@ -209,7 +225,7 @@ class PartMessages {
       if (!all_said && way == Way::kSend)  // one device's order of making is known, several takers' clocks may not be
         std::stable_sort(group.second.begin(), group.second.end(),
                          [](const Need* a, const Need* b) { return a->made_ns < b->made_ns; });
-      pair(group.first, group.second);
+      pair(group.first, group.second, all_said);
     }
   }
 
