@@ -110,6 +110,25 @@ class SimulateAscend(Case):
         self.assertEqual({m['micro_batch'] for m in messages}, set(range(8)))
         self.assertEqual(json.loads(dict(rows(helped, 'SELECT * FROM META_DATA'))['pp_info']), {'pp_type': '1f1b', 'microbatch_num': 8})
 
+    def test_the_rank_map_has_every_place(self):
+        sizes = {'tp': 2, 'cp': 2, 'dp': 2, 'pp': 3}
+        for order in ('tp-cp-ep-dp-pp', 'pp-tp-cp-dp', 'dp-pp-cp-tp'):
+            self.simulate(order, '--stages', 3, '--tp', 2, '--cp', 2, '--dp', 2, '--order', order, '--machines', 2, '--micro-batches', 3,
+                          '--steps', 1, '--level', 0)
+            tables = json.loads(run('analyze', 'rank-map', self.dir / order, '--format', 'json', check=0).out)['tables']
+            places = next(t for t in tables if t['name'] == 'rank-map')['rows']
+            for rank, place in enumerate(places):
+                rest = rank
+                for dim in (d for d in order.split('-') if d != 'ep'):
+                    self.assertEqual(place[dim], rest % sizes[dim], (order, rank, dim))
+                    rest //= sizes[dim]
+                self.assertEqual((place['rank'], place['host'], place['device']), (rank, f'machine{rank // 12}', rank % 12))
+                peers = [p['rank'] for p in places if all(p[d] == place[d] for d in ('tp', 'cp', 'dp'))]
+                self.assertEqual(place['pp_ranks'], ','.join(map(str, peers)))
+                self.assertEqual(len(peers), 3)
+                self.assertGreater(place['compute_ns'], 0)
+                self.assertGreater(place['bubble_share'], 0)
+
     def test_same_bytes_whatever_the_threads(self):
         made = []
         for threads in (1, 4):
