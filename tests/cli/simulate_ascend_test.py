@@ -48,6 +48,21 @@ class SimulateAscend(Case):
                 self.assertEqual(len(got), len(wanted[rank]) + logits, (schedule, rank))
                 self.assertTrue(all(a[1] <= b[0] for a, b in zip(got, got[1:])), 'blocks of one rank overlap')
 
+    def test_what_is_read_back_is_the_truth(self):
+        def cells(path):
+            table = csv.DictReader(run('export', path, '--to', 'csv', '-o', '-', '-q', check=0).out.splitlines())
+            return sorted((c['rank'], c['step'], c['kind'], c['chunk'], c['micro_batch'], c['start_ns'], c['dur_ns'])
+                          for c in table if c['kind'] in ('F', 'B', 'I', 'W'))
+
+        for schedule in ('1f1b', 'vpp', 'zb-h1', 'interleaved-zb', 'zb-v', 'dualpipe-v'):
+            for marks in ('guide', 'helper'):
+                folder = self.dir / f'{schedule}-{marks}'
+                self.simulate(folder.name, '--marks', marks, '--level', 'none' if marks == 'guide' else 0, '--p2p', 'batch', '--micro-batches', 8,
+                              '--steps', 2, schedule=schedule)
+                truth = self.dir / 'truth.csv'
+                (folder / 'truth.csv').replace(truth)
+                self.assertEqual(cells(folder), cells(truth), (schedule, marks))
+
     def test_links_of_the_truth_are_operations_at_both_ends(self):
         opened = self.simulate('links', '--stages', 3, '--tp', 2, '--dp', 2, '--cp', 2, '--order', 'pp-tp-dp-cp', '--level', 1, '--steps', 1)
         self.assertEqual(len(opened), 24)

@@ -5,13 +5,15 @@
 namespace stageline::ascend {
 namespace {
 
-// The guide numbers a DualPipeV micro-batch i of chunk c as c·m + i, and spells "overlaping" so.
+// The guide numbers a DualPipeV micro-batch i of chunk c as c·m + i, and spells "overlaping" so. DualPipe's chunks are
+// directions with micro-batches of their own.
 std::string guide_text(const AscendDbOptions& o, const Block& b) {
   const bool halves = o.schedule.name.starts_with("dualpipe");
   if (b.mark == Mark::kWeight || b.mark == Mark::kEmptyPop) return "{'name': 'WeightGradStore.pop'}";
   if (!halves) return b.mark == Mark::kForward ? "{'name': 'forward_step'}" : "{'name': 'backward_step'}";
   if (b.mark == Mark::kBackward || b.mark == Mark::kLogits) return "{'name': 'backward_step_with_model_graph'}";
-  const int32_t number = b.chunk * o.schedule.sizes.micro_batches + b.micro_batch;
+  const bool counts_on = o.schedule.layout == ChunkLayout::kV;
+  const int32_t number = (counts_on ? b.chunk * o.schedule.sizes.micro_batches : 0) + b.micro_batch;
   return std::string("{'name': '") +
          (b.mark == Mark::kForward ? "forward_step_with_model_graph" : "forward_backward_overlaping") +
          "', 'current_microbatch': " + std::to_string(number) + "}";
@@ -33,8 +35,6 @@ std::string helper_text(const AscendDbOptions& o, const Block& b, int32_t stage)
     json.field("micro_batch", int64_t{b.micro_batch});
     if (o.schedule.sizes.chunks > 1) json.field("chunk", int64_t{b.chunk});
   }
-  if (b.mark == Mark::kOverlap)
-    json.field("backward_micro_batch", int64_t{b.back_micro_batch}).field("backward_chunk", int64_t{b.back_chunk});
   json.field("stage", int64_t{stage}).field("step", o.first_step + b.step).end_object();
   return json.take();
 }
