@@ -10,6 +10,7 @@
 #include "model/torch_facts.h"
 #include "readers/ascend/find_ranks.h"
 #include "readers/ascend/rank_db.h"
+#include "readers/ascend/text_rank.h"
 #include "readers/reader.h"
 
 namespace stageline {
@@ -21,7 +22,7 @@ bool is_sqlite(std::string_view head) { return head.starts_with(std::string_view
 Match sniff(const Source& source) {
   for (size_t i = 0; i < source.files.size(); ++i) {
     const SourceFile& file = source.files[i];
-    if (is_profiler_db(file_name(file.path))) return Match::kCertain;
+    if (is_profiler_db(file_name(file.path)) || is_text_export(source, i)) return Match::kCertain;
     if (!file.given || file_extension(file.path) != "db") continue;
     const std::string_view head = source.head(i);
     if (is_sqlite(head) && head.find("STRING_IDS") != std::string_view::npos &&
@@ -81,11 +82,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   const std::vector<RankFiles>& ranks = *found;
   std::vector<RankPart> parts(ranks.size());
   parallel_for(ranks.size(), [&](size_t r) {
-    if (ranks[r].profiler_db.empty()) {
-      parts[r].error = Error{ErrorCode::kBadInput, "it has no profiler database", {ranks[r].folder}, ""};
-      return;
-    }
-    parts[r] = read_rank_db(ranks[r], options);
+    parts[r] = ranks[r].profiler_db.empty() ? read_rank_text(ranks[r], options) : read_rank_db(ranks[r], options);
   });
   std::vector<std::vector<StringId>> name_maps(parts.size());
   std::vector<std::vector<uint8_t>> category_maps(parts.size());
@@ -123,9 +120,10 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
 }  // namespace ascend
 
 extern const Reader ascend_reader;
-const Reader ascend_reader = {.name = "ascend",
-                              .summary = "Ascend profiler databases of torch_npu, MindSpore, msprof and msMonitor",
-                              .sniff = ascend::sniff,
-                              .read = ascend::read};
+const Reader ascend_reader = {
+    .name = "ascend",
+    .summary = "Ascend profiler databases and text exports of torch_npu, MindSpore, msprof and msMonitor",
+    .sniff = ascend::sniff,
+    .read = ascend::read};
 
 }  // namespace stageline

@@ -4,9 +4,5 @@
 namespace stageline::ascend {
 
 void read_counters(RankDb& rank) { (void)rank; }
-void read_analysis(const std::string& path, PartBuilder& out) {
-  (void)path;
-  (void)out;
-}
 
 }  // namespace stageline::ascend

@@ -126,6 +126,5 @@ void finish_communication(RankDb& rank);  // peers and facts, once all rows are 
 void read_host_calls(RankDb& rank);       // CANN_API, PYTORCH_API, CONNECTION_IDS, PYTORCH_CALLCHAINS, GC_RECORD
 void read_steps(RankDb& rank);            // STEP_TIME
 void read_counters(RankDb& rank);         // memory, bandwidth, clocks
-void read_analysis(const std::string& path, PartBuilder& out);  // analysis.db
 
 }  // namespace stageline::ascend

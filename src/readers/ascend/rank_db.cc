@@ -3,6 +3,7 @@
 #include <cctype>
 
 #include "readers/ascend/db_rows.h"
+#include "readers/ascend/text_rank.h"
 
 namespace stageline::ascend {
 
@@ -64,7 +65,7 @@ RankPart read_rank_db(const RankFiles& files, const ReadOptions& options) {
     read_steps(rank);
     if (!options.only_ranges) read_counters(rank);
   }
-  if (!files.analysis_db.empty()) read_analysis(files.analysis_db, out);
+  add_summaries(files, out.part, out.notes);
   result.part = out.finish(result.names);
   result.notes = std::move(out.notes);
   return result;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/input.h"
+#include "base/text.h"
 #include "readers/ascend/analysis_db.h"
 #include "readers/ascend/text_communication.h"
 #include "readers/ascend/text_groups.h"
@@ -143,6 +144,12 @@ class Kernels {
 
  private:
   void add_facts(const KernelRow& row, uint32_t at) {
+    if (row.blocks > 0) {
+      KernelFact fact;
+      fact.slice = at;
+      fact.grid = builder_.text("[" + std::to_string(row.blocks) + ", 1, 1]");
+      builder_.kernels.push_back(fact);
+    }
     if (row.shapes == 0 && row.dtypes == 0) return;
     InputFact fact;
     fact.slice = at;
@@ -157,12 +164,32 @@ class Kernels {
 
 }  // namespace
 
-bool has_text(const RankFiles& files) {
-  return !files.kernel_details.empty() || !files.trace_view.empty() || !files.communication.empty() ||
-         !files.communication_matrix.empty() || !files.step_trace_time.empty() || !files.analysis_db.empty();
+bool is_text_export(const Source& source, size_t file) {
+  struct Export {
+    std::string_view name, word;  // a word that its beginning has
+  };
+  static constexpr Export kExports[] = {{"kernel_details.csv", "Accelerator Core"},
+                                        {"step_trace_time.csv", "Communication(Not Overlapped)"},
+                                        {"communication.json", "Communication Time Info"},
+                                        {"communication_matrix.json", "Transit Size(MB)"},
+                                        {"analysis.db", "StepTraceTime"},
+                                        {"analysis.db", "CommAnalyzer"},
+                                        {"trace_view.json", "Ascend Hardware"},
+                                        {"trace_view.json", "CANN"},
+                                        {"trace_view.json", "async_npu"},
+                                        {"trace_view.json", "HostToDevice"}};
+  const std::string& path = source.files[file].path;
+  const std::string name = file_name(path);
+  for (const Export& known : kExports)
+    if (name == known.name && (path.find("ASCEND_PROFILER_OUTPUT") != std::string::npos ||
+                               source.head(file).find(known.word) != std::string_view::npos))
+      return true;
+  return false;
 }
 
-Status read_text_rank(const RankFiles& files, const ReadOptions& options, PartBuilder& builder) {
+namespace {
+
+Status fill(const RankFiles& files, const ReadOptions& options, PartBuilder& builder) {
   Part& part = builder.part;
   Diagnostics& notes = builder.notes;
   part.rank = files.rank;
@@ -217,11 +244,7 @@ Status read_text_rank(const RankFiles& files, const ReadOptions& options, PartBu
   return {};
 }
 
-void add_summaries(const RankFiles& files, Part& part, Diagnostics& notes) {
-  Sums sums(files, notes);
-  keep_summaries(sums, part, notes);
-}
-
+// Device work that no launch gives a step belongs to the step whose window holds its start.
 void place_device_work_in_steps(Part& part) {
   if (part.steps.empty()) return;
   for (const Lane& lane : part.lanes) {
@@ -235,6 +258,30 @@ void place_device_work_in_steps(Part& part) {
         part.slices.step[i] = static_cast<uint16_t>(after - part.steps.begin());
     }
   }
+}
+
+}  // namespace
+
+RankPart read_rank_text(const RankFiles& files, const ReadOptions& options) {
+  RankPart result;
+  const std::string* source = &files.folder;
+  for (const std::string* file :
+       {&files.step_trace_time, &files.analysis_db, &files.communication, &files.kernel_details, &files.trace_view})
+    if (!file->empty()) source = file;
+  PartBuilder builder(*source);
+  if (Status s = fill(files, options, builder); !s) {
+    result.error = std::move(s).error();
+  } else {
+    result.part = builder.finish(result.names);
+    place_device_work_in_steps(result.part);
+  }
+  result.notes = std::move(builder.notes);
+  return result;
+}
+
+void add_summaries(const RankFiles& files, Part& part, Diagnostics& notes) {
+  Sums sums(files, notes);
+  keep_summaries(sums, part, notes);
 }
 
 }  // namespace stageline::ascend

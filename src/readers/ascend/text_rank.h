@@ -13,20 +13,18 @@
 
 #include "readers/ascend/find_ranks.h"
 #include "readers/ascend/part_builder.h"
+#include "readers/ascend/rank_db.h"
 
 namespace stageline::ascend {
 
-// Any file here that read_text_rank could use.
-bool has_text(const RankFiles& files);
+// Whether a file of the source is one of these exports, by its name and its first bytes.
+bool is_text_export(const Source& source, size_t file);
 
-// Fills a builder; what is flawed is counted in builder.notes, and a file that cannot be read at all too
-// ("ascend.unreadable_text"), as long as another one can. Errors: kBadInput when none can; names the first reason.
-Status read_text_rank(const RankFiles& files, const ReadOptions& options, PartBuilder& builder);
+// What is flawed is counted in the notes; a file that cannot be read at all too ("ascend.unreadable_text"), as long as
+// another one can. Error: kBadInput when none can, with the first reason.
+RankPart read_rank_text(const RankFiles& files, const ReadOptions& options);
 
 // Step and link summaries of a rank whose slices come from a database. Never an error: counted in `notes`.
 void add_summaries(const RankFiles& files, Part& part, Diagnostics& notes);
-
-// After PartBuilder::finish: device work that no launch gives a step belongs to the step whose window holds its start.
-void place_device_work_in_steps(Part& part);
 
 }  // namespace stageline::ascend
