@@ -14,6 +14,7 @@ import csv
 import json
 import os
 import sqlite3
+import sys
 from decimal import Decimal
 
 BASE_US = 1718180918996865           # beyond what a double holds to the nanosecond
@@ -136,11 +137,11 @@ class Rank:
                 else:
                     self.operation(step, 'batchSendRecv', self.pp_name, True, start, stop - start, links)
                 continue
-            self.truth.append((self.rank, step, what, payload, start, stop))
             at = start
             for op_type, us in kernels_of(what, self.args.layers, self.args.recompute, self.stage, self.args.pp):
                 self.kernel(step, op_type, at, us * self.args.scale)
                 at += us * self.args.scale + 1
+            self.truth.append((self.rank, step, what, payload, start, at - 1))
         if self.args.dp > 1:
             links = [(a, b) for a in range(self.args.dp) for b in range(self.args.dp) if a != b]
             self.operation(step, 'reduceScatter', self.dp_name, False, end + 20, 5000, links)
@@ -174,7 +175,8 @@ class Rank:
         with open(os.path.join(folder, 'profiler_metadata.json'), 'w') as f:
             json.dump(self.metadata(), f, indent=1)
         self.write_communication(out)
-        self.write_database(out)
+        if not args.no_database:
+            self.write_database(out)
         chosen = range(args.pp * args.dp) if args.kernels == 'all' else [int(r) for r in args.kernels.split(',') if r]
         if self.rank in chosen:
             self.write_kernels(out)
@@ -278,7 +280,7 @@ class Rank:
         db.close()
 
     def write_trace(self, out):
-        python, cann, device, talk = 4096 + self.rank, 4097, 4098, 4099
+        python, cann, device, talk = 9000 + self.rank, 4097, 4098, 4099
         events = []
         for pid, name in ((python, 'Python'), (cann, 'CANN'), (device, 'Ascend Hardware'), (talk, 'Communication')):
             events.append({'ph': 'M', 'name': 'process_name', 'pid': pid, 'tid': 0, 'args': {'name': name}})
@@ -324,7 +326,7 @@ class Rank:
             json.dump(events, f)
 
 
-def main():
+def generate(argv):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('out')
     for name, default in (('pp', 2), ('dp', 2), ('mb', 2), ('layers', 12), ('scale', 30), ('steps', 1),
@@ -333,9 +335,9 @@ def main():
     parser.add_argument('--kernels', default='all', help='ranks with kernel_details.csv: all, or 0,2')
     parser.add_argument('--trace-view', default='', help='ranks with trace_view.json: all, or 0,2')
     parser.add_argument('--only', choices=['steps'])
-    for flag in ('recompute', 'send-recv', 'old'):
+    for flag in ('recompute', 'send-recv', 'old', 'no-database'):
         parser.add_argument('--' + flag, action='store_true')
-    args = parser.parse_args()
+    args = parser.parse_args([str(a) for a in argv])
     ranks = [Rank(args, r) for r in range(args.pp * args.dp)]
     start = 0
     for step in range(args.first_step, args.first_step + args.steps):
@@ -353,4 +355,4 @@ def main():
 
 
 if __name__ == '__main__':
-    main()
+    generate(sys.argv[1:])

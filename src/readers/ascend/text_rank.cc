@@ -100,12 +100,13 @@ class Kernels {
  public:
   Kernels(const KernelTable& table, PartBuilder& builder) : table_(table), builder_(builder) {}
 
-  void add_all(std::vector<OperationRow>& operations) {
+  // `only_step`: the profiler's number where it summed up one step and rows name none; −1.
+  void add_all(std::vector<OperationRow>& operations, int64_t only_step) {
     std::map<int64_t, std::pair<int64_t, int64_t>> steps;  // number → start, end
     for (const KernelRow& row : table_.rows) {
       const int64_t end = row.start_ns + row.dur_ns;
-      if (row.step >= 0) {
-        const auto [it, added] = steps.try_emplace(row.step, row.start_ns, end);
+      if (const int64_t step = row.step >= 0 ? row.step : only_step; step >= 0) {
+        const auto [it, added] = steps.try_emplace(step, row.start_ns, end);
         it->second = {std::min(it->second.first, row.start_ns), std::max(it->second.second, end)};
       }
       if (row.communication) {
@@ -225,7 +226,7 @@ Status fill(const RankFiles& files, const ReadOptions& options, PartBuilder& bui
       if (has_slices) {
         kernels.add_facts_to(rows_by_start);
       } else {
-        kernels.add_all(operations);
+        kernels.add_all(operations, sums.steps.size() == 1 ? sums.steps[0].step : -1);
         rows += static_cast<int64_t>(table->rows.size());
       }
     } else {
