@@ -92,7 +92,7 @@ class TextExports(Case):
         path = self.output(folder, 0, 'kernel_details.csv')
         text = path.read_text()
         lines = text.splitlines(keepends=True)
-        lines[5] = lines[5].replace('"""', '"', 1)           # a quote too many
+        lines[5] = lines[5].replace('"""', '""', 1)          # a quote too many
         lines[6] = lines[6].split('\t')[0]  + '\n'           # cut
         lines[7] = lines[7].replace('\t,', '\t,-')  # a negative duration
         path.write_text(''.join(lines[:-1]) + lines[-1][:40])
