@@ -54,7 +54,8 @@ int32_t rank_at(const SqliteRows& rows, int column) {
 
 class Analysis {
  public:
-  Analysis(const SqliteDb& db, Diagnostics& diagnostics) : db_(db), diagnostics_(diagnostics) {}
+  Analysis(const SqliteDb& db, int32_t device, Diagnostics& diagnostics)
+      : db_(db), device_(device), diagnostics_(diagnostics) {}
 
   AnalysisSums read() {
     steps();
@@ -80,9 +81,10 @@ class Analysis {
     SqliteRows rows =
         rows_of(db_, "StepTraceTime",
                 {"step?", "computing?", "communication_not_overlapped?", "overlapped?", "communication?", "free?",
-                 "stage?", "bubble?", "communication_not_overlapped_and_exclude_receive?", "preparing?"},
+                 "stage?", "bubble?", "communication_not_overlapped_and_exclude_receive?", "preparing?", "deviceId?"},
                 &missing);
     while (rows.next()) {
+      if (device_ >= 0 && !rows.is_null(10) && rows.integer(10) != device_) continue;
       StepSummary step;
       step.step = step_number(rows.text(0));
       for (size_t c = 0; c < std::size(kStepColumns); ++c)
@@ -181,6 +183,7 @@ class Analysis {
   }
 
   const SqliteDb& db_;
+  int32_t device_;
   Diagnostics& diagnostics_;
   std::map<Key, size_t> op_of_;
   AnalysisSums out_;
@@ -188,10 +191,10 @@ class Analysis {
 
 }  // namespace
 
-Result<AnalysisSums> read_analysis_db(const std::string& path, Diagnostics& diagnostics) {
+Result<AnalysisSums> read_analysis_db(const std::string& path, int32_t device, Diagnostics& diagnostics) {
   const Result<SqliteDb> db = SqliteDb::open_read(path, diagnostics);
   if (!db) return db.error();
-  return Analysis(*db, diagnostics).read();
+  return Analysis(*db, device, diagnostics).read();
 }
 
 Result<std::vector<StepSummary>> read_step_trace_time(const std::string& path, Diagnostics& diagnostics) {

@@ -18,8 +18,9 @@ struct AnalysisSums {
   int64_t rows = 0;  // of all tables
 };
 
-// Errors: as SqliteDb::open_read. A table that is damaged is read up to there and counted as "ascend.analysis_db".
-Result<AnalysisSums> read_analysis_db(const std::string& path, Diagnostics& diagnostics);
+// `device`: rows of StepTraceTime that name another one are not this rank's; −1: not known. Errors: as
+// SqliteDb::open_read. A table that is damaged is read up to there and counted as "ascend.analysis_db".
+Result<AnalysisSums> read_analysis_db(const std::string& path, int32_t device, Diagnostics& diagnostics);
 
 // step_trace_time.csv: the same sums of steps, times in microseconds. Lines without a usable number are counted as
 // "ascend.step_line". Errors: kNotFound, kIo, kLimit; kBadInput when there is no column "Computing".

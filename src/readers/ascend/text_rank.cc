@@ -38,9 +38,9 @@ void read_metadata(const RankFiles& files, Part& part, Diagnostics& notes) {
 // What the profiler summed up, from the database of sums where it is there, else from text.
 class Sums {
  public:
-  Sums(const RankFiles& files, Diagnostics& notes) : notes_(notes) {
+  Sums(const RankFiles& files, int32_t device, Diagnostics& notes) : notes_(notes) {
     if (!files.analysis_db.empty()) {
-      if (Result<AnalysisSums> db = read_analysis_db(files.analysis_db, notes)) {
+      if (Result<AnalysisSums> db = read_analysis_db(files.analysis_db, device, notes)) {
         steps = std::move(db->steps);
         communication = std::move(db->communication);
         rows = db->rows;
@@ -196,7 +196,7 @@ Status fill(const RankFiles& files, const ReadOptions& options, PartBuilder& bui
   part.rank = files.rank;
   read_metadata(files, part, notes);
   const ProcessGroups groups(part.metadata);
-  Sums sums(files, notes);
+  Sums sums(files, part.device, notes);
   Error error = sums.error;
   bool read = sums.read;
   const auto failed = [&](const Error& why) {
@@ -281,7 +281,8 @@ RankPart read_rank_text(const RankFiles& files, const ReadOptions& options) {
 }
 
 void add_summaries(const RankFiles& files, Part& part, Diagnostics& notes) {
-  Sums sums(files, notes);
+  Sums sums(files, part.device, notes);
+  part.event_count += sums.rows;
   keep_summaries(sums, part, notes);
 }
 
