@@ -49,7 +49,8 @@ class TextExports(Case):
         self.assertEqual(len(self.check_truth(folder)), 8)
         report = info(folder)
         self.assertEqual(report['format'], 'ascend')
-        self.assertEqual(flaws(report)['cells.ranks_without_kernels']['count'], 2)
+        for name in ('cells.ranks_without_kernels', 'ascend.no_kernels'):
+            self.assertEqual(flaws(report)[name]['count'], 2)
         # Rank 0 waits for B0 and for B1: 168.755 and 102.635 ms of messages, and 0.15 ms between its forwards.
         with open(self.output(folder, 0, 'step_trace_time.csv')) as f:
             self.assertEqual(next(csv.DictReader(f))['Bubble'], '0.000')
@@ -141,6 +142,18 @@ class RealSums(Case):
         rows = list(csv.DictReader(io.StringIO(out)))
         # 88.750993 + 2.180324 + 2.412628 + 8.764155 ms of rank 0
         self.assertLessEqual(abs(int(rows[0]['exposed_communication_ns']) - 102_108_100), 100)
+
+    @needs_shared
+    def test_one_rank_has_a_database_and_one_has_not(self):
+        source = SHARED / 'ascend/msinsight_db/level1'
+        folder = self.dir / 'half'
+        shutil.copytree(source, folder)
+        whole = info(folder)
+        next(folder.rglob('ascend_pytorch_profiler_1.db')).unlink()
+        half = info(folder)
+        self.assertEqual(flaws(half)['ascend.no_kernels']['count'], 1)
+        self.assertLess(4, half['slices'])
+        self.assertLess(half['slices'], whole['slices'])
 
 
 if __name__ == '__main__':

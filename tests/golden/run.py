@@ -9,7 +9,8 @@
                           both modes, of two runs on readers/kineto and readers/kineto-us, of files on files/…
   exporters/NAME.txt      the bytes, or facts read back from them by an outside decoder, on readers/paddle-log
 
-readers/kineto* are made by tests/gen/kineto.py; `run.py --make-inputs` makes them again (KINETO below).
+readers/kineto* are made by tests/gen/kineto.py, readers/ascend-text by ascend_text.py; `run.py --make-inputs` makes
+them again (KINETO and ASCEND_TEXT below).
 """
 import difflib
 import gzip
@@ -47,6 +48,8 @@ KINETO = {
     'kineto-inferred': [[*PIPELINE]],
     'kineto-dualpipe': [['--shape', 'dualpipe']],
 }
+# Insight's own system test in small: two pipelines of two stages, kernels of one of them, no database.
+ASCEND_TEXT = ['--kernels', '0,2', '--layers', 2, '--scale', 100, '--no-database']
 # Options of analyses that say little, or nothing, without; each line is one call.
 OPTIONS = {
     'operators': [[], ['--group-by-input-shape', 'true', '--group-by-stack-n', '2', '--show-python', 'true', '--sort-by', 'count'],
@@ -214,7 +217,10 @@ def job_order(folder):
 
 
 def make_kinetos(root):
+    import ascend_text
     import kineto
+    ascend_text.generate([root / 'ascend-text' / 'input', *ASCEND_TEXT])
+    (root / 'ascend-text' / 'input' / 'truth.csv').unlink()
     for case, calls in KINETO.items():
         for arguments in calls:
             kineto.generate([*arguments, '-o', root / case / 'input'])
@@ -230,7 +236,7 @@ def check_kinetos():
             same = content(here) == content(made)
             counts['passed' if same else 'failed'] += 1
             if not same:
-                print(f'{here.relative_to(HERE)} is not what tests/gen/kineto.py makes now; run.py --make-inputs writes it')
+                print(f'{here.relative_to(HERE)} is not what tests/gen makes now; run.py --make-inputs writes it')
 
 
 def content(path):

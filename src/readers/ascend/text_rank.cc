@@ -207,12 +207,12 @@ Status fill(const RankFiles& files, const ReadOptions& options, PartBuilder& bui
   std::vector<OperationRow> operations;
   RowsByStart rows_by_start;
   OperationLinks links;
-  bool has_slices = false;
+  bool has_slices = false, has_kernels = false;
   int64_t rows = sums.rows;
   if (!files.trace_view.empty()) {
     if (Result<TextTrace> trace = read_trace_view(files.trace_view, notes, options.progress)) {
       rows += trace->events;
-      has_slices = read = true;
+      has_slices = has_kernels = read = true;
       links = add_trace_slices(*trace, groups, builder, operations,
                                files.kernel_details.empty() ? nullptr : &rows_by_start);
     } else {
@@ -221,7 +221,7 @@ Status fill(const RankFiles& files, const ReadOptions& options, PartBuilder& bui
   }
   if (!files.kernel_details.empty()) {
     if (const Result<KernelTable> table = read_kernel_details(files.kernel_details, notes, options.progress)) {
-      read = true;
+      read = has_kernels = true;
       Kernels kernels(*table, builder);
       if (has_slices) {
         kernels.add_facts_to(rows_by_start);
@@ -238,6 +238,13 @@ Status fill(const RankFiles& files, const ReadOptions& options, PartBuilder& bui
       error = {ErrorCode::kBadInput, "no text export that could be read", {files.folder}, "export the profile anew"};
     return error;
   }
+  // Sums say that the device computed, and no file says what.
+  const bool computed =
+      std::any_of(sums.steps.begin(), sums.steps.end(), [](const StepSummary& step) { return step.computing_ns > 0; });
+  if (!has_kernels && computed)
+    notes.add("ascend.no_kernels", Severity::kWarning,
+              "a rank's kernels are in no file; what is known is its communication and the sums of its steps",
+              {files.folder});
   add_operations(operations, sums.communication, groups, builder);
   link_operations(links, operations, builder);
   keep_summaries(sums, part, notes);
