@@ -98,54 +98,40 @@ TEST_CASE("ascend text: links become global by the group's members, or by a rank
   CHECK(links[6].src_rank == -1);
 }
 
-TEST_CASE("ascend text: communication.json, whole and cut anywhere"){
+TEST_CASE("ascend text: communication.json, whole and cut anywhere") {
   const std::string text =
-      R"({"step13": {"p2p": {"hcom_send__377_0_1@G": {"Communication Time Info": {"Start Timestamp(us)" :
-          1718180918996865.25,
-  "Elapse Time(ms)" : 1.5,
-  "Transit Time(ms)" : 0.5,
-  "Wait Time(ms)" : 1.0
-},
-    "Communication Bandwidth Info" : {
-  "SDMA" : {"Transit Size(MB)" : 8.388608}, "HCCS" : {"Transit Size(MB)" : 8.388608}, "RDMA" : {"Transit Size(MB)" : 0}
-}
-}
-}
-, "collective" : {
-  "hcom_allReduce__377_0_1@G"
-      : {"Communication Time Info" : {"Start Timestamp(us)" : 1718180918996868, "Elapse Time(ms)" : 2}},
-        "Total Op Info" : {
-    "Communication Time Info" : {"Elapse Time(ms)" : 3}
-  }
-}
-}
-, "step" : {}
-})";
+      R"json({"step13": {"p2p": {"hcom_send__377_0_1@G": {"Communication Time Info": {
+      "Start Timestamp(us)": 1718180918996865.25, "Elapse Time(ms)": 1.5, "Transit Time(ms)": 0.5, "Wait Time(ms)": 1.0},
+      "Communication Bandwidth Info": {"SDMA": {"Transit Size(MB)": 8.388608}, "HCCS": {"Transit Size(MB)": 8.388608},
+      "RDMA": {"Transit Size(MB)": 0}}}}, "collective": {"hcom_allReduce__377_0_1@G": {"Communication Time Info": {
+      "Start Timestamp(us)": 1718180918996868, "Elapse Time(ms)": 2}},
+      "Total Op Info": {"Communication Time Info": {"Elapse Time(ms)": 3}}}}, "step": {}})json";
   const Folder folder;
-Diagnostics notes;
-CommunicationSums sums;
-REQUIRE(read_communication(folder.add("communication.json", text), sums, notes));
-REQUIRE(sums.ops.size() == 2);
-CHECK(sums.ops[0].start_ns == 1718180918996865250);
-CHECK(sums.ops[0].dur_ns == 1'500'000);
-CHECK(sums.ops[0].wait_ns == 1'000'000);
-CHECK(sums.ops[0].bytes == doctest::Approx(8388608));
-CHECK(sums.ops[0].transport == "SDMA");
-CHECK(sums.ops[0].step == 13);
-CHECK(sums.ops[1].type == "collective");
-CHECK(notes.items().empty());
-for (size_t cut = 0; cut + 1 < text.size(); cut += 3) {
-  CommunicationSums some;
-  Diagnostics said;
-  const Status status = read_communication(folder.add("cut.json", text.substr(0, cut)), some, said);
-  CHECK((!status || said.count("ascend.cut_json") == 1));
-  CHECK(some.ops.size() <= 2);
-  for (const CommunicationRow& op : some.ops) CHECK((op.dur_ns == 1'500'000 || op.dur_ns == 2'000'000));
-}
+  Diagnostics notes;
+  CommunicationSums sums;
+  REQUIRE(read_communication(folder.add("communication.json", text), sums, notes));
+  REQUIRE(sums.ops.size() == 2);
+  CHECK(sums.ops[0].start_ns == 1718180918996865250);
+  CHECK(sums.ops[0].dur_ns == 1'500'000);
+  CHECK(sums.ops[0].wait_ns == 1'000'000);
+  CHECK(sums.ops[0].bytes == doctest::Approx(8388608));
+  CHECK(sums.ops[0].transport == "SDMA");
+  CHECK(sums.ops[0].step == 13);
+  CHECK(sums.ops[1].type == "collective");
+  CHECK(notes.items().empty());
+  for (size_t cut = 0; cut + 1 < text.size(); cut += 3) {
+    CommunicationSums some;
+    Diagnostics said;
+    const Status status = read_communication(folder.add("cut.json", text.substr(0, cut)), some, said);
+    CHECK((!status || said.count("ascend.cut_json") == 1));
+    CHECK(some.ops.size() <= 2);
+    for (const CommunicationRow& op : some.ops) CHECK((op.dur_ns == 1'500'000 || op.dur_ns == 2'000'000));
+  }
 }
 
 TEST_CASE("ascend text: an operation of the matrix counts once on a link, and so does the total") {
-  const std::string link = R"({"0-1": {"Transport Type": "HCCS", "Transit Size(MB)": 2, "Transit Time(ms)": 0.5)";
+  const std::string link =
+      R"json({"0-1": {"Transport Type": "HCCS", "Transit Size(MB)": 2, "Transit Time(ms)": 0.5)json";
   const Folder folder;
   Diagnostics notes;
   CommunicationSums sums;
