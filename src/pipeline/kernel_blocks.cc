@@ -15,6 +15,8 @@
 namespace stageline {
 namespace {
 
+constexpr int64_t kMostScheduleCells = int64_t{1} << 24;
+
 // Blocks of one step of one replica, by stage; each list by start. Cells are indices of trace.cells-to-be.
 using StepStages = std::map<int32_t, std::vector<KernelBlock*>>;
 
@@ -34,14 +36,15 @@ bool number_by_schedule(const StepStages& stages, int32_t stage_count) {
   for (const KernelBlock* block : stages.begin()->second) forwards += block->kind == CellKind::kForward;
   for (const char* name : {"1f1b", "fthenb"}) {
     const ScheduleDef* const def = find_schedule(name);
-    if (def == nullptr || forwards == 0) continue;
+    if (def == nullptr || forwards == 0 || int64_t{stage_count} * forwards * 2 > kMostScheduleCells) continue;
     ScheduleSizes sizes;
     sizes.stages = stage_count;
     sizes.micro_batches = forwards;
     const Result<Schedule> schedule = def->make(sizes);
     if (!schedule) continue;
     const bool fits = std::all_of(stages.begin(), stages.end(), [&](const auto& of) {
-      return same_order(of.second, schedule->ranks[static_cast<size_t>(of.first)]);
+      return of.first >= 0 && of.first < stage_count &&
+             same_order(of.second, schedule->ranks[static_cast<size_t>(of.first)]);
     });
     if (!fits) continue;
     for (const auto& [stage, blocks] : stages) {
@@ -49,6 +52,10 @@ bool number_by_schedule(const StepStages& stages, int32_t stage_count) {
       for (KernelBlock* block : blocks)
         if (is_compute(block->kind))
           block->micro_batch = schedule->ranks[static_cast<size_t>(stage)][at++].actions()[0].micro_batch;
+      // Backwards after all forwards may run in their order or against it: the order of kinds does not tell.
+      if (def->name == std::string_view("fthenb") && forwards > 1)
+        for (KernelBlock* block : blocks)
+          if (block->kind == CellKind::kBackward) block->micro_batch = kUnknown;
     }
     return true;
   }
@@ -61,7 +68,7 @@ bool in_causal_order(const StepStages& stages) {
   for (const auto& [stage, blocks] : stages) {
     std::map<std::pair<CellKind, int32_t>, int64_t> here;
     for (const KernelBlock* block : blocks) {
-      if (!is_compute(block->kind)) continue;
+      if (!is_compute(block->kind) || block->micro_batch == kUnknown) continue;
       const std::pair key(block->kind, block->micro_batch);
       here[key] = block->start_ns;
       const auto before = last.find(key);
@@ -89,17 +96,12 @@ Proof number_micro_batches(const Trace& trace, std::vector<PartBlocks>& parts, c
     for (KernelBlock& block : parts[p].blocks) steps[{layout.dp[p], block.step}][layout.stage[p]].push_back(&block);
   Proof proof;
   for (const auto& [key, stages] : steps) {
-    int64_t blocks = 0;
+    const bool acausal = number_by_schedule(stages, layout.stages) && trace.comparable() && !in_causal_order(stages);
+    if (acausal) forget_numbers(stages);
     for (const auto& [stage, list] : stages)
-      blocks += std::count_if(list.begin(), list.end(), [](const KernelBlock* b) { return is_compute(b->kind); });
-    if (!number_by_schedule(stages, layout.stages)) {
-      proof.unproven += blocks;
-    } else if (trace.comparable() && !in_causal_order(stages)) {
-      forget_numbers(stages);
-      proof.acausal += blocks;
-    } else {
-      proof.numbered += blocks;
-    }
+      for (const KernelBlock* block : list)
+        if (is_compute(block->kind))
+          ++(acausal ? proof.acausal : block->micro_batch == kUnknown ? proof.unproven : proof.numbered);
   }
   return proof;
 }
@@ -166,8 +168,8 @@ void say(Trace& trace, const std::vector<PartBlocks>& parts, const Proof& proof)
               "micro-batches are numbered by the schedule that every stage here follows", {}, proof.numbered);
   if (proof.unproven > 0)
     notes.add("cells.kernels_unproven", Severity::kWarning,
-              "the order of forwards and backwards is not 1F1B's and not GPipe's on every stage: micro-batches stay "
-              "unknown",
+              "the order of forwards and backwards is not 1F1B's on every stage: micro-batches that it does not tell "
+              "stay unknown",
               {}, proof.unproven);
   if (proof.acausal > 0)
     notes.add("cells.kernels_unproven", Severity::kWarning,

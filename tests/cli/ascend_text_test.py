@@ -82,6 +82,47 @@ class TextExports(Case):
         self.assertEqual(breakdown[0], breakdown[1])
         self.assertGreater(info(whole)['slices'], 2 * info(kernels)['slices'])
 
+    def rewrite(self, folder, rank, change):
+        """Rows of kernel_details.csv as change(row) makes them; None drops one."""
+        path = self.output(folder, rank, 'kernel_details.csv')
+        with open(path, newline='') as f:
+            rows = list(csv.DictReader(f))
+        with open(path, 'w', newline='') as f:
+            out = csv.DictWriter(f, rows[0].keys())
+            out.writeheader()
+            out.writerows(filter(None, map(change, rows)))
+
+    def test_an_order_that_no_schedule_has_is_not_numbered(self):
+        folder = self.make('--kernels', '0,2', '--layers', 3)
+        with open(folder / 'truth.csv') as f:
+            f1 = next(r for r in csv.DictReader(f) if (r['rank'], r['kind'], r['micro_batch']) == ('0', 'F', '1'))
+        inside = lambda row: int(f1['start_ns']) <= int(row['Start Time(us)'].strip().replace('.', '')) < int(f1['end_ns'])
+        self.rewrite(folder, 0, lambda row: None if inside(row) else row)
+        rows = [r for r in cells(folder) if r['kind'] in 'FB']
+        self.assertEqual([r['kind'] for r in rows if r['rank'] == '0'], ['F', 'B', 'B'])
+        self.assertEqual({r['micro_batch'] for r in rows}, {''})
+        self.assertEqual(flaws(info(folder))['cells.kernels_unproven']['count'], 7)
+
+    def test_without_gradient_kernels_nothing_is_assumed(self):
+        folder = self.make('--kernels', '0,2', '--layers', 3)
+        rename = lambda row: {k: v.replace('Grad', '') for k, v in row.items()}
+        for rank in (0, 2):
+            self.rewrite(folder, rank, rename)
+        report = info(folder)
+        self.assertIn('cells.no_gradients', flaws(report))
+        self.assertNotIn('cells.from_kernels', flaws(report))
+
+    def test_messages_beside_kernels_do_not_cut(self):
+        folder = self.make('--kernels', '0,2', '--layers', 3)
+
+        def longer(row):
+            if 'batchSendRecv' in row['Name']:
+                row['Duration(us)'] = str(float(row['Duration(us)']) + 50000)
+            return row
+        for rank in (0, 2):
+            self.rewrite(folder, rank, longer)
+        self.assertGreater(flaws(info(folder))['cells.kernels_overlap']['count'], 0)
+
     def test_sums_alone(self):
         folder = self.make('--only', 'steps')
         report = info(folder)
