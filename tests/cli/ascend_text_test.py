@@ -123,6 +123,13 @@ class TextExports(Case):
             self.rewrite(folder, rank, longer)
         self.assertGreater(flaws(info(folder))['cells.kernels_overlap']['count'], 0)
 
+    def test_text_stands_in_for_a_database_that_cannot_be_used(self):
+        folder = self.make('--layers', 2)
+        plain = cells(folder)
+        self.output(folder, 0, 'ascend_pytorch_profiler_0.db').write_text('no database')
+        self.assertEqual(flaws(info(folder))['ascend.text_instead']['count'], 1)
+        self.assertEqual(cells(folder), plain)
+
     def test_sums_alone(self):
         folder = self.make('--only', 'steps')
         report = info(folder)

@@ -73,6 +73,21 @@ std::string describe(const Trace& trace) {
   return out;
 }
 
+// From its database; where there is none, or it cannot be read, from the text exports beside it.
+RankPart read_rank(const RankFiles& files, const ReadOptions& options) {
+  const bool text = !files.kernel_details.empty() || !files.trace_view.empty();
+  if (files.profiler_db.empty()) return read_rank_text(files, options);
+  RankPart from_db = read_rank_db(files, options);
+  if (!from_db.error || !text) return from_db;
+  RankPart from_text = read_rank_text(files, options);
+  if (from_text.error) return from_db;
+  from_text.notes.add(
+      "ascend.text_instead", Severity::kWarning,
+      "a profiler database cannot be used, and the text exports beside it were read: " + from_db.error->what,
+      from_db.error->where);
+  return from_text;
+}
+
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   Trace trace;
   trace.format = "ascend";
@@ -81,9 +96,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   if (!found) return std::move(found).error();
   const std::vector<RankFiles>& ranks = *found;
   std::vector<RankPart> parts(ranks.size());
-  parallel_for(ranks.size(), [&](size_t r) {
-    parts[r] = ranks[r].profiler_db.empty() ? read_rank_text(ranks[r], options) : read_rank_db(ranks[r], options);
-  });
+  parallel_for(ranks.size(), [&](size_t r) { parts[r] = read_rank(ranks[r], options); });
   std::vector<std::vector<StringId>> name_maps(parts.size());
   std::vector<std::vector<uint8_t>> category_maps(parts.size());
   std::optional<Error> first_error;
