@@ -10,7 +10,7 @@
   exporters/NAME.txt      the bytes, or facts read back from them by an outside decoder, on readers/paddle-log
 
 readers/kineto* are made by tests/gen/kineto.py, readers/ascend* by tests/gen/ascend_db.py; `run.py --make-inputs` makes them again
-(KINETO and ASCEND_FILES below), others of them by `stageline simulate` (ASCEND).
+(KINETO and ASCEND_FILES below), others of them by `stageline simulate` (ASCEND), ascend-text by ascend_text.py (ASCEND_TEXT).
 """
 import contextlib
 import difflib
@@ -59,6 +59,8 @@ ASCEND = {
     'ascend-helper': ['zb-h1', '--stages', 2, '--micro-batches', 3, '--tp', 2, '--machines', 2, '--clock-skew', 5, '--steps', 1, '--level', 0,
                       '--marks', 'helper', '--p2p', 'batch'],
 }
+# Insight's own system test in small: two pipelines of two stages, kernels of one of them, no database.
+ASCEND_TEXT = ['--kernels', '0,2', '--layers', 2, '--scale', 100, '--no-database']
 # Options of analyses that say little, or nothing, without; each line is one call.
 OPTIONS = {
     'operators': [[], ['--group-by-input-shape', 'true', '--group-by-stack-n', '2', '--show-python', 'true', '--sort-by', 'count'],
@@ -226,7 +228,10 @@ def job_order(folder):
 
 
 def make_kinetos(root):
+    import ascend_text
     import kineto
+    ascend_text.generate([root / 'ascend-text' / 'input', *ASCEND_TEXT])
+    (root / 'ascend-text' / 'input' / 'truth.csv').unlink()
     for case, calls in KINETO.items():
         for arguments in calls:
             kineto.generate([*arguments, '-o', root / case / 'input'])
@@ -242,7 +247,7 @@ def check_kinetos():
             same = content(here) == content(made)
             counts['passed' if same else 'failed'] += 1
             if not same:
-                print(f'{here.relative_to(HERE)} is not what tests/gen/kineto.py makes now; run.py --make-inputs writes it')
+                print(f'{here.relative_to(HERE)} is not what tests/gen makes now; run.py --make-inputs writes it')
 
 
 def make_ascends(folder):
