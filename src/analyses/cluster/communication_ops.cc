@@ -33,8 +33,7 @@ OpNames::OpNames(const StringPool& names) {
   }
 }
 
-std::vector<CommunicationOp> communication_ops(const TorchRun& run, const TorchRank& rank, uint32_t rank_index,
-                                               const OpNames& names) {
+std::vector<CommunicationOp> communication_ops(const TorchRank& rank, uint32_t rank_index, const OpNames& names) {
   std::vector<CommunicationOp> out;
   for (const TorchRow& row : rank.rows) {
     if (!row.on_device || row.kernel != KernelClass::kCommunication) continue;
@@ -75,7 +74,7 @@ std::vector<std::vector<CommunicationOp>> all_communication_ops(const TorchRun& 
   const OpNames names(run.trace->names);
   std::vector<std::vector<CommunicationOp>> ranks(run.parts.size());
   parallel_for(ranks.size(), [&](size_t k) {
-    ranks[k] = communication_ops(run, torch_rank(run, run.parts[k]), static_cast<uint32_t>(k), names);
+    ranks[k] = communication_ops(torch_rank(run, run.parts[k]), static_cast<uint32_t>(k), names);
   });
   return ranks;
 }

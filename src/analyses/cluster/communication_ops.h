@@ -49,8 +49,7 @@ struct OpNames {
 };
 
 // In the order of their starts. O(n log n).
-std::vector<CommunicationOp> communication_ops(const TorchRun& run, const TorchRank& rank, uint32_t rank_index,
-                                               const OpNames& names);
+std::vector<CommunicationOp> communication_ops(const TorchRank& rank, uint32_t rank_index, const OpNames& names);
 // The same for all ranks at once, in parallel.
 std::vector<std::vector<CommunicationOp>> all_communication_ops(const TorchRun& run);
 
