@@ -82,7 +82,10 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   std::vector<RankPart> parts(ranks.size());
   parallel_for(ranks.size(), [&](size_t r) {
     if (ranks[r].profiler_db.empty()) {
-      parts[r].error = Error{ErrorCode::kBadInput, "it has no profiler database", {ranks[r].folder}, ""};
+      parts[r].error = Error{ErrorCode::kBadInput,
+                             "it has no profiler database",
+                             {ranks[r].folder},
+                             "the profiler writes it at the end of its analysis"};
       return;
     }
     parts[r] = read_rank_db(ranks[r], options);

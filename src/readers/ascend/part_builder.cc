@@ -159,11 +159,12 @@ std::vector<uint32_t> PartBuilder::fill_lanes() {
     std::remove_reference_t<decltype(from)>().swap(from);
   };
   std::unordered_map<uint32_t, uint16_t> stream_of_lane;
+  int64_t next_group = kFirstGroupStream;
   for (uint32_t l = 0; l < part.lanes.size(); ++l)
     if (part.lanes[l].kind == LaneKind::kDeviceStream && part.streams.size() < UINT16_MAX) {
       stream_of_lane.emplace(l, static_cast<uint16_t>(part.streams.size()));
-      const std::string& tid = part.lanes[l].tid;  // "stream 7"; a group's lane has no number of its own
-      part.streams.push_back(tid.starts_with("stream ") ? std::atoll(tid.c_str() + 7) : -1);
+      const std::string& tid = part.lanes[l].tid;
+      part.streams.push_back(tid.starts_with("stream ") ? std::atoll(tid.c_str() + 7) : next_group++);
     }
   s.stream_id.resize(n);
   s.category_id.resize(n);

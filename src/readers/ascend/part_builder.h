@@ -39,6 +39,8 @@ enum class RowKind : uint8_t {
 inline constexpr size_t kRowKindCount = static_cast<size_t>(RowKind::kGarbage) + 1;
 
 inline constexpr uint32_t kNoRow = UINT32_MAX;
+// Lanes of communication groups are no streams of the device; where a number is wanted they count from here.
+inline constexpr int64_t kFirstGroupStream = 10000;
 
 class PartBuilder {
  public:
