@@ -76,7 +76,7 @@ void read_analysis(const std::string& path, const std::map<std::string, CommGrou
        [&](const SqliteRows& rows) {
          LinkSummary link;
          link.step = step_number(rows.text(7));
-         link.op = std::string(rows.is_null(9) ? rows.text(0) : rows.text(9));
+         link.op = std::string(rows.text(9).empty() ? rows.text(0) : rows.text(9));  // a total names no operation
          link.group = std::string(rows.text(1));
          link.type = std::string(rows.text(8));
          link.transport = std::string(rows.text(4));
