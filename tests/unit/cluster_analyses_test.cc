@@ -1,5 +1,6 @@
 // The analyses of clusters on traces made in memory, so that every fact is the test's own.
 #include "analyses/cluster/hccl_names.h"
+#include "engine/link_findings.h"
 #include "torch_traces.h"
 
 using namespace stageline;
@@ -267,4 +268,31 @@ TEST_CASE("names of HCCL's operations hold a hash of their group") {
   CHECK(hccl_group_id("10.0.0.1%eth0_60000_1_1738895521183247") == "204");
   CHECK(hccl_type("hcom_allReduce__377_4_1") == "hcom_allReduce_");
   CHECK(hccl_type("HcclAllreduce_") == "HcclAllreduce_");
+}
+
+TEST_CASE("link.slow is found from one hundredth of the span on, and names its cause") {
+  const auto found = [](const char* reading, int64_t lost_ns) {
+    using Type = ColumnType;
+    Table table("slow-links", "",
+                {{"src_rank", "", Type::kInteger, ""},
+                 {"dst_rank", "", Type::kInteger, ""},
+                 {"lost_ns", "", Type::kDuration, ""},
+                 {"ratio", "", Type::kRatio, ""},
+                 {"link", "", Type::kText, ""},
+                 {"transport", "", Type::kText, ""},
+                 {"reading", "", Type::kText, ""}});
+    for (int64_t to : {1, 3}) table.add_row({int64_t{2}, to, lost_ns, 2.5, "HCCS", "SDMA", reading});
+    ProfileFacts facts;
+    facts.ranks.push_back({});
+    facts.ranks[0].span_ns = 1000;
+    std::vector<Finding> out;
+    add_link_findings(facts, {table}, out);
+    return out;
+  };
+  REQUIRE(found("source", 5).size() == 1);
+  CHECK(found("source", 5)[0].title_en == "Rank 2 sends slowly");
+  CHECK(found("source", 5)[0].weight == doctest::Approx(0.01));
+  CHECK(found("source", 4).empty());  // both together are under a hundredth
+  CHECK(found("destination", 10)[0].title_en == "Rank 1 is reached slowly");
+  CHECK(found("link", 10)[0].title_en == "The link from rank 2 to rank 1 is slow");
 }

@@ -101,7 +101,7 @@ bool add_waits(const TorchRun& run, const std::vector<std::vector<CommunicationO
     int64_t rank = 0, dur_ns = 0;
   };
   struct Ops {
-    std::set<int64_t> members;
+    const std::set<int64_t>* members = nullptr;
     std::vector<One> list;
   };
   const StringPool& names = run.trace->names;
@@ -117,7 +117,7 @@ bool add_waits(const TorchRun& run, const std::vector<std::vector<CommunicationO
       Ops& ops = all[{names.text(op.group), names.text(op.name), step}];
       auto [it, fresh] = members.try_emplace(op.group_ranks);
       if (fresh) it->second = numbers_in(names.text(op.group_ranks));
-      if (ops.members.empty()) ops.members = it->second;
+      if (!ops.members || ops.members->empty()) ops.members = &it->second;
       ops.list.push_back({run.ranks[run.parts[k]], op.dur_ns});
     }
   }
@@ -129,7 +129,7 @@ bool add_waits(const TorchRun& run, const std::vector<std::vector<CommunicationO
       there.insert(one.rank);
       least = std::min(least, one.dur_ns);
     }
-    if (!std::includes(there.begin(), there.end(), ops.members.begin(), ops.members.end())) continue;
+    if (!std::includes(there.begin(), there.end(), ops.members->begin(), ops.members->end())) continue;
     any = true;
     for (const One& one : ops.list) {
       Row& row = rows[{one.rank, std::get<2>(key)}];
