@@ -37,7 +37,13 @@ uint32_t DbTexts::of(int64_t id) {
   return known != NumberMap::kNone ? known : known_.put(id, look_up(id));
 }
 
-uint32_t DbTexts::look_up(int64_t id) {
+bool DbTexts::has(int64_t id) {
+  if (known_.get(id) == NumberMap::kNone)
+    if (const uint32_t found = find(id); found != NumberMap::kNone) known_.put(id, found);
+  return known_.get(id) != NumberMap::kNone;
+}
+
+uint32_t DbTexts::find(int64_t id) {
   uint32_t found = NumberMap::kNone;
   if (statement_) {
     sqlite3_bind_int64(statement_.get(), 1, id);
@@ -48,6 +54,11 @@ uint32_t DbTexts::look_up(int64_t id) {
     }
     sqlite3_reset(statement_.get());
   }
+  return found;
+}
+
+uint32_t DbTexts::look_up(int64_t id) {
+  const uint32_t found = find(id);
   if (found != NumberMap::kNone) return found;
   builder_.notes.add("ascend.missing_text", Severity::kWarning,
                      "rows name texts that STRING_IDS does not have; they are shown as #number",

@@ -85,6 +85,12 @@ void read_metadata(RankDb& rank) {
     if (std::string text = read_text(rank.files.profiler_info); trim(text).starts_with("{"))
       part.metadata.push_back({"profiler_info", std::move(text)});
   for (const MetaField& field : part.metadata)
+    if (field.key == "SCHEMA_VERSION" && !json_text(field.json).starts_with("1."))
+      rank.out.notes.add("ascend.unknown_schema", Severity::kWarning,
+                         "a schema that this program does not know (" + json_text(field.json) +
+                             "); tables and columns of known names were read",
+                         {rank.db.path()});
+  for (const MetaField& field : part.metadata)
     if (field.key == "parallel_group_info") read_groups(field.json, rank.groups);
 }
 
@@ -121,6 +127,7 @@ void read_identity(RankDb& rank) {
 }
 
 void read_steps(RankDb& rank) {
+  const int64_t before = rank.out.part.event_count;
   rank.scan("STEP_TIME", {"id", "startNs", "endNs"}, [&](const SqliteRows& rows) {
     int64_t start = 0, end = 0;
     if (rank.times(rows, 1, start, end) && rows.type(0) != SQLITE_NULL) {
@@ -130,6 +137,10 @@ void read_steps(RankDb& rank) {
                          {rank.db.path()});
     }
   });
+  if (rank.out.part.event_count == before)
+    rank.out.notes.add("ascend.no_steps", Severity::kInfo,
+                       "no steps were recorded (STEP_TIME, made by calls of profiler.step()): all work is of one step",
+                       {rank.db.path()});
 }
 
 }  // namespace stageline::ascend

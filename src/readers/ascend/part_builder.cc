@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "model/hta_rows.h"
+#include "readers/ascend/number_map.h"
 
 namespace stageline::ascend {
 namespace {
@@ -159,11 +160,12 @@ std::vector<uint32_t> PartBuilder::fill_lanes() {
     std::remove_reference_t<decltype(from)>().swap(from);
   };
   std::unordered_map<uint32_t, uint16_t> stream_of_lane;
+  int64_t next_group = kFirstGroupStream;
   for (uint32_t l = 0; l < part.lanes.size(); ++l)
     if (part.lanes[l].kind == LaneKind::kDeviceStream && part.streams.size() < UINT16_MAX) {
       stream_of_lane.emplace(l, static_cast<uint16_t>(part.streams.size()));
-      const std::string& tid = part.lanes[l].tid;  // "stream 7"; a group's lane has no number of its own
-      part.streams.push_back(tid.starts_with("stream ") ? std::atoll(tid.c_str() + 7) : -1);
+      const std::string& tid = part.lanes[l].tid;
+      part.streams.push_back(tid.starts_with("stream ") ? std::atoll(tid.c_str() + 7) : next_group++);
     }
   s.stream_id.resize(n);
   s.category_id.resize(n);
@@ -208,6 +210,19 @@ void PartBuilder::pair_slices(const std::vector<uint32_t>& slice) {
   }
 }
 
+// What an operator's launches launched is its own, on whatever thread the launch was called.
+void PartBuilder::own_launched(std::vector<uint32_t>& owner) const {
+  if (owners_.empty()) return;
+  const Slices& s = part.slices;
+  NumberMap by_correlation;
+  const auto kind = [&](size_t i) { return kKinds[s.category_id[i] - 1u].kind; };
+  for (size_t i = 0; i < s.size(); ++i)
+    if (owner[i] != kNoCorrelation && is_launch_call(kind(i))) by_correlation.put(s.correlation[i], owner[i]);
+  for (size_t i = 0; i < s.size(); ++i)
+    if (owner[i] == kNoCorrelation && s.correlation[i] != kNoCorrelation && is_device_work(kind(i)))
+      owner[i] = by_correlation.get(s.correlation[i]);  // none is none in both
+}
+
 Part PartBuilder::finish(FileNames& names) {
   add_steps();
   names.categories.push_back({"", Category::kOther});
@@ -223,6 +238,7 @@ Part PartBuilder::finish(FileNames& names) {
   part.stacks = placed(stacks, slice);
   part.ranges = placed(ranges, slice);
   part.transfers = placed(transfers, slice);
+  part.tasks = placed(tasks, slice);
   for (const SliceLink& link : links_) part.slice_links.push_back({slice[link.from], slice[link.to], link.kind});
   for (uint32_t id = 0; id < texts_.size(); ++id) names.names.emplace_back(texts_.text(id));
   std::vector<uint32_t> owner(part.slices.size(), kNoCorrelation);
@@ -230,6 +246,7 @@ Part PartBuilder::finish(FileNames& names) {
     owner[slice[operator_row]] = slice[operator_row] + 1;
     owner[slice[row]] = slice[operator_row] + 1;
   }
+  own_launched(owner);
   relate_slices(names, owner, {.lanes_are_typed = true, .owners_are_certain = true, .kernels_are_classified = true},
                 part);
   pair_slices(slice);

@@ -39,6 +39,8 @@ enum class RowKind : uint8_t {
 inline constexpr size_t kRowKindCount = static_cast<size_t>(RowKind::kGarbage) + 1;
 
 inline constexpr uint32_t kNoRow = UINT32_MAX;
+// Lanes of communication groups are no streams of the device; where a number is wanted they count from here.
+inline constexpr int64_t kFirstGroupStream = 10000;
 
 class PartBuilder {
  public:
@@ -78,6 +80,7 @@ class PartBuilder {
   std::vector<StackFact> stacks;
   std::vector<RangeFact> ranges;
   std::vector<TransferFact> transfers;
+  std::vector<TaskFact> tasks;
 
   Part part;  // identity, metadata, memory, counters, marks (Mark::name of text()) are written here directly
   Diagnostics notes;
@@ -95,6 +98,7 @@ class PartBuilder {
   uint32_t lane_of(LaneKey key, std::string name, std::string pid, std::string tid);
   std::vector<uint32_t> fill_lanes();
   void add_steps();
+  void own_launched(std::vector<uint32_t>& owner) const;
   void pair_slices(const std::vector<uint32_t>& slice);
 
   TextInterner texts_;

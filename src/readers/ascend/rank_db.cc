@@ -3,6 +3,7 @@
 #include <cctype>
 
 #include "readers/ascend/db_rows.h"
+#include "readers/ascend/text_rank.h"
 
 namespace stageline::ascend {
 
@@ -44,6 +45,13 @@ std::string_view RankDb::enum_name(const std::string& table, int64_t id) {
   return found == it->second.end() ? std::string_view() : std::string_view(found->second);
 }
 
+// Anything that would fill a lane.
+static bool is_profile(const SqliteDb& db) {
+  for (const char* table : {"TASK", "MSTX_EVENTS", "COMMUNICATION_OP", "CANN_API", "PYTORCH_API", "STEP_TIME"})
+    if (db.has_table(table)) return true;
+  return false;
+}
+
 RankPart read_rank_db(const RankFiles& files, const ReadOptions& options) {
   RankPart result;
   PartBuilder out(files.profiler_db);
@@ -51,6 +59,13 @@ RankPart read_rank_db(const RankFiles& files, const ReadOptions& options) {
   Result<SqliteDb> db = SqliteDb::open_read(files.profiler_db, out.notes);
   if (!db) {
     result.error = std::move(db).error();
+    return result;
+  }
+  if (!is_profile(*db)) {
+    result.error = Error{ErrorCode::kBadInput,
+                         "it has no table of an Ascend profiler (TASK, MSTX_EVENTS, COMMUNICATION_OP, …)",
+                         {files.profiler_db},
+                         "did the profiler finish its analysis before the job ended?"};
     return result;
   }
   {
@@ -63,8 +78,11 @@ RankPart read_rank_db(const RankFiles& files, const ReadOptions& options) {
     finish_communication(rank);
     read_steps(rank);
     if (!options.only_ranges) read_counters(rank);
+    if (rank.ranges.empty() && rank.out.ranges.empty())
+      out.notes.add("ascend.no_ranges", Severity::kInfo,
+                    "no mstx ranges were recorded: nothing marks the work of a pipeline", {db->path()});
   }
-  if (!files.analysis_db.empty()) read_analysis(files.analysis_db, out);
+  add_summaries(files, out.part, out.notes);
   result.part = out.finish(result.names);
   result.notes = std::move(out.notes);
   return result;
