@@ -13,10 +13,11 @@ import {bandwidth, launches, queues} from './host';
 import {annotations, kernels} from './kernels';
 import {memory} from './memory';
 import {modules, operators} from './operators';
+import {rankMap} from './rank_map';
 import {steps} from './steps';
 import {topicView, wordsFor, type Profile, type Topic} from './topic';
 
-const TOPICS: Topic[] = [breakdown, cluster, steps, operators, kernels, modules, memory, communication, links, stragglers, idle, launches, queues, bandwidth, annotations];
+const TOPICS: Topic[] = [breakdown, rankMap, cluster, steps, operators, kernels, modules, memory, communication, links, stragglers, idle, launches, queues, bandwidth, annotations];
 // Its findings say it, in both languages.
 const SAID = ['recommendations'];
 
