@@ -30,7 +30,7 @@ def snapshot(folder):
 
 
 def table(*args):
-    return list(csv.DictReader(io.StringIO(run('analyze', *args, '--format', 'csv', '-q', check=0).out)))
+    return list(csv.DictReader(io.StringIO(run('analyze', *args, '--table', args[0], '--include-last-profiler-step', 'true', '--format', 'csv', '-q', check=0).out)))
 
 
 class AscendCase(Case):
