@@ -29,6 +29,7 @@ std::string entry(const std::string& head, const std::string& text, int column) 
 std::string flag_head(const Flag& f) {
   std::string head = "--" + std::string(f.name);
   if (std::string_view(f.name) == "output") head = "-o, " + head;
+  if (std::string_view(f.name) == "profiling-path") head = "-d, " + head;
   if (f.value[0] != '\0') head += " " + std::string(f.value);
   return head;
 }

@@ -22,9 +22,6 @@ Status check_compat(const Arguments& arguments, std::string_view known, std::str
   return Error{ErrorCode::kUsage, who + " has no --compat " + arguments.get("compat"), {}, hint};
 }
 
-namespace {
-
-// --pp (--stages), --tp, --cp, --ep, --dp, --order; --cells and --cell-rules.
 Status take_layout(const Arguments& arguments, OpenOptions& options) {
   constexpr int64_t kMost = 100'000;
   if (arguments.has("pp") && arguments.has("stages") && arguments.get("pp") != arguments.get("stages"))
@@ -57,6 +54,8 @@ Status take_layout(const Arguments& arguments, OpenOptions& options) {
   options.cell_rules = arguments.get("cell-rules");
   return {};
 }
+
+namespace {
 
 // --align, --trust-clocks, --align-on. A rival's answer is made of the stamps that the rival sees.
 Status take_clocks(const Arguments& arguments, Clocks clocks, AlignOptions& options) {

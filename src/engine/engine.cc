@@ -62,6 +62,7 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   ReadOptions read_options;
   read_options.progress = options.progress;
   read_options.devices = options.devices;
+  read_options.only_ranges = options.only_ranges;
   Result<CellRules> rules = rules_for(options);
   if (!rules) return std::move(rules).error();
   Result<Trace> trace = (*reader)->read(*source, read_options);

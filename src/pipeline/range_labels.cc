@@ -87,20 +87,22 @@ class Labeller {
     // What lies outside the recorded steps is a step only if it is exactly one.
     if (expected == nullptr || (list.guessed && lists_.any_recorded)) return {};
     const size_t n = list.end - list.begin;
-    // A window of the recording that began (or ended) in mid-step needs no search.
-    for (const bool head : {true, false}) {
-      if ((head ? !list.first : !list.last) || n >= expected->size()) continue;
-      const size_t shift = head ? expected->size() - n : 0;
-      if (!equals(h, list, shift)) continue;
-      RowAlignment out{true, static_cast<int32_t>(expected->size() - n), {}, {}};
-      for (size_t i = 0; i < n; ++i) out.early.push_back(static_cast<int32_t>(shift + i));
-      out.late = out.early;
-      if (n * kMostEditShare >= expected->size()) return out;
-    }
     RowAlignment out =
         align_rows(n, expected->size(), [&](size_t i, size_t j) { return can_be_at(h, list, *expected, i, j); });
-    if (out.close && int64_t{out.edits} * kMostEditShare > static_cast<int64_t>(std::max(n, expected->size())))
-      return {};
+    const auto longer = static_cast<int64_t>(std::max(n, expected->size()));
+    if (out.close && int64_t{out.edits} * kMostEditShare <= longer) return out;
+    // A window of the recording that began (or ended) in mid-step may lack most of it.
+    out = {};
+    for (const bool head : {true, false}) {
+      if ((head ? !list.first : !list.last) || n >= expected->size() || n * kMostEditShare < expected->size()) continue;
+      const size_t shift = head ? expected->size() - n : 0;
+      if (!equals(h, list, shift)) continue;
+      out.close = true;
+      out.edits = static_cast<int32_t>(expected->size() - n);
+      for (size_t i = 0; i < n; ++i) out.early.push_back(static_cast<int32_t>(shift + i));
+      out.late = out.early;
+      break;
+    }
     return out;
   }
 
@@ -131,8 +133,8 @@ class Labeller {
     return forwards <= 0 || forwards % chunks != 0 ? usual.schedule.sizes.micro_batches : forwards / chunks;
   }
   void say_off(const RowHypothesis& h, const RowList& list, const RowAlignment& way, RangeLabels& out) const;
-  static void decide(const RowOrder& order, const RowList& list, const std::vector<ExpectedRow>& expected,
-                     const RowAlignment& way, std::vector<ExpectedRow>& labels);
+  void decide(const RowHypothesis& h, const RowOrder& order, const RowList& list, const RowAlignment& way,
+              std::vector<ExpectedRow>& labels) const;
 
   const Trace& trace_;
   const RangeRows& rows_;
@@ -167,28 +169,36 @@ void Labeller::say_off(const RowHypothesis& h, const RowList& list, const RowAli
   out.off.push_back(std::move(off));
 }
 
-// Of two ways to put the labels the one that time does not contradict; rows on which neither is proven stay without.
-void Labeller::decide(const RowOrder& order, const RowList& list, const std::vector<ExpectedRow>& expected,
-                      const RowAlignment& way, std::vector<ExpectedRow>& labels) {
-  int wrong[2] = {}, seen[2] = {};
-  for (size_t i = 0; i < way.early.size(); ++i) {
-    if (way.early[i] == way.late[i]) continue;
-    for (const int side : {0, 1}) {
-      const int32_t j = side == 0 ? way.early[i] : way.late[i];
-      if (j == kNoRow) continue;
-      const auto [bad, all] =
+// What a row within an edit can be lies between the two ways to put it. It gets a label when time contradicts all
+// others: too early a label would have its taker begin before it ends, too late a one its maker end after it begins.
+void Labeller::decide(const RowHypothesis& h, const RowOrder& order, const RowList& list, const RowAlignment& way,
+                      std::vector<ExpectedRow>& labels) const {
+  const std::vector<ExpectedRow>& expected = *expected_of(h, list);
+  const size_t n = way.early.size();
+  std::vector<int32_t> decided(n, kNoRow);
+  for (size_t i = 0; i < n; ++i) {
+    if (way.early[i] == way.late[i]) decided[i] = way.early[i];
+    if (way.early[i] == way.late[i] || way.early[i] == kNoRow || way.late[i] == kNoRow) continue;
+    const auto [first, last] = std::minmax(way.early[i], way.late[i]);
+    int32_t left = kNoRow, count = 0;
+    for (int32_t j = first; j <= last; ++j) {
+      if (!can_be_at(h, list, expected, i, static_cast<size_t>(j))) continue;
+      const auto [wrong, seen] =
           order.against(list, static_cast<uint32_t>(list.begin + i), expected[static_cast<size_t>(j)]);
-      wrong[side] += bad;
-      seen[side] += all;
+      if (wrong > 0) continue;
+      left = j;
+      ++count;
     }
+    if (count == 1) decided[i] = left;
   }
-  const int good = wrong[0] == 0 && wrong[1] > 0 && seen[0] > 0   ? 0
-                   : wrong[1] == 0 && wrong[0] > 0 && seen[1] > 0 ? 1
-                                                                  : -1;
-  if (good < 0) return;
-  const std::vector<int32_t>& right = good == 0 ? way.early : way.late;
-  for (size_t i = 0; i < right.size(); ++i)
-    if (right[i] != kNoRow) labels[list.begin + i] = expected[static_cast<size_t>(right[i])];
+  // Rows keep their order: labels that would not are none.
+  int32_t before = kNoRow;
+  for (size_t i = 0; i < n; ++i) {
+    if (decided[i] == kNoRow) continue;
+    const bool rises = decided[i] > before;
+    before = std::max(before, decided[i]);
+    if (rises && way.early[i] != way.late[i]) labels[list.begin + i] = expected[static_cast<size_t>(decided[i])];
+  }
 }
 
 RangeLabels Labeller::label(const RowHypothesis& h) const {
@@ -242,7 +252,7 @@ RangeLabels Labeller::label(const RowHypothesis& h) const {
     const RowOrder order = order_of_labels();
     for (const auto& [l, way] : open) {
       const RowList& list = lists_.lists[l];
-      decide(order, list, *expected_of(known(list, out.made), list), way, out.rows[list.part]);
+      decide(known(list, out.made), order, list, way, out.rows[list.part]);
     }
   }
   const RowOrder::Verdict verdict = order_of_labels().check();
@@ -274,6 +284,8 @@ RangeLabels label_rows(const Trace& trace, const RangeRows& rows, const RowLists
   none.rows.resize(rows.parts.size());
   for (size_t p = 0; p < none.rows.size(); ++p) none.rows[p].assign(rows.parts[p].size(), kNoLabel);
   none.list_proven.assign(lists.lists.size(), 0);
+  for (const auto& part : rows.parts)
+    none.unknown += std::count_if(part.begin(), part.end(), [](const RangeRow& row) { return is_compute(row.kind); });
   if (trace.pipeline_stages <= 0) {
     none.why_not = "nothing says which rank is which stage; --pp, --tp and --dp do";
     return none;
