@@ -161,7 +161,9 @@ Flag shared_option(const std::vector<std::pair<const Analysis*, const AnalysisOp
 std::vector<Flag> analysis_flags() {
   std::vector<Flag> flags = {
       {"compat", "NAME",
-       "A rival's own numbers and columns, where an analysis has them: hta (HTA), tb (TensorBoard's plugin)", "hta,tb"},
+       "A rival's own numbers and columns, where an analysis has them: hta (HTA), tb (TensorBoard's plugin), msprof "
+       "(msprof-analyze)",
+       "hta,tb,msprof"},
       {"format", "KIND", "text (default), csv or json; torch where an analysis prints the profiler's own table",
        "text,csv,json,torch"},
       {"overlay", "FILE", "Write the source trace with this answer marked on it", ""},

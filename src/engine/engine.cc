@@ -20,6 +20,7 @@
 #include "model/torch_facts.h"
 #include "pipeline/infer_cells.h"
 #include "pipeline/infer_layout.h"
+#include "pipeline/kernel_blocks.h"
 #include "pipeline/link_cells.h"
 #include "pipeline/range_cells.h"
 #include "pipeline/theory.h"
@@ -42,8 +43,10 @@ Result<CellRules> rules_for(const OpenOptions& options) {
 // Cells of a profiler trace, and the layout of its ranks.
 void find_cells(Trace& trace, const CellRules& rules, const OpenOptions& options) {
   const TorchCellOptions how{options.cells, options.layout, infer_cells};
+  const bool may_infer = options.cells == CellSource::kAuto || options.cells == CellSource::kInferred;
   if (find_range_cells(trace, rules, how)) return;
-  if (!find_torch_cells(trace, rules, how)) {
+  if (!find_torch_cells(trace, rules, how) &&
+      !(may_infer && trace.format == "ascend" && find_kernel_blocks(trace, options.layout))) {
     if (options.layout.pp > 0) infer_layout(trace, options.layout);
     return;
   }

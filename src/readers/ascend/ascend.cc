@@ -10,6 +10,7 @@
 #include "model/torch_facts.h"
 #include "readers/ascend/find_ranks.h"
 #include "readers/ascend/rank_db.h"
+#include "readers/ascend/text_rank.h"
 #include "readers/reader.h"
 
 namespace stageline {
@@ -22,7 +23,7 @@ Match sniff(const Source& source) {
   Match best = Match::kNo;
   for (size_t i = 0; i < source.files.size(); ++i) {
     const SourceFile& file = source.files[i];
-    if (is_profiler_db(file_name(file.path))) return Match::kCertain;
+    if (is_profiler_db(file_name(file.path)) || is_text_export(source, i)) return Match::kCertain;
     if (file_name(file.path) == "analysis.db" && source.head(i).find("StepTraceTime") != std::string_view::npos)
       best = Match::kMaybe;
     if (!file.given || file_extension(file.path) != "db") continue;
@@ -75,6 +76,21 @@ std::string describe(const Trace& trace) {
   return out;
 }
 
+// From its database; where there is none, or it cannot be read, from the text exports beside it.
+RankPart read_rank(const RankFiles& files, const ReadOptions& options) {
+  const bool text = !files.kernel_details.empty() || !files.trace_view.empty();
+  if (files.profiler_db.empty()) return read_rank_text(files, options);
+  RankPart from_db = read_rank_db(files, options);
+  if (!from_db.error || !text) return from_db;
+  RankPart from_text = read_rank_text(files, options);
+  if (from_text.error) return from_db;
+  from_text.notes.add(
+      "ascend.text_instead", Severity::kWarning,
+      "a profiler database cannot be used, and the text exports beside it were read: " + from_db.error->what,
+      from_db.error->where);
+  return from_text;
+}
+
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   Trace trace;
   trace.format = "ascend";
@@ -83,16 +99,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   if (!found) return std::move(found).error();
   const std::vector<RankFiles>& ranks = *found;
   std::vector<RankPart> parts(ranks.size());
-  parallel_for(ranks.size(), [&](size_t r) {
-    if (ranks[r].profiler_db.empty()) {
-      parts[r].error = Error{ErrorCode::kBadInput,
-                             "it has no profiler database",
-                             {ranks[r].folder},
-                             "the profiler writes it at the end of its analysis"};
-      return;
-    }
-    parts[r] = read_rank_db(ranks[r], options);
-  });
+  parallel_for(ranks.size(), [&](size_t r) { parts[r] = read_rank(ranks[r], options); });
   std::vector<std::vector<StringId>> name_maps(parts.size());
   std::vector<std::vector<uint8_t>> category_maps(parts.size());
   std::optional<Error> first_error;
@@ -129,9 +136,10 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
 }  // namespace ascend
 
 extern const Reader ascend_reader;
-const Reader ascend_reader = {.name = "ascend",
-                              .summary = "Ascend profiler databases of torch_npu, MindSpore, msprof and msMonitor",
-                              .sniff = ascend::sniff,
-                              .read = ascend::read};
+const Reader ascend_reader = {
+    .name = "ascend",
+    .summary = "Ascend profiler databases and text exports of torch_npu, MindSpore, msprof and msMonitor",
+    .sniff = ascend::sniff,
+    .read = ascend::read};
 
 }  // namespace stageline

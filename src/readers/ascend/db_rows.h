@@ -59,7 +59,7 @@ struct TransferInfo {  // COMMUNICATION_TASK_INFO
 };
 
 struct ComputeInfo {  // COMPUTE_TASK_INFO
-  uint32_t name = 0, shapes = 0, types = 0;
+  uint32_t name = 0, shapes = 0, types = 0, op_type = 0, unit = 0;
   int32_t blocks = -1;
 };
 
@@ -126,7 +126,5 @@ void finish_communication(RankDb& rank);  // peers and facts, once all rows are 
 void read_host_calls(RankDb& rank);       // CANN_API, PYTORCH_API, CONNECTION_IDS, PYTORCH_CALLCHAINS, GC_RECORD
 void read_steps(RankDb& rank);            // STEP_TIME
 void read_counters(RankDb& rank);         // memory, bandwidth, clocks
-// analysis.db. Its groups are numbers made of the names; ranks of groups that `groups` does not name stay as they are.
-void read_analysis(const std::string& path, const std::map<std::string, CommGroup>& groups, PartBuilder& out);
 
 }  // namespace stageline::ascend

@@ -3,6 +3,7 @@
 #include <cctype>
 
 #include "readers/ascend/db_rows.h"
+#include "readers/ascend/text_rank.h"
 
 namespace stageline::ascend {
 
@@ -80,8 +81,8 @@ RankPart read_rank_db(const RankFiles& files, const ReadOptions& options) {
     if (rank.ranges.empty() && rank.out.ranges.empty())
       out.notes.add("ascend.no_ranges", Severity::kInfo,
                     "no mstx ranges were recorded: nothing marks the work of a pipeline", {db->path()});
-    if (!files.analysis_db.empty()) read_analysis(files.analysis_db, rank.groups, out);
   }
+  add_summaries(files, out.part, out.notes);
   result.part = out.finish(result.names);
   result.notes = std::move(out.notes);
   return result;
