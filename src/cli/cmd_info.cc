@@ -72,7 +72,7 @@ void ascend_lines(const Trace& trace, const std::vector<size_t>& parts, Lines& l
       {"tp", sizes.tp}, {"cp", sizes.cp}, {"dp", sizes.dp}, {"pp", sizes.pp}, {"ep", sizes.ep}};
   for (const auto& [name, size] : kSizes)
     if (size > 0) text += (text.empty() ? "" : ", ") + std::string(name) + " " + std::to_string(size);
-  if (sizes.world > 0) text += (text.empty() ? "" : "; ") + std::to_string(sizes.world) + " ranks in all";
+  if (sizes.world > 1) text += (text.empty() ? "" : "; ") + std::to_string(sizes.world) + " ranks in all";
   if (!text.empty()) lines.emplace_back("parallel", text);
 }
 

@@ -9,8 +9,8 @@
                           both modes, of two runs on readers/kineto and readers/kineto-us, of files on files/…
   exporters/NAME.txt      the bytes, or facts read back from them by an outside decoder, on readers/paddle-log
 
-readers/kineto* are made by tests/gen/kineto.py, readers/ascend-text by ascend_text.py; `run.py --make-inputs` makes
-them again (KINETO and ASCEND_TEXT below).
+readers/kineto* are made by tests/gen/kineto.py, readers/ascend-text by ascend_text.py, other readers/ascend* by
+ascend_db.py; `run.py --make-inputs` makes them again (KINETO, ASCEND_TEXT and ASCEND below).
 """
 import difflib
 import gzip
@@ -50,6 +50,8 @@ KINETO = {
 }
 # Insight's own system test in small: two pipelines of two stages, kernels of one of them, no database.
 ASCEND_TEXT = ['--kernels', '0,2', '--layers', 2, '--scale', 100, '--no-database']
+# Keywords of ascend_db.write. SQLite's versions lay files out differently, so that what is there is not compared with new ones.
+ASCEND = {'ascend': {}, 'ascend-level-none': {'level': 'none', 'schema': '1.0.0'}, 'ascend-mindspore': {'mindspore': True, 'ranks': 1}}
 # Options of analyses that say little, or nothing, without; each line is one call.
 OPTIONS = {
     'operators': [[], ['--group-by-input-shape', 'true', '--group-by-stack-n', '2', '--show-python', 'true', '--sort-by', 'count'],
@@ -245,6 +247,9 @@ def content(path):
 
 def make_inputs():
     make_kinetos(HERE / 'readers')
+    import ascend_db
+    for case, options in ASCEND.items():
+        ascend_db.write(HERE / 'readers' / case / 'input', **options)
     # [time in µs (−1: before the capture), action, bytes, category], as torch writes a raw memory timeline.
     rows = [[-1, 0, 4096, 0], [-1, 0, 8192, 1]]
     for step in range(3):

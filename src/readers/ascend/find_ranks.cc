@@ -45,7 +45,6 @@ std::string read_small(const std::string& path) {
 struct Candidate {
   RankFiles files;
   std::string place;  // absolute, for order and for what lies inside what
-  bool given_number = false;
 };
 
 // The third part from the end between underscores: node0_1234_20250521091718000_ascend_pt.
@@ -91,12 +90,13 @@ class Folders {
   }
 
   std::vector<Candidate> take() {
+    // PROF_ folders inside a framework's own folder hold the same measurement once more.
+    std::set<std::string> again;
+    for (const auto& [place, c] : candidates_)
+      if (c.files.msprof && inside_another(c)) again.insert(place);
     std::vector<Candidate> out;
-    for (auto& [place, c] : candidates_) {
-      // PROF_ folders inside a framework's own folder hold the same measurement once more.
-      if (c.files.msprof && inside_another(c)) continue;
-      out.push_back(std::move(c));
-    }
+    for (auto& [place, c] : candidates_)
+      if (again.count(place) == 0) out.push_back(std::move(c));
     return out;
   }
 

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "model/hta_rows.h"
+#include "readers/ascend/number_map.h"
 
 namespace stageline::ascend {
 namespace {
@@ -209,6 +210,19 @@ void PartBuilder::pair_slices(const std::vector<uint32_t>& slice) {
   }
 }
 
+// What an operator's launches launched is its own, on whatever thread the launch was called.
+void PartBuilder::own_launched(std::vector<uint32_t>& owner) const {
+  if (owners_.empty()) return;
+  const Slices& s = part.slices;
+  NumberMap by_correlation;
+  const auto kind = [&](size_t i) { return kKinds[s.category_id[i] - 1u].kind; };
+  for (size_t i = 0; i < s.size(); ++i)
+    if (owner[i] != kNoCorrelation && is_launch_call(kind(i))) by_correlation.put(s.correlation[i], owner[i]);
+  for (size_t i = 0; i < s.size(); ++i)
+    if (owner[i] == kNoCorrelation && s.correlation[i] != kNoCorrelation && is_device_work(kind(i)))
+      owner[i] = by_correlation.get(s.correlation[i]);  // none is none in both
+}
+
 Part PartBuilder::finish(FileNames& names) {
   add_steps();
   names.categories.push_back({"", Category::kOther});
@@ -231,6 +245,7 @@ Part PartBuilder::finish(FileNames& names) {
     owner[slice[operator_row]] = slice[operator_row] + 1;
     owner[slice[row]] = slice[operator_row] + 1;
   }
+  own_launched(owner);
   relate_slices(names, owner, {.lanes_are_typed = true, .owners_are_certain = true, .kernels_are_classified = true},
                 part);
   pair_slices(slice);

@@ -97,6 +97,7 @@ class PartBuilder {
   uint32_t lane_of(LaneKey key, std::string name, std::string pid, std::string tid);
   std::vector<uint32_t> fill_lanes();
   void add_steps();
+  void own_launched(std::vector<uint32_t>& owner) const;
   void pair_slices(const std::vector<uint32_t>& slice);
 
   TextInterner texts_;
