@@ -102,6 +102,7 @@ class SqliteInsert {
                                      SQLITE_STATIC, SQLITE_UTF8));
   }
   void next();
+  bool ok() const { return !failed_; }
   Status status() const;
 
  private:
@@ -117,7 +118,7 @@ class SqliteInsert {
   bool failed_ = false;
 };
 
-// "name" as an SQL identifier, quotes doubled.
+// "name" as an SQL identifier, quotes doubled, without NULs.
 std::string sql_name(std::string_view name);
 
 }  // namespace stageline

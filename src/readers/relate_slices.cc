@@ -292,6 +292,7 @@ void rename_part(const std::vector<StringId>& name_map, const std::vector<uint8_
   map_texts(part.stacks, name_map);
   map_texts(part.ranges, name_map);
   map_texts(part.transfers, name_map);
+  map_texts(part.tasks, name_map);
 }
 
 }  // namespace stageline

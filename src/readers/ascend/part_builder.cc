@@ -238,6 +238,7 @@ Part PartBuilder::finish(FileNames& names) {
   part.stacks = placed(stacks, slice);
   part.ranges = placed(ranges, slice);
   part.transfers = placed(transfers, slice);
+  part.tasks = placed(tasks, slice);
   for (const SliceLink& link : links_) part.slice_links.push_back({slice[link.from], slice[link.to], link.kind});
   for (uint32_t id = 0; id < texts_.size(); ++id) names.names.emplace_back(texts_.text(id));
   std::vector<uint32_t> owner(part.slices.size(), kNoCorrelation);

@@ -80,6 +80,7 @@ class PartBuilder {
   std::vector<StackFact> stacks;
   std::vector<RangeFact> ranges;
   std::vector<TransferFact> transfers;
+  std::vector<TaskFact> tasks;
 
   Part part;  // identity, metadata, memory, counters, marks (Mark::name of text()) are written here directly
   Diagnostics notes;
