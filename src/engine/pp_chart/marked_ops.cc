@@ -4,6 +4,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "base/hash_seed.h"
 #include "base/number.h"
 #include "engine/pp_chart/communication.h"
 
@@ -67,8 +68,8 @@ std::string level1_name(const std::string& op) {
 }
 
 // Messages of communication ranges by their string id.
-Result<std::unordered_map<int64_t, Message>> messages_of(const SqliteDb& db) {
-  std::unordered_map<int64_t, Message> messages;
+Result<std::unordered_map<int64_t, Message, SeededHash>> messages_of(const SqliteDb& db) {
+  std::unordered_map<int64_t, Message, SeededHash> messages;
   simdjson::dom::parser parser;
   SqliteRows rows = rows_of(db, "STRING_IDS", {"id", "value"});
   while (rows.next()) {
@@ -119,7 +120,7 @@ Result<MarkedOps> read_marked_ops(const SqliteDb& db, const HostWindow& window, 
   }
   if (!host.ok()) return host.status().error();
 
-  std::unordered_map<int64_t, std::vector<std::pair<int64_t, int64_t>>> intervals;  // by connectionId
+  std::unordered_map<int64_t, std::vector<std::pair<int64_t, int64_t>>, SeededHash> intervals;  // by connectionId
   for (const Mark& mark : marks) intervals.try_emplace(mark.connection);
   SqliteRows tasks = rows_of(db, "TASK", {"startNs", "endNs", "connectionId"});
   while (tasks.next())
