@@ -11,7 +11,8 @@
 namespace stageline {
 namespace {
 
-constexpr int64_t kNoDataType = 65534;  // "N/A" of ENUM_HCCL_DATA_TYPE
+constexpr size_t kMostMarkedOps = 2'000'000;  // some 250 B each
+constexpr int64_t kNoDataType = 65534;        // "N/A" of ENUM_HCCL_DATA_TYPE
 constexpr std::string_view kKeys[] = {"\"streamId\":", "\"count\":", "\"dataType\":", "\"groupName\":", "\"opName\":"};
 
 struct Message {
@@ -146,9 +147,9 @@ Result<MarkedOps> read_marked_ops(const SqliteDb& db, const HostWindow& window, 
       const auto [at, fresh] = keys.try_emplace({message.group, op}, by_key.size());
       if (fresh) by_key.emplace_back();
       std::vector<MarkedOp>& ops = by_key[at->second];
-      if (++made > kMostDeviceRanges)
+      if (++made > kMostMarkedOps)
         return Error{ErrorCode::kLimit,
-                     "more than " + std::to_string(kMostDeviceRanges) + " communication ranges",
+                     "more than " + std::to_string(kMostMarkedOps) + " communication ranges",
                      {db.path()},
                      ""};
       ops.push_back({start, end, mark.connection,
