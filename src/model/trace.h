@@ -216,6 +216,9 @@ struct Trace {
   // Chunk numbers tell pieces of one forward or backward apart (Paddle's overlap mode cuts them into
   // slices), not virtual stages.
   bool chunks_are_pieces = false;
+  // Cells of messages are calls of the host, which may return before the message is through (isend, irecv): they say
+  // who sends what, not when it arrived.
+  bool messages_are_calls = false;
   int32_t pipeline_stages = 0;  // of the whole run, whatever ranks were filtered out; 0: places are guesses
 
   size_t slice_count() const;

@@ -8,6 +8,7 @@
 
 #include "base/number.h"
 #include "base/parallel.h"
+#include "pipeline/align/stamp_grain.h"
 
 namespace stageline::align {
 namespace {
@@ -356,6 +357,8 @@ Net gather_net(const Matches& matches, bool each_rank_alone, Diagnostics& notes)
   cut_at_steps(matches, net);
   set_coarse(matches, net);
   set_middle(matches, net);
+  parallel_for(net.domains.size(),
+               [&](size_t d) { net.domains[d].grain_ns = stamp_grain_of(matches, net.domains[d]); });
   Gatherer gatherer(matches, net, notes);
   gatherer.gather_all();
   gatherer.cut_at_jumps();
