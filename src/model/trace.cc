@@ -89,8 +89,11 @@ Extent extent_of(const Trace& trace) {
   if (cells.size() == 0) return extent;
   extent.start_ns = *std::min_element(cells.start_ns.begin(), cells.start_ns.end());
   extent.end_ns = *std::max_element(cells.end_ns.begin(), cells.end_ns.end());
-  extent.chunk_count = *std::max_element(cells.chunk.begin(), cells.chunk.end()) + 1;
-  extent.micro_batch_count = *std::max_element(cells.micro_batch.begin(), cells.micro_batch.end()) + 1;
+  const auto count = [](const std::vector<int32_t>& values) {  // labels may be any number
+    return std::min(*std::max_element(values.begin(), values.end()), INT32_MAX - 1) + 1;
+  };
+  extent.chunk_count = count(cells.chunk);
+  extent.micro_batch_count = count(cells.micro_batch);
   std::set<int32_t> steps;
   for (size_t i = 0; i < cells.size(); ++i)
     if (i == 0 || cells.step[i] != cells.step[i - 1]) steps.insert(cells.step[i]);  // cells come sorted by step

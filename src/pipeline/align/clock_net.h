@@ -35,6 +35,7 @@ struct Solution {
     std::vector<size_t> cycle;
   };
   std::vector<Dropped> dropped;
+  bool hopeless = false;   // contradictions wherever one looks: every edge was dropped
   bool consistent = true;  // every bound is kept by the drifts and offsets chosen
 };
 

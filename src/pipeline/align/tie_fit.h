@@ -12,8 +12,10 @@
 
 namespace stageline::align {
 
-// Two quartz clocks differ by some 100 ppm at most; anything beyond is no drift.
+// Two quartz clocks differ by some 100 ppm at most. Where no such line keeps the bounds of a tie and a steeper one
+// does, the clocks of that run are worse (those of virtual machines, or slewed): up to kWildDrift they are followed.
 inline constexpr double kMaxDrift = 5e-4;
+inline constexpr double kWildDrift = 2.5e-3;
 
 struct TieFit {
   bool two_way = false;                      // messages in both directions: an estimate is possible
@@ -43,7 +45,8 @@ struct ClockJump {
   double jump = 0;              // y after minus y before
   Line before, after;
 };
-std::optional<ClockJump> find_jump(const TiePoints& points, TieKind kind, double drift_limit);
+// Every such place that is plain, by time; more may show once the tie is cut there. O(samples + blocks²), 64 blocks.
+std::vector<ClockJump> find_jumps(const TiePoints& points, TieKind kind, double drift_limit);
 // The moment within [from_t, to_t] that separates the samples best.
 double refine_jump(const TiePoints& window, const ClockJump& jump);
 
