@@ -188,7 +188,7 @@ class CellMaker {
         ++out.empty;
         cell.start_ns = cell.end_ns;
       }
-      out.calls |= !spans.spans[m].found && is_message(mark.kind);
+      out.calls |= !spans.on_device && is_message(mark.kind);
       out.cells.push_back(cell);
     }
     out.clipped = clip_overlaps(out.cells);
