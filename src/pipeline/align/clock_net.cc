@@ -7,6 +7,7 @@
 #include "base/parallel.h"
 #include "pipeline/align/blame.h"
 #include "pipeline/align/clock_graph.h"
+#include "pipeline/align/likely_error.h"
 
 namespace stageline::align {
 namespace {
@@ -149,9 +150,10 @@ Solution solve(size_t node_count, std::vector<Edge>& edges, double drift_limit) 
   to_root(offset, component);
   for (size_t i = 0; i < node_count; ++i)
     solution.nodes.push_back({offset[i], offsets.low.empty() ? -kInfinity : offsets.low[i],
-                              offsets.high.empty() ? kInfinity : offsets.high[i], drift[i] / kPpb,
+                              offsets.high.empty() ? kInfinity : offsets.high[i], 0, 0, drift[i] / kPpb,
                               drifts.low.empty() ? -kInfinity : drifts.low[i] / kPpb,
                               drifts.high.empty() ? kInfinity : drifts.high[i] / kPpb, component[i]});
+  set_likely_errors(edges, solution);
   return solution;
 }
 

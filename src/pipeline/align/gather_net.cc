@@ -15,6 +15,8 @@ namespace {
 
 constexpr int kMostJumps = 64;          // clocks set, in all
 constexpr double kMostBadShare = 0.05;  // of a tie's matches; beyond, nobody knows which are the good ones
+constexpr int64_t kFewBad = 2;          // of a short run that are not too many: two labels that changed places,
+constexpr int64_t kFewBadOf = 16;       // of at least so many
 constexpr double kMostOddShare = 0.25;  // of a collective's ties that may contradict themselves
 
 struct TimeRange {
@@ -231,9 +233,10 @@ class Gatherer {
       Edge& edge = net_.edges[k];
       if (edge.dropped || admissible_slopes(edge.points.causal, net_.drift_limit).possible) return;
       all[k] = edge.points.from_a.count() + edge.points.from_b.count();
-      const std::optional<Line> line = robust_line(edge.points, edge.kind, net_.drift_limit);
+      std::optional<Line> line = robust_line(edge.points, edge.kind, net_.drift_limit);
       bad[k] = all[k];
       if (!line) return;
+      line = least_contradicted(edge.points, *line, net_.drift_limit);
       for (const double slack : {3 * line->scatter, 0.0}) {
         TiePoints kept;
         int64_t trimmed = 0;
@@ -262,14 +265,16 @@ class Gatherer {
     for (size_t k = 0; k < net_.edges.size(); ++k) {
       if (all[k] == 0) continue;
       Edge& edge = net_.edges[k];
-      const bool hopeless = static_cast<double>(bad[k]) > kMostBadShare * static_cast<double>(all[k]);
+      const bool few = bad[k] <= kFewBad && all[k] >= kFewBadOf;
+      const bool hopeless = !few && static_cast<double>(bad[k]) > kMostBadShare * static_cast<double>(all[k]);
       edge.dropped = hopeless;
       const std::string between = "between " + name_of(edge.a) + " and " + name_of(edge.b);
       if (hopeless) {
         notes_.add("clock.contradicting_tie", Severity::kLoss,
                    "the matches " + between + " contradict each other (" + grouped(bad[k]) + " of " + grouped(all[k]) +
-                       "): they are not used. Do these messages belong together, or was a clock set more often than "
-                       "can be told?");
+                       "): they are not used. " +
+                       (edge.kind == TieKind::kGaps ? "Are the cells labelled rightly" : "Do they belong together") +
+                       ", or was a clock set more often than can be told?");
       } else {
         notes_.add("clock.bad_match", Severity::kWarning,
                    "matches that no clocks can explain were left out; the first is " + between +

@@ -3,7 +3,7 @@
 namespace stageline::align {
 namespace {
 
-constexpr int64_t kCoarsest = 1'000'000;  // logs of whole seconds say nothing about clocks
+constexpr int64_t kCoarsest = 1000;  // coarser ones cannot be told from work that takes round times
 constexpr int64_t kLeastStamps = 8;       // fewer may all be round by chance
 
 class Grain {

@@ -24,6 +24,7 @@ struct TieFit {
   double offset = 0, slope = 0;              // best line: y = offset + slope · t
   double middle_t = 0;                       // where its samples are: there it is known best
   double offset_sigma = 0, slope_sigma = 0;  // what its scatter says about it
+  double asymmetry = 0;                      // what a message takes once its sender is done, on the mean of both ways
   double slope_low = 0, slope_high = 0;      // of the lines that keep all bounds
   int64_t match_count = 0;
 };
@@ -38,6 +39,10 @@ struct Line {
   double at(double t) const { return offset + slope * t; }
 };
 std::optional<Line> robust_line(const TiePoints& points, TieKind kind, double drift_limit);
+
+// Of lines with a few likely slopes (that of `start` among them) the one that the fewest causal bounds contradict, in
+// the middle of where that is so: what a few wrong matches among many cannot move. O(samples log samples).
+Line least_contradicted(const TiePoints& points, const Line& start, double drift_limit);
 
 // Where one of the clocks was set: y jumps.
 struct ClockJump {

@@ -110,7 +110,7 @@ Gathered gather(const Matches& matches, const Tie& tie, const Frame& frame) {
           out.first_trimmed = std::min(out.first_trimmed, m.tag);
           return;
         }
-        (from_a ? points.from_a : points.from_b).add({t, sign * ends, -sign * waited});
+        (from_a ? points.from_a : points.from_b).add({t, sign * ends, sign * latest, -sign * waited});
         if (!hard) return;
         (from_a ? points.causal.upper : points.causal.negated_lower).add({t, latest, m.tag});
         (from_a ? points.rendezvous.negated_lower : points.rendezvous.upper).add({t, waited, m.tag});

@@ -22,6 +22,7 @@ struct ClockDomain {
 // y between the two clocks when a message ended: exact but for the time the message took after its sender was done.
 struct Sample {
   double t = 0, y = 0;
+  double causal = 0;      // the bound that always holds: on y from above when a sent, from below when b did
   double rendezvous = 0;  // the bound that holds if senders wait: on y from below when a sent, from above when b did
 };
 
