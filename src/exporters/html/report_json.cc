@@ -176,7 +176,7 @@ void write_clocks(JsonWriter& json, const Trace& trace) {
   json.key("clockBy").begin_array();
   for (const ClockEvidence one : clocks.by) json.value(evidence_name(one));
   json.end_array();
-  if (clocks.error_ns >= 0) json.field("clockErrorNs", std::llround(clocks.error_ns));
+  if (clocks.error_ns >= 0) json.field("clockErrorNs", static_cast<int64_t>(std::llround(clocks.error_ns)));
   if (clocks.half_ns >= 0) json.field("clockHalfNs", clocks.half_ns);
 }
 
