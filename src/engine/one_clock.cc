@@ -79,7 +79,9 @@ bool only_replicas_apart(const Trace& trace) {
 
 Status map_clocks(Trace& trace, const AlignOptions& options) {
   const bool by_hand = !options.by_hand.empty();
-  if ((options.mode == AlignMode::kNever && !by_hand) || trace.parts.size() < 2 || trace.cells.size() == 0) return {};
+  if ((options.mode == AlignMode::kNever && !by_hand) || trace.parts.size() < 2) return {};
+  // Profiles without a pipeline are put on one clock, by their collectives, only when that is asked for.
+  if (trace.cells.size() == 0 && options.mode != AlignMode::kAlways && !by_hand) return {};
   link_cells(trace);
   const bool only_check = trace.clock == ClockState::kShared && options.mode != AlignMode::kAlways && !by_hand;
   AlignRequest request;
@@ -176,14 +178,10 @@ Table clock_table(const Trace& trace, const ClockAlignment& alignment) {
   for (size_t p = 0; p < trace.parts.size() && p < alignment.clocks.size(); ++p) {
     const ClockMap& map = alignment.clocks[p];
     for (const ClockSegment& s : map.segments) {
-      const bool itself = map.evidence == ClockEvidence::kReference || map.evidence == ClockEvidence::kSharedClock;
-      const std::string_view method = s.reference_rank == trace.parts[p].rank && !itself
-                                          ? evidence_name(ClockEvidence::kTrusted)
-                                          : evidence_name(map.evidence);
       table.add_row({int64_t{trace.parts[p].rank}, trace.parts[p].machine_name, int64_t{s.reference_rank}, s.offset_ns,
-                     s.offset_half_ns < 0 ? kNullInteger : s.offset_half_ns, std::round(s.drift * 1e12) / 1e3,
+                     s.offset_half_ns < 0 ? kNullInteger : s.offset_half_ns, std::round(s.drift * 1e12) / 1e3 + 0.0,
                      s.drift_half < 0 ? unknown : std::ceil(s.drift_half * 1e12) / 1e3, s.message_count,
-                     std::string(method), s.from_ns == INT64_MIN ? kNullInteger : s.from_ns});
+                     std::string(evidence_name(s.evidence)), s.from_ns == INT64_MIN ? kNullInteger : s.from_ns});
     }
   }
   return table;

@@ -34,12 +34,13 @@ struct ClockSegment {
   double drift = 0;             // seconds gained per second against the reference: 1e-6 is a ppm fast
   double drift_half = -1;       // the same for the drift; −1: unknown
   int64_t message_count = 0;    // matched messages, collectives or gaps it stands on
+  ClockEvidence evidence = ClockEvidence::kTrusted;  // of this segment
   int32_t reference_rank = -1;  // whose clock it is put on; of ranks that nothing ties to the first: one of their own
 };
 
 struct ClockMap {
-  std::vector<ClockSegment> segments;  // by from_ns; empty: stamps are left as they are
-  ClockEvidence evidence = ClockEvidence::kTrusted;
+  std::vector<ClockSegment> segments;                // by from_ns; empty: stamps are left as they are
+  ClockEvidence evidence = ClockEvidence::kTrusted;  // the worst of the segments'
 
   // Nanoseconds on the reference's clock. O(log segments). Stamps too far out to map come back as they are.
   int64_t common_ns(int64_t stamp_ns) const;

@@ -144,7 +144,7 @@ struct OwnerFact {  // of launch calls whose "External id" names another operato
   uint32_t owner = kNoSliceIndex;
 };
 
-struct MemoryRecord {  // [memory] and [OutOfMemory] instants
+struct MemoryRecord {  // [memory] instants
   int64_t time_ns = 0;
   uint64_t address = 0;
   int64_t bytes = 0;  // negative: freed
@@ -152,7 +152,6 @@ struct MemoryRecord {  // [memory] and [OutOfMemory] instants
   int32_t device_type = 0, device_id = -1;  // c10 numbers: 0 CPU, 1 CUDA, …
   uint32_t lane = 0;
   uint32_t file_index = 0;
-  bool failed = false;  // [OutOfMemory]: `bytes` were asked for and not given
 };
 
 // Calls visit(StringId&) for every text of a fact: readers rename them.

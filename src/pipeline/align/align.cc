@@ -44,7 +44,11 @@ class Report {
       const ClockMap map = map_of(d);
       for (const size_t p : net_.domains[d].parts) {
         out_.clocks[p] = map;
-        if (d == 0 && p != net_.domains[0].parts.front()) out_.clocks[p].evidence = ClockEvidence::kSharedClock;
+        if (d == 0 && p != net_.domains[0].parts.front()) {
+          out_.clocks[p].evidence = std::max(map.evidence, ClockEvidence::kSharedClock);
+          for (ClockSegment& s : out_.clocks[p].segments)
+            s.evidence = std::max(s.evidence, ClockEvidence::kSharedClock);
+        }
         if (!tied(d)) {
           out_.untied.push_back(p);
         } else if (d > 0) {
@@ -122,8 +126,13 @@ class Report {
       const double drift_half = std::max(clock.drift_high - clock.drift, clock.drift - clock.drift_low);
       segment.offset_half_ns = std::isfinite(half) && half < 9e18 ? rounded(std::ceil(std::max(half, 0.0))) : -1;
       segment.drift_half = std::isfinite(drift_half) ? std::max(drift_half, 0.0) : -1;
+      if (node != static_cast<size_t>(clock.root)) {
+        segment.evidence = evidence_[node];
+        map.evidence = std::max(map.evidence, evidence_[node]);
+      } else if (root == 0) {
+        segment.evidence = ClockEvidence::kReference;
+      }
       map.segments.push_back(segment);
-      if (node != static_cast<size_t>(clock.root)) map.evidence = std::max(map.evidence, evidence_[node]);
     }
     if (d > 0 && map.evidence == ClockEvidence::kReference) {
       // Alone: the reference of nobody, or of ranks that nothing ties to rank 0's clock.
@@ -155,6 +164,10 @@ class Report {
                 "the matches between " + name(e.a) + " and " + name(e.b) + " contradict those around (" + around +
                     ") and were left out; the tightest is " + match_name_of(matches_, e, at.tag));
     }
+    if (solution_.hopeless)
+      notes.add(
+          "clock.contradicting_tie", Severity::kLoss,
+          "ties contradict each other wherever one looks: none of them is used. Do these ranks belong to one job?");
     if (!solution_.consistent)
       notes.add(
           "clock.rough", Severity::kInfo,
