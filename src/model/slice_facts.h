@@ -144,6 +144,28 @@ struct OwnerFact {  // of launch calls whose "External id" names another operato
   uint32_t owner = kNoSliceIndex;
 };
 
+// What the text of a range says of itself, where a range is made to describe pipeline work (mstx, NVTX). The slice
+// bears the range's short name ("forward_step"), its partner is the same range on the device.
+struct RangeFact {
+  uint32_t slice = 0;
+  StringId message = 0;  // the whole text as recorded: "{'name': 'forward_step', 'current_microbatch': 3}"
+  StringId domain = 0;   // "default", "communication", …
+  int32_t micro_batch = -1, chunk = -1, stage = -1, step = -1;  // −1: not said
+};
+
+// One transfer or wait of a communication operation on one link (COMMUNICATION_TASK_INFO, Level1 and up).
+struct TransferFact {
+  uint32_t slice = 0;           // the device task; its category is kCollective: its operation is what counts as work
+  uint32_t op = kNoSliceIndex;  // slice of the communication operation
+  StringId task = 0;            // "Notify_Wait", "Notify_Record", "Memcpy", "Reduce_Inline", …
+  StringId transport = 0;       // "SDMA", "RDMA", "LOCAL"
+  StringId link = 0;            // "HCCS", "PCIE", "ROCE", …
+  int64_t bytes = -1;
+  int64_t notify = -1;
+  int32_t plane = -1;
+  int32_t src_rank = -1, dst_rank = -1;  // global where the group's members are known, else within the group
+};
+
 struct MemoryRecord {  // [memory] instants
   int64_t time_ns = 0;
   uint64_t address = 0;
@@ -172,6 +194,14 @@ void for_texts(KernelFact& f, Visit&& visit) {
 template <class Visit>
 void for_texts(StackFact& f, Visit&& visit) {
   for (StringId* id : {&f.stack, &f.modules}) visit(*id);
+}
+template <class Visit>
+void for_texts(RangeFact& f, Visit&& visit) {
+  for (StringId* id : {&f.message, &f.domain}) visit(*id);
+}
+template <class Visit>
+void for_texts(TransferFact& f, Visit&& visit) {
+  for (StringId* id : {&f.task, &f.transport, &f.link}) visit(*id);
 }
 template <class Fact>
 void map_texts(std::vector<Fact>& facts, const std::vector<StringId>& new_id) {

@@ -99,8 +99,24 @@ struct Mark {  // an instant
   uint32_t file_index = 0;
 };
 
-struct MetaField {  // a top-level member of the JSON, as written
+struct MetaField {  // a top-level member of the JSON, or a row of an Ascend database's META_DATA, as written
   std::string key, json;
+};
+
+// One step of one rank as its own profiler summed it up (Ascend's analysis.db or step_trace_time.csv); −1: not said.
+struct StepSummary {
+  int64_t step = -1;  // −1: the profile has no steps
+  int64_t computing_ns = -1, communication_ns = -1, overlapped_ns = -1, communication_not_overlapped_ns = -1;
+  int64_t free_ns = -1, stage_ns = -1, bubble_ns = -1, not_overlapped_without_receive_ns = -1, preparing_ns = -1;
+};
+
+// One communication operation on one link as the profiler summed it up (CommAnalyzerMatrix, communication_matrix.json).
+struct LinkSummary {
+  int64_t step = -1;
+  std::string op, group, type, transport;  // "hcom_allReduce__377_4_1", …, "collective" or "p2p", "HCCS"
+  int32_t src_rank = -1, dst_rank = -1;    // global
+  double bytes = 0;
+  int64_t transit_ns = 0;
 };
 
 struct Part {
@@ -115,7 +131,7 @@ struct Part {
   std::vector<Lane> lanes;
   Slices slices;
 
-  // Chrome-trace JSON only; sparse facts are ordered by slice.
+  // Profiler traces only; sparse facts are ordered by slice.
   std::vector<SourceRef> files;
   std::vector<int64_t> streams = {-1};  // stream_id → what the event said
   std::vector<ProfilerStep> steps;      // by start
@@ -129,11 +145,15 @@ struct Part {
   std::vector<StackFact> stacks;
   std::vector<ModuleFact> modules;
   std::vector<OwnerFact> launch_owners;
+  std::vector<RangeFact> ranges;
+  std::vector<TransferFact> transfers;
   std::vector<MemoryRecord> memory;
   std::vector<SliceLink> slice_links;
   std::vector<CounterSeries> counters;
   std::vector<Mark> marks;
   std::vector<MetaField> metadata;
+  std::vector<StepSummary> step_summaries;
+  std::vector<LinkSummary> link_summaries;
   int64_t base_time_ns = 0;      // baseTimeNanoseconds: start_ns counts from the epoch, the file from here
   int64_t event_count = 0;       // entries of traceEvents, of every kind
   bool fractional_time = false;  // some event has a fractional or no ts (HTA then rounds every event)

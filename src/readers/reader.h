@@ -19,7 +19,8 @@ struct SourceFile {
   bool given = false;  // named on the command line itself, not found in a folder
 };
 
-// What the user pointed at: files, or everything two levels deep in folders, in natural order.
+// What the user pointed at: files, or everything two levels deep in folders, in natural order. Below that, only files
+// whose names are an Ascend profiler's own count (is_ascend_file): its folders lie at any depth.
 // A truth.csv in a folder is passed over (see source.cc). Limits: kMaxSourceFiles files.
 inline constexpr size_t kMaxSourceFiles = 100'000;
 struct Source {
@@ -35,6 +36,8 @@ struct Source {
   mutable std::vector<std::string> heads_;
   mutable std::vector<bool> have_head_;
 };
+// "ascend_pytorch_profiler_3.db", "analysis.db", "profiler_info_3.json", "kernel_details.csv", …
+bool is_ascend_file(std::string_view name);
 Result<Source> scan_source(const std::vector<std::string>& paths);
 
 enum class Match : uint8_t { kNo, kMaybe, kCertain };
@@ -42,6 +45,8 @@ enum class Match : uint8_t { kNo, kMaybe, kCertain };
 struct ReadOptions {
   Progress* progress = nullptr;
   std::vector<int32_t> devices;  // Paddle: only these workerlog numbers; empty means all found
+  // Ascend: leave out kernels and host calls; ranges, their device side, communication and steps make a pipeline.
+  bool only_ranges = false;
 };
 
 struct Reader {

@@ -16,13 +16,26 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kHeadBytes = size_t{1} << 16;
-constexpr int kFolderDepth = 2;
+constexpr int kFolderDepth = 2;     // where every file counts
+constexpr int kDeepestFolder = 64;  // where an Ascend profiler's own still do
+constexpr size_t kMostFolders = 200'000;
 // `stageline simulate` leaves the answers beside the logs under this name. They are a table of
 // timings themselves, so in a folder they would be taken for input; named alone they are read.
 constexpr const char* kTruthName = "truth.csv";
 
-Status scan_folder(const fs::path& folder, const std::string& rel, int depth, Source& source) {
+struct Seen {  // folders already listed: links lead back into them
+  std::set<std::pair<dev_t, ino_t>> folders;
+};
+
+Status scan_folder(const fs::path& folder, const std::string& rel, int depth, Source& source, Seen& seen) {
   std::vector<SourceFile>& files = source.files;
+  struct stat here;
+  if (stat(folder.c_str(), &here) == 0 && !seen.folders.emplace(here.st_dev, here.st_ino).second) return {};
+  if (seen.folders.size() > kMostFolders)
+    return Error{ErrorCode::kLimit,
+                 "more than " + std::to_string(kMostFolders) + " folders below this one",
+                 {source.roots.empty() ? folder.string() : source.roots[0]},
+                 "name the folder of one run"};
   std::error_code ec;
   fs::directory_iterator it(folder, ec);
   if (ec && !rel.empty()) {
@@ -35,10 +48,10 @@ Status scan_folder(const fs::path& folder, const std::string& rel, int depth, So
     if (name.empty() || name[0] == '.') continue;
     std::error_code ignored;
     if (entry.is_directory(ignored)) {
-      if (depth > 1)
-        if (Status s = scan_folder(entry.path(), rel + name + "/", depth - 1, source); !s) return s;
+      if (depth < kDeepestFolder)
+        if (Status s = scan_folder(entry.path(), rel + name + "/", depth + 1, source, seen); !s) return s;
     } else if (entry.is_regular_file(ignored)) {
-      if (name == kTruthName) continue;
+      if (name == kTruthName || (depth > kFolderDepth && !is_ascend_file(name))) continue;
       const auto size = entry.file_size(ignored);
       files.push_back({entry.path().string(), rel + name, ignored ? 0 : static_cast<int64_t>(size), false});
       if (files.size() > kMaxSourceFiles)
@@ -86,12 +99,23 @@ Result<std::vector<std::string>> expand_patterns(const std::vector<std::string>&
 
 }  // namespace
 
+bool is_ascend_file(std::string_view name) {
+  static constexpr std::string_view kNames[] = {
+      "analysis.db",        "profiler_metadata.json",    "kernel_details.csv", "trace_view.json",
+      "communication.json", "communication_matrix.json", "step_trace_time.csv"};
+  static constexpr std::string_view kBegins[] = {"ascend_pytorch_profiler", "ascend_mindspore_profiler",
+                                                 "profiler_info", "msprof_", "msmonitor_"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames) ||
+         std::any_of(std::begin(kBegins), std::end(kBegins), [&](std::string_view b) { return name.starts_with(b); });
+}
+
 Result<Source> scan_source(const std::vector<std::string>& given) {
   Result<std::vector<std::string>> expanded = expand_patterns(given);
   if (!expanded) return std::move(expanded).error();
   const std::vector<std::string>& paths = *expanded;
   Source source;
   source.roots = paths;
+  Seen seen;
   for (const std::string& path : paths) {
     struct stat st;
     if (path == "-") {
@@ -102,7 +126,7 @@ Result<Source> scan_source(const std::vector<std::string>& given) {
     if (S_ISDIR(st.st_mode)) {
       // With several roots, each folder's own name tells machines apart.
       const std::string prefix = paths.size() > 1 ? file_name(path) + "/" : "";
-      if (Status s = scan_folder(path, prefix, kFolderDepth, source); !s) return std::move(s).error();
+      if (Status s = scan_folder(path, prefix, 1, source, seen); !s) return std::move(s).error();
     } else {
       // A file named alone keeps its folder's name when that is a machine's: machine1/workerlog.0.
       const std::string folder = file_name(fs::path(path).parent_path().string());

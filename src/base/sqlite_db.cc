@@ -1,0 +1,256 @@
+#include "base/sqlite_db.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace stageline {
+namespace {
+
+// Places in the file that SQLite locks (its file format, "locking bytes").
+constexpr off_t kPendingByte = 0x40000000;
+constexpr off_t kReservedByte = kPendingByte + 1;
+
+int64_t size_of(const std::string& path) {
+  struct stat st;
+  return stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode) ? st.st_size : -1;
+}
+
+// Whether another process holds the lock that a writer takes. Asks without taking one.
+bool writer_at_work(int fd) {
+  struct flock lock{};
+  lock.l_type = F_RDLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = kPendingByte;
+  lock.l_len = 2;  // pending and reserved
+  static_assert(kReservedByte == kPendingByte + 1);
+  return fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+Status check_readable(const std::string& path, Diagnostics& notes) {
+  struct stat st;
+  if (stat(path.c_str(), &st) != 0)
+    return errno == ENOENT
+               ? Error{ErrorCode::kNotFound, "no such file", {path}, ""}
+               : Error{ErrorCode::kIo, std::string("cannot look at it: ") + std::strerror(errno), {path}, ""};
+  if (!S_ISREG(st.st_mode)) return Error{ErrorCode::kBadInput, "a database has to be a plain file", {path}, ""};
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return Error{ErrorCode::kIo, std::string("cannot open it: ") + std::strerror(errno), {path}, ""};
+  char head[16] = {};
+  const ssize_t got = read(fd, head, sizeof head);
+  const bool busy = writer_at_work(fd);
+  close(fd);
+  if (got < 16 || std::memcmp(head, "SQLite format 3", 16) != 0)
+    return Error{ErrorCode::kBadInput,
+                 st.st_size == 0 ? "the file is empty" : "this is no SQLite database",
+                 {path},
+                 st.st_size == 0 ? "was the disk full when it was written?" : "was it cut or overwritten on the way?"};
+  if (busy)
+    return Error{ErrorCode::kUnavailable,
+                 "another program is writing to this database",
+                 {path},
+                 "wait until it is done, or copy the file and name the copy"};
+  if (size_of(path + "-journal") > 0)
+    return Error{ErrorCode::kUnavailable,
+                 "a half-done change lies beside this database",
+                 {path + "-journal"},
+                 "open a copy of both files with sqlite3 once, which undoes it, and name that copy"};
+  if (size_of(path + "-wal") > 0)
+    notes.add("sqlite.unmerged_log", Severity::kLoss,
+              "its write-ahead log has not been merged; what is in there is not seen (sqlite3 FILE 'PRAGMA "
+              "wal_checkpoint' on a copy merges it)",
+              {path + "-wal"});
+  return {};
+}
+
+// A file name as an URI that SQLite takes apart again.
+std::string uri_of(const std::string& path, std::string_view options) {
+  static const char* const kHex = "0123456789ABCDEF";
+  std::string uri = "file:";
+  for (const char c : path) {
+    if (c == '%' || c == '?' || c == '#') {
+      const auto byte = static_cast<unsigned char>(c);
+      uri += '%';
+      uri += kHex[byte >> 4];
+      uri += kHex[byte & 15];
+    } else {
+      uri += c;
+    }
+  }
+  return uri + std::string(options);
+}
+
+Error error_of(sqlite3* db, int code, const std::string& path, const std::string& doing) {
+  const int plain = code & 0xff;
+  const ErrorCode kind = plain == SQLITE_CORRUPT || plain == SQLITE_NOTADB ? ErrorCode::kBadInput
+                         : plain == SQLITE_BUSY || plain == SQLITE_LOCKED  ? ErrorCode::kUnavailable
+                                                                           : ErrorCode::kIo;
+  return {kind, doing + ": " + (db ? sqlite3_errmsg(db) : sqlite3_errstr(code)), {path}, ""};
+}
+
+}  // namespace
+
+Result<SqliteDb> SqliteDb::open_read(const std::string& path, Diagnostics& notes) {
+  if (Status s = check_readable(path, notes); !s) return std::move(s).error();
+  SqliteDb db;
+  db.path_ = path;
+  sqlite3* handle = nullptr;
+  const int code = sqlite3_open_v2(uri_of(path, "?immutable=1").c_str(), &handle,
+                                   SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, nullptr);
+  db.db_.reset(handle);
+  if (code != SQLITE_OK) return error_of(handle, code, path, "cannot open this database");
+  // A damaged file must not make SQLite trust its own schema's expressions, nor grow a cache without bound.
+  sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_exec(handle, "PRAGMA cache_size=-4096; PRAGMA temp_store=MEMORY", nullptr, nullptr, nullptr);
+  if (Status s = db.run("SELECT count(*) FROM sqlite_master"); !s) return std::move(s).error();
+  return db;
+}
+
+Result<SqliteDb> SqliteDb::open_write(const std::string& path) {
+  Diagnostics notes;
+  if (Status s = check_readable(path, notes); !s) return std::move(s).error();
+  SqliteDb db;
+  db.path_ = path;
+  sqlite3* handle = nullptr;
+  const int code = sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+  db.db_.reset(handle);
+  if (code != SQLITE_OK) return error_of(handle, code, path, "cannot open this database for writing");
+  if (sqlite3_db_readonly(handle, "main") == 1)
+    return Error{ErrorCode::kIo, "this database may not be written", {path}, "name another place with -o"};
+  sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  return db;
+}
+
+Result<SqliteDb> SqliteDb::open_new(const std::string& path) {
+  SqliteDb db;
+  db.path_ = path;
+  sqlite3* handle = nullptr;
+  const int code = sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+  db.db_.reset(handle);
+  if (code != SQLITE_OK) return error_of(handle, code, path, "cannot open this file for writing");
+  if (Status s = db.run("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF"); !s) return std::move(s).error();
+  return db;
+}
+
+std::vector<std::string> SqliteDb::columns(std::string_view table) const {
+  std::vector<std::string> names;
+  SqliteRows rows(*this, "PRAGMA table_info(" + sql_name(table) + ")");
+  while (rows.next()) names.emplace_back(rows.text(1));
+  return names;
+}
+
+Status SqliteDb::run(const std::string& sql) const {
+  const int code = sqlite3_exec(db_.get(), sql.c_str(), nullptr, nullptr, nullptr);
+  if (code == SQLITE_OK) return {};
+  return error_of(db_.get(), code, path_, "this database refused");
+}
+
+Error SqliteDb::error(const std::string& doing) const {
+  return error_of(db_.get(), sqlite3_errcode(db_.get()), path_, doing);
+}
+
+SqliteRows::SqliteRows(const SqliteDb& db, const std::string& sql) : path_(db.path()), what_("reading") {
+  sqlite3_stmt* statement = nullptr;
+  const int code = sqlite3_prepare_v2(db.handle(), sql.c_str(), static_cast<int>(sql.size()), &statement, nullptr);
+  statement_.reset(statement);
+  if (code == SQLITE_OK) return;
+  failed_ = true;
+  error_ = db.error("cannot be asked");
+}
+
+bool SqliteRows::next() {
+  if (failed_ || !statement_) return false;
+  const int code = sqlite3_step(statement_.get());
+  if (code == SQLITE_ROW) {
+    ++count_;
+    return true;
+  }
+  if (code != SQLITE_DONE) {
+    failed_ = true;
+    error_ =
+        error_of(sqlite3_db_handle(statement_.get()), code, path_, "damaged after " + std::to_string(count_) + " rows");
+  }
+  statement_.reset();
+  return false;
+}
+
+std::string_view SqliteRows::text(int column) const {
+  const auto* bytes = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
+  if (bytes == nullptr) return {};
+  return {bytes, static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column))};
+}
+
+Status SqliteRows::status() const {
+  if (failed_) return error_;
+  return {};
+}
+
+SqliteRows rows_of(const SqliteDb& db, std::string_view table, std::initializer_list<std::string_view> columns,
+                   std::string* missing, std::string_view rest) {
+  const std::vector<std::string> there = db.columns(table);
+  const auto lacks = [&](std::string what) {
+    if (missing) *missing = std::move(what);
+    return SqliteRows();
+  };
+  if (there.empty()) return lacks(std::string(table));
+  const auto same = [](std::string_view a, std::string_view b) {
+    return a.size() == b.size() && sqlite3_strnicmp(a.data(), b.data(), static_cast<int>(a.size())) == 0;
+  };
+  std::string sql;
+  for (std::string_view name : columns) {
+    const bool optional = name.ends_with('?');
+    if (optional) name.remove_suffix(1);
+    const bool found = std::any_of(there.begin(), there.end(), [&](const std::string& c) { return same(c, name); });
+    if (!found && !optional) return lacks(std::string(table) + "." + std::string(name));
+    sql += sql.empty() ? "SELECT " : ",";
+    sql += found ? sql_name(name) : "NULL";
+  }
+  return {db, sql + " FROM " + sql_name(table) + " " + std::string(rest)};
+}
+
+SqliteInsert::SqliteInsert(const SqliteDb& db, const std::string& table, int columns) : db_(&db), table_(table) {
+  std::string sql = "INSERT INTO " + sql_name(table) + " VALUES(?";
+  for (int c = 1; c < columns; ++c) sql += ",?";
+  sql += ")";
+  sqlite3_stmt* statement = nullptr;
+  const int code = sqlite3_prepare_v2(db.handle(), sql.c_str(), -1, &statement, nullptr);
+  statement_.reset(statement);
+  bound(code);
+}
+
+SqliteInsert& SqliteInsert::bound(int code) {
+  if (failed_ || code == SQLITE_OK || code == SQLITE_DONE || code == SQLITE_ROW) return *this;
+  failed_ = true;
+  error_ = db_->error("writing table " + table_);
+  if ((code & 0xff) == SQLITE_FULL) error_.hint = "the disk is full";
+  return *this;
+}
+
+void SqliteInsert::next() {
+  column_ = 0;
+  if (failed_) return;
+  bound(sqlite3_step(statement_.get()));
+  bound(sqlite3_reset(statement_.get()));
+}
+
+Status SqliteInsert::status() const {
+  if (failed_) return error_;
+  return {};
+}
+
+std::string sql_name(std::string_view name) {
+  std::string out = "\"";
+  for (const char c : name) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + "\"";
+}
+
+}  // namespace stageline
