@@ -17,7 +17,7 @@ int evidence_rank(TieKind kind) {
   switch (kind) {
     case TieKind::kOperator: return 0;
     case TieKind::kMessages: return 1;
-    case TieKind::kGaps: return 2;
+    case TieKind::kGaps: return 3;
     case TieKind::kCollectives: return 3;
   }
   return 3;
@@ -29,10 +29,10 @@ double distrust(TieKind kind) {
   switch (kind) {
     case TieKind::kOperator: return 0.01;
     case TieKind::kMessages: return 1;
-    case TieKind::kGaps: return 4;
-    case TieKind::kCollectives: return 4;
+    case TieKind::kGaps: return 3;
+    case TieKind::kCollectives: return 3;
   }
-  return 4;
+  return 3;
 }
 
 }  // namespace
@@ -51,9 +51,15 @@ std::vector<double> oddness(size_t node_count, const std::vector<Edge>& edges, b
     const double own =
         slopes ? slope_sigma * kPpb : std::hypot(e.fit.offset_sigma, slope_sigma * e.fit.middle_t) / kNsPerUnit;
     guesses.push_back({e.a, e.b, slopes ? e.fit.slope * kPpb : e.fit.offset / kNsPerUnit, 0});
-    sigma.push_back(distrust(e.kind) * (std::isfinite(own) ? std::max(own, kLeastSigma) : 1 / kLeastSigma));
+    sigma.push_back(std::isfinite(own) ? std::max(own, kLeastSigma) : 1 / kLeastSigma);
     edge_of.push_back(k);
   }
+  // A tie that is precise is no less likely to be wrong: below the usual precision every tie has one vote.
+  if (sigma.empty()) return std::vector<double>(edges.size(), 0);
+  std::vector<double> sorted = sigma;
+  const auto middle = sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  for (size_t g = 0; g < guesses.size(); ++g) sigma[g] = distrust(edges[edge_of[g]].kind) * std::max(sigma[g], *middle);
   std::vector<double> residual(guesses.size(), 0);
   for (int round = 0; round <= kReweighted; ++round) {
     for (size_t g = 0; g < guesses.size(); ++g)
