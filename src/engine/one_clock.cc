@@ -98,18 +98,14 @@ int64_t broken_links(const Trace& trace, const std::vector<ClockMap>& clocks) {
 }
 
 // The last guard: clocks after which more cells begin before what they wait for than before are wrong, whatever they
-// were found by. True when they were thrown away.
-bool refused(Trace& trace, const ClockAlignment& alignment) {
-  if (trace.clock == ClockState::kPerRank) return false;  // as recorded, nothing can be compared
+// were found by. "" when they are not.
+std::string why_refused(const Trace& trace, const ClockAlignment& alignment) {
+  if (trace.clock == ClockState::kPerRank) return {};  // as recorded, nothing can be compared
   const int64_t before = broken_links(trace, {}), after = broken_links(trace, alignment.clocks);
-  if (after <= before) return false;
-  trace.diagnostics.merge(alignment.notes);
-  trace.diagnostics.add("clock.refused", Severity::kLoss,
-                        "the clocks found would make " + grouped(after) + " of " +
-                            grouped(static_cast<int64_t>(trace.links.size())) +
-                            " dependencies too early, as recorded it is " + grouped(before) +
-                            ": stamps were left as recorded. What ties the ranks is not what it seems to be");
-  return true;
+  if (after <= before) return {};
+  return "the clocks found would make " + grouped(after) + " of " + grouped(static_cast<int64_t>(trace.links.size())) +
+         " dependencies too early, as recorded it is " + grouped(before) +
+         ": outputs keep the stamps as recorded. What ties the ranks is not what it seems to be";
 }
 
 // Nothing but whole replicas apart from each other, each of them on one clock. A replica is a pipeline of its own: its
@@ -149,7 +145,11 @@ Status map_clocks(Trace& trace, const AlignOptions& options) {
     say_doubts(trace, alignment);
     return {};
   }
-  if (!by_hand && refused(trace, alignment)) return {};
+  if (const std::string why = by_hand ? "" : why_refused(trace, alignment); !why.empty()) {
+    trace.diagnostics.merge(alignment.notes);
+    trace.diagnostics.add("clock.refused", Severity::kLoss, why);
+    return {};
+  }
   for (size_t p = 0; p < trace.parts.size(); ++p) trace.parts[p].clock_map = std::move(alignment.clocks[p]);
   trace.diagnostics.merge(alignment.notes);
   trace.alignment = AlignState::kMapped;
@@ -157,14 +157,18 @@ Status map_clocks(Trace& trace, const AlignOptions& options) {
 }
 
 Result<ClockAlignment> measure_clocks(Trace& trace, const AlignOptions& options) {
+  link_cells(trace);
   AlignRequest request;
   request.by_hand = options.by_hand;
   request.each_rank_alone = trace.clock == ClockState::kShared;
   ClockAlignment alignment = align_clocks(trace, request);
   if (Status s = check_by_hand(trace, alignment, options); !s) return s.error();
   if (trace.clock != ClockState::kShared || options.mode == AlignMode::kAlways || !options.by_hand.empty() ||
-      trace.parts.empty())
+      trace.parts.empty()) {
+    const std::string why = options.by_hand.empty() ? why_refused(trace, alignment) : "";
+    if (!why.empty()) alignment.notes.add("clock.refused", Severity::kLoss, why);
     return alignment;
+  }
   const size_t doubts = doubt_shared_clock(alignment).size();
   say_doubts(trace, alignment);
   ClockAlignment said = as_said(trace, alignment);
