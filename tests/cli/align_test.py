@@ -2,6 +2,7 @@
 import csv
 import io
 import json
+import re
 import statistics
 import subprocess
 import sys
@@ -90,27 +91,30 @@ class Align(Case):
                 self.assertNotRegex(drawn.err, 'contradict|no clocks can explain')
 
     def test_words(self):
-        """A chart says what its clocks stand on, and claims nothing that was not done."""
-        import html
+        """A page says what its clocks stand on, and claims nothing that was not done."""
         logs, _ = self.simulate('apart', '--machines', 2, '--dp', 2)
-        svg = self.dir / 'x.svg'
+        page = self.dir / 'x.html'
 
-        def said(*flags):
-            run('export', logs, '-o', svg, *flags, check=0)
-            return html.unescape(svg.read_text())
+        def said(*flags, of=logs):
+            done = run('report', of, '-o', page, *flags, check=0)
+            data = re.search(r'<script[^>]*id="report"[^>]*>(.*?)</script>', page.read_text(), re.S)
+            data = json.loads(data.group(1))
+            return data['clock'], data.get('clockBy'), data, done
 
-        self.assertIn('Clocks of the ranks are taken as recorded.', said('--align', 'never'))
-        self.assertNotIn('Clocks aligned', said())
-        by_hand = said('--align-on', '0:4:F0')
-        self.assertIn('Clocks aligned by an operator', by_hand)
-        self.assertNotIn('by messages', by_hand)
+        self.assertEqual(said('--align', 'never')[:2], ('unaligned', None))
+        self.assertEqual(said()[:2], ('unaligned', None))  # nothing ties the replicas: nothing was done
+        state, by, _, done = said('--align-on', '0:4:F0')
+        self.assertEqual((state, by), ('aligned', ['operator']))
+        self.assertIn('put on other ranks\' clocks by an operator', done.err)
         rows, _ = clocks(logs, code=2)
         self.assertEqual((rows[4]['method'], rows[4]['offset_ns']), ('untied', ''))
         rows, _ = clocks(logs, '--trust-clocks')
         self.assertEqual((rows[4]['method'], rows[4]['offset_ns']), ('trusted', '0'))
         alone, _ = self.simulate('four', '--machines', 4, '--clock-skew', 25)
-        run('export', alone, '-o', svg, check=0)
-        self.assertIn('Clocks aligned by compute gaps, off by some', html.unescape(svg.read_text()))
+        state, by, data, _ = said(of=alone)
+        self.assertEqual((state, by), ('aligned', ['compute gaps']))
+        self.assertLess(data['clockErrorNs'], data['clockHalfNs'])
+        self.assertIn('clocks', [table['name'] for table in data['tables']])
 
     def test_two_labels(self):
         """Two cells under each other's label are named; they neither untie the run nor blame the clocks."""
@@ -222,17 +226,18 @@ class RealTraces(Case):
         offsets = [abs(found[b][0] - found[a][0]) / 1e3 for a, b in pairs]
         drifts = [abs(found[b][1] - found[a][1]) / 1e3 for a, b in pairs]
         self.assertLessEqual(statistics.median(offsets), most_us)
-        # Likely errors are of the size of the errors, and far inside the bounds.
         likely = {rank: float(r['offset_error_ns']) for rank, r in rows.items()}
-        ratios = [abs(found[r][0]) / likely[r] for r in found if likely[r] > 0]
-        print(job, 'error / likely error:', statistics.median(ratios), max(ratios), 'likely', statistics.median(likely.values()))
-        self.assertLess(statistics.median(ratios), 2)
-        self.assertLess(statistics.median(likely.values()), 1e3 * 10 * most_us)
-        self.assertLessEqual(statistics.median(drifts), 2)
+        for rank, r in rows.items():
+            self.assertLessEqual(likely[rank], int(r['offset_half_ns']))
+        if job == 'ST':  # SE's own stamps are off by more than its messages leave open (docs/howto/clocks.md)
+            ratios = [abs(found[r][0]) / likely[r] for r in found if likely[r] > 0]
+            self.assertLess(max(ratios), 3)
         # What the traces' own clocks were off stands in both: the disturbance itself comes back far better.
         path, still, _ = self.inject(job, '--offset-ms', 0, '--drift-ppm', 0)
         before = self.errors(clocks(path)[0], still)
         self.assertLessEqual(max(abs(found[r][0] - before[r][0]) / 1e3 for r in found), 0.15 * most_us)
+        for r in found:
+            self.assertLessEqual(abs(found[r][0] - before[r][0]), max(likely[r], 1))
         self.assertLessEqual(max(abs(found[r][1] - before[r][1]) / 1e3 for r in found), 0.1)
 
     def test_st(self):
