@@ -4,7 +4,7 @@ namespace stageline::align {
 namespace {
 
 constexpr int64_t kCoarsest = 1000;  // coarser ones cannot be told from work that takes round times
-constexpr int64_t kLeastStamps = 8;       // fewer may all be round by chance
+constexpr int64_t kLeastStamps = 8;  // fewer may all be round by chance
 
 class Grain {
  public:
