@@ -102,6 +102,32 @@ def find_torch():
     return python if has_torch(python) else None
 
 
+MSPROF = "msprof-analyze==26.2.0"
+MSPROF_HOME = ".cache/rivals/msprof"
+
+
+def has_msprof(python):
+    return subprocess.run([python, "-c", "import msprof_analyze"], capture_output=True).returncode == 0
+
+
+def find_msprof():
+    """A python that holds msprof-analyze: $STAGELINE_RIVAL_MSPROF_PYTHON, or an environment made here. None where it cannot be
+    installed."""
+    python = os.environ.get("STAGELINE_RIVAL_MSPROF_PYTHON")
+    if python:
+        if has_msprof(python):
+            return python
+        print(f"{python} cannot import msprof_analyze", file=sys.stderr)
+        return None
+    python = os.path.abspath(os.path.join(MSPROF_HOME, "bin", "python"))
+    if not os.path.exists(python) or not has_msprof(python):
+        print(f"installing {MSPROF} under {MSPROF_HOME} (once)", file=sys.stderr)
+        if subprocess.run([sys.executable, "-m", "venv", MSPROF_HOME]).returncode != 0:
+            return None
+        subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", MSPROF])
+    return python if has_msprof(python) else None
+
+
 def hta_version(python):
     code = ("import importlib.metadata as m, pandas, numpy, sys\n"
             "have = {d.metadata['Name'].lower(): d.version for d in m.distributions()}\n"

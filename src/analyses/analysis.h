@@ -59,6 +59,7 @@ struct AnalysisInput {
   std::vector<std::string> paths;  // kFiles
   bool hta = false;                // --compat hta: HTA's numbers, columns and refusals
   bool tb = false;                 // --compat tb: those of TensorBoard's profiler plugin
+  bool msprof = false;             // --compat msprof: those of msprof-analyze
   bool include_last_step = false;  // --include-last-profiler-step
   bool for_report = false;         // tables with a row per event are left out
   bool brief = false;              // of tables without end the first rows do, and their title says so
@@ -89,7 +90,7 @@ struct Analysis {
   Result<AnalysisResult> (*run)(const AnalysisInput& input);
   AnalysisNeeds needs = AnalysisNeeds::kCells;
   std::vector<AnalysisOption> options = {};  // NOLINT(readability-redundant-member-init): GCC wants it
-  const char* compat = "";                   // rivals whose answers --compat gives, a comma list: "hta", "tb"
+  const char* compat = "";                   // rivals whose answers --compat gives, a comma list: "hta", "tb", "msprof"
   const char* format = "";                   // a rival's layout that --format gives besides text, csv and json: "torch"
   bool makes_overlay = false;                // takes --overlay FILE
   // Shown in the report with default options; off for series and dumps that would fill it.

@@ -248,7 +248,7 @@ std::string sql_name(std::string_view name) {
   std::string out = "\"";
   for (const char c : name) {
     if (c == '"') out += '"';
-    out += c;
+    if (c != '\0') out += c;  // SQL text ends there
   }
   return out + "\"";
 }

@@ -56,6 +56,8 @@ class SqliteRows {
   SqliteRows(const SqliteDb& db, const std::string& sql);
 
   bool next();
+  // Storage class of this row's value: SQLITE_INTEGER, SQLITE_FLOAT, SQLITE_TEXT, SQLITE_BLOB, SQLITE_NULL.
+  int type(int column) const { return sqlite3_column_type(statement_.get(), column); }
   bool is_null(int column) const { return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL; }
   // 0 for NULL; text is read as a number ("PYTORCH_API" keeps its times as text).
   int64_t integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
@@ -100,6 +102,7 @@ class SqliteInsert {
                                      SQLITE_STATIC, SQLITE_UTF8));
   }
   void next();
+  bool ok() const { return !failed_; }
   Status status() const;
 
  private:
@@ -115,7 +118,7 @@ class SqliteInsert {
   bool failed_ = false;
 };
 
-// "name" as an SQL identifier, quotes doubled.
+// "name" as an SQL identifier, quotes doubled, without NULs.
 std::string sql_name(std::string_view name);
 
 }  // namespace stageline

@@ -94,6 +94,7 @@ Result<AnalysisInput> input_for(const Arguments& arguments, const std::vector<co
     if (Status s = check_compat(arguments, analysis->compat, analysis->name); !s) return std::move(s).error();
   input.hta = compat == "hta";
   input.tb = compat == "tb";
+  input.msprof = compat == "msprof";
   if (arguments.has("overlay") && (chosen.size() != 1 || !chosen[0]->makes_overlay))
     return Error{ErrorCode::kUsage, std::string(chosen[0]->name) + " makes no overlay", {}, ""};
   for (const std::string& name : arguments.given()) {

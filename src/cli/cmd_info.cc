@@ -8,6 +8,7 @@
 #include "base/output_file.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
+#include "model/ascend_facts.h"
 #include "model/torch_facts.h"
 #include "pipeline/recognise.h"
 
@@ -56,6 +57,25 @@ void cell_lines(const Trace& trace, bool beside_slices, Lines& lines) {
                          (trace.steps_laid_end_to_end ? ", steps laid end to end" : ""));
 }
 
+// Ascend: level and schema of the recording, and how the job was cut up. Of the first rank; others are said to differ.
+void ascend_lines(const Trace& trace, const std::vector<size_t>& parts, Lines& lines) {
+  const auto told = [&](std::string (*fact)(const Part&)) {
+    const std::string first = fact(trace.parts[parts[0]]);
+    for (const size_t p : parts)
+      if (fact(trace.parts[p]) != first) return std::string("differs between ranks");
+    return first.empty() ? std::string("not said") : first;
+  };
+  lines.emplace_back("recorded", "level " + told(ascend_level) + ", schema " + told(ascend_schema));
+  const AscendSizes sizes = ascend_sizes(trace.parts[parts[0]]);
+  std::string text;
+  const std::pair<const char*, int64_t> kSizes[] = {
+      {"tp", sizes.tp}, {"cp", sizes.cp}, {"dp", sizes.dp}, {"pp", sizes.pp}, {"ep", sizes.ep}};
+  for (const auto& [name, size] : kSizes)
+    if (size > 0) text += (text.empty() ? "" : ", ") + std::string(name) + " " + std::to_string(size);
+  if (sizes.world > 1) text += (text.empty() ? "" : "; ") + std::to_string(sizes.world) + " ranks in all";
+  if (!text.empty()) lines.emplace_back("parallel", text);
+}
+
 // Profiler traces: what the slices are, as far as --ranks, --steps and --range leave them.
 void slice_lines(const Trace& trace, Lines& lines) {
   const SliceCounts counts = count_slices(trace);
@@ -77,6 +97,7 @@ void slice_lines(const Trace& trace, Lines& lines) {
   for (const auto& [name, of] : devices) lines.emplace_back("device", with_ranks(name, of, devices.size()));
   for (const auto& [name, of] : eras)
     lines.emplace_back("written by", "torch " + (eras.size() > 1 ? with_ranks(name, of, eras.size()) : name));
+  if (trace.format == "ascend" && !counts.parts.empty()) ascend_lines(trace, counts.parts, lines);
   lines.emplace_back("events", grouped(counts.events));
   lines.emplace_back("slices", grouped(counts.slices));
   std::vector<size_t> order;

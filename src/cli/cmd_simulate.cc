@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/run_common.h"
 #include "cli/schedule_options.h"
+#include "cli/simulate_ascend.h"
 #include "exporters/timings_csv.h"
 #include "exporters/worker_logs.h"
 #include "pipeline/simulate.h"
@@ -53,31 +54,38 @@ Result<SimulateOptions> options_of(const Arguments& a) {
   return o;
 }
 
+bool is_profile_folder(const std::string& name) { return name.ends_with("_ascend_pt") || name.ends_with("_ascend_ms"); }
+
 // Logs of another run in the folder would be read as ranks of this one. What an earlier simulation
 // left (truth.csv is the mark) is removed; anybody else's logs are not ours to touch.
 Status clear_folder(const std::filesystem::path& folder) {
   namespace fs = std::filesystem;
-  std::vector<fs::path> logs;
+  std::vector<fs::path> logs, profiles;
   std::error_code ec;
   const auto collect = [&](const fs::path& place) {
     for (const fs::directory_entry& entry : fs::directory_iterator(place, ec)) {
       const std::string name = entry.path().filename().string();
       if (entry.is_regular_file(ec) && (name.starts_with("workerlog.") || name == "cells.csv"))
         logs.push_back(entry.path());
+      if (entry.is_directory(ec) && is_profile_folder(name)) profiles.push_back(entry.path());
     }
   };
   collect(folder);
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, ec))
-    if (entry.is_directory(ec) && entry.path().filename().string().starts_with("machine")) collect(entry.path());
-  if (logs.empty()) return {};
+    if (entry.is_directory(ec) && entry.path().filename().string().starts_with("machine") &&
+        !is_profile_folder(entry.path().filename().string()))
+      collect(entry.path());
+  if (logs.empty() && profiles.empty()) return {};
   if (!fs::exists(folder / "truth.csv", ec))
     return Error{ErrorCode::kUsage,
-                 "the folder holds logs that no simulation wrote",
-                 {logs[0].string()},
+                 "the folder holds " + std::string(logs.empty() ? "profiles" : "logs") + " that no simulation wrote",
+                 {(logs.empty() ? profiles : logs)[0].string()},
                  "give a folder of its own"};
   for (const fs::path& log : logs) fs::remove(log, ec);
   for (const fs::path& log : logs)
     if (log.parent_path() != folder) fs::remove(log.parent_path(), ec);  // only when empty by now
+  for (const fs::path& profile : profiles) fs::remove_all(profile, ec);
+  fs::remove(folder / "truth_links.csv", ec);
   return {};
 }
 
@@ -90,10 +98,20 @@ int run_simulate(const Arguments& arguments) {
   if (folder.empty() || folder == "-")
     return fail({ErrorCode::kUsage, "simulate needs a folder to write to", {}, "stageline simulate 1f1b -o logs"});
   const std::string format = arguments.get("format", "paddle");
-  if (format != "paddle" && format != "cells")
-    return fail({ErrorCode::kUsage, "--format is paddle or cells, not \"" + format + "\"", {}, ""});
+  const bool ascend = format == "ascend";
+  if (format != "paddle" && format != "cells" && !ascend)
+    return fail({ErrorCode::kUsage, "--format is paddle, cells or ascend, not \"" + format + "\"", {}, ""});
+  if (const std::string flag = ascend_only_flag(arguments); !ascend && !flag.empty())
+    return fail({ErrorCode::kUsage, "--" + flag + " goes with --format ascend", {}, ""});
   Result<SimulateOptions> options = options_of(arguments);
   if (!options) return fail(options.error());
+  AscendDbOptions databases;
+  databases.first_step = 0;
+  if (ascend) {
+    Result<AscendDbOptions> read = ascend_options_of(arguments, *options);
+    if (!read) return fail(read.error());
+    databases = std::move(*read);
+  }
   Result<SimulatedRun> run = simulate_run(*options);
   if (!run) return fail(run.error());
   namespace fs = std::filesystem;
@@ -101,10 +119,12 @@ int run_simulate(const Arguments& arguments) {
   fs::create_directories(folder, ec);
   if (ec) return fail({ErrorCode::kIo, "cannot make this folder: " + ec.message(), {folder}, ""});
   if (Status s = clear_folder(folder); !s) return fail(s.error());
-  const Status written = format == "paddle"
+  const Status written = ascend ? write_ascend_databases(run->trace, run->clock_offset_ns, databases, folder)
+                         : format == "paddle"
                              ? write_worker_logs(run->trace, folder)
                              : write_timings_csv(run->trace, {}, (fs::path(folder) / "cells.csv").string());
   if (!written) return fail(written.error());
+  for (int32_t& step : run->trace.cells.step) step += static_cast<int32_t>(databases.first_step);  // as the databases
   if (Status s = write_timings_csv(run->trace, run->clock_offset_ns, (fs::path(folder) / "truth.csv").string()); !s)
     return fail(s.error());
   note(*terminal, folder + "  " + options->schedule.name + ", " + std::to_string(run->trace.parts.size()) + " ranks, " +

@@ -13,6 +13,7 @@ int run_align(const Arguments& arguments);
 int run_info(const Arguments& arguments);
 int run_event(const Arguments& arguments);
 int run_paddle_timeline(const Arguments& arguments);
+int run_pp_chart(const Arguments& arguments);
 int run_schedule(const Arguments& arguments);
 int run_simulate(const Arguments& arguments);
 int run_help(const Arguments& arguments);

@@ -24,7 +24,9 @@ Error usage(const Command& command, std::string what, std::string hint) {
 std::string_view long_name(char letter) {
   switch (letter) {
     case 'o': return "output";
+    case 'd': return "profiling-path";
     case 'h': return "help";
+    case 'm': return "mode";
     case 'q': return "quiet";
     default: return {};
   }
@@ -98,7 +100,9 @@ Result<Arguments> parse_arguments(const Command& command, const std::vector<std:
       if (equals != std::string::npos) value = word.substr(equals + 1);
     } else {
       name = long_name(word[1]);
-      if (name.empty()) return usage(command, "no flag \"" + word.substr(0, 2) + "\"", "");
+      if (name.empty() ||
+          (word[1] != 'o' && word[1] != 'h' && std::find(allowed.begin(), allowed.end(), name) == allowed.end()))
+        return usage(command, "no flag \"" + word.substr(0, 2) + "\"", "");
       if (word.size() > 2) {
         if (flag_of(command, name).value[0] == '\0') return usage(command, "no flag \"" + word + "\"", "");
         value = word.substr(2);

@@ -29,6 +29,7 @@ std::string entry(const std::string& head, const std::string& text, int column) 
 std::string flag_head(const Flag& f) {
   std::string head = "--" + std::string(f.name);
   if (std::string_view(f.name) == "output") head = "-o, " + head;
+  if (std::string_view(f.name) == "profiling-path") head = "-d, " + head;
   if (f.value[0] != '\0') head += " " + std::string(f.value);
   return head;
 }
@@ -103,8 +104,9 @@ std::string analysis_help_text(const Analysis& analysis) {
   for (const std::string_view rival : split(analysis.compat, ','))
     if (!rival.empty())
       out += entry("--compat " + std::string(rival),
-                   rival == "hta" ? "HTA's numbers and columns, faults included"
-                                  : "The TensorBoard plugin's numbers and columns, faults included",
+                   rival == "hta"  ? "HTA's numbers and columns, faults included"
+                   : rival == "tb" ? "The TensorBoard plugin's numbers and columns, faults included"
+                                   : "msprof-analyze's numbers and columns, faults included",
                    26);
   if (analysis.format[0] != '\0')
     out += entry(std::string("--format ") + analysis.format, "The table as the PyTorch profiler prints it", 26);

@@ -22,9 +22,6 @@ Status check_compat(const Arguments& arguments, std::string_view known, std::str
   return Error{ErrorCode::kUsage, who + " has no --compat " + arguments.get("compat"), {}, hint};
 }
 
-namespace {
-
-// --pp (--stages), --tp, --dp, --order; --cells and --cell-rules.
 Status take_layout(const Arguments& arguments, OpenOptions& options) {
   constexpr int64_t kMost = 100'000;
   if (arguments.has("pp") && arguments.has("stages") && arguments.get("pp") != arguments.get("stages"))
@@ -32,6 +29,8 @@ Status take_layout(const Arguments& arguments, OpenOptions& options) {
   for (const auto& [name, value] : {std::pair{"stages", &options.layout.pp},
                                     {"pp", &options.layout.pp},
                                     {"tp", &options.layout.tp},
+                                    {"cp", &options.layout.cp},
+                                    {"ep", &options.layout.ep},
                                     {"dp", &options.layout.dp}}) {
     auto number = arguments.integer(name, *value, 1, kMost);
     if (arguments.has(name) && !number) return std::move(number).error();
@@ -39,9 +38,12 @@ Status take_layout(const Arguments& arguments, OpenOptions& options) {
   }
   options.layout.order = dashed(arguments.get("order"));
   if (Status s = check_rank_layout(options.layout); !s) return s;
-  if (options.layout.pp == 0 && (options.layout.tp > 0 || options.layout.dp > 0 || !options.layout.order.empty()))
-    return Error{
-        ErrorCode::kUsage, "--tp, --dp and --order place ranks only together with --pp", {}, "say --pp P as well"};
+  if (options.layout.pp == 0 && (options.layout.tp > 0 || options.layout.dp > 0 || options.layout.cp > 0 ||
+                                 options.layout.ep > 0 || !options.layout.order.empty()))
+    return Error{ErrorCode::kUsage,
+                 "--tp, --cp, --ep, --dp and --order place ranks only together with --pp",
+                 {},
+                 "say --pp P as well"};
   const std::string cells = arguments.get("cells", "auto");
   if (cells != "auto" && cells != "off" && cells != "annotations" && cells != "inferred")
     return Error{ErrorCode::kUsage, "--cells is auto, off, annotations or inferred, not \"" + cells + "\"", {}, ""};
@@ -52,6 +54,8 @@ Status take_layout(const Arguments& arguments, OpenOptions& options) {
   options.cell_rules = arguments.get("cell-rules");
   return {};
 }
+
+namespace {
 
 // --align, --trust-clocks, --align-on. A rival's answer is made of the stamps that the rival sees.
 Status take_clocks(const Arguments& arguments, Clocks clocks, AlignOptions& options) {

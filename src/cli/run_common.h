@@ -21,6 +21,9 @@ enum class Clocks : uint8_t {
 Result<Trace> open_run(const Arguments& arguments, const Terminal& terminal, const std::vector<std::string>& paths,
                        std::string_view compat = "", Clocks clocks = Clocks::kRaw);
 
+// --pp (--stages), --tp, --dp, --order; --cells and --cell-rules. Errors: kUsage.
+Status take_layout(const Arguments& arguments, OpenOptions& options);
+
 // Errors when `path` cannot be written, before long work is done; also when it is one of `inputs`.
 Status check_writable(const std::string& path, const std::vector<std::string>& inputs);
 

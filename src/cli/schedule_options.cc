@@ -41,7 +41,9 @@ Result<Schedule> schedule_of(const Arguments& a) {
   };
   const std::string& name = a.operands[0];
   const ScheduleDef* def = find_schedule(name);
-  if (Status s = integer("stages", 4, 1, 4096, sizes.stages); !s) return std::move(s).error();
+  if (a.has("pp") && a.has("stages") && a.get("pp") != a.get("stages"))
+    return Error{ErrorCode::kUsage, "--pp and --stages say different things", {}, "they are the same flag"};
+  if (Status s = integer(a.has("pp") ? "pp" : "stages", 4, 1, 4096, sizes.stages); !s) return std::move(s).error();
   if (Status s = integer("micro-batches", 8, 1, 65536, sizes.micro_batches); !s) return std::move(s).error();
   if (Status s = integer("chunks", def ? def->default_chunks : 1, 1, 64, sizes.chunks); !s) return std::move(s).error();
   if (Status s = integer("group", 0, 1, 65536, sizes.group); !s) return std::move(s).error();

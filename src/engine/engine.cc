@@ -21,7 +21,9 @@
 #include "model/torch_facts.h"
 #include "pipeline/infer_cells.h"
 #include "pipeline/infer_layout.h"
+#include "pipeline/kernel_blocks.h"
 #include "pipeline/link_cells.h"
+#include "pipeline/range_cells.h"
 #include "pipeline/theory.h"
 #include "readers/reader.h"
 
@@ -42,7 +44,10 @@ Result<CellRules> rules_for(const OpenOptions& options) {
 // Cells of a profiler trace, and the layout of its ranks.
 void find_cells(Trace& trace, const CellRules& rules, const OpenOptions& options) {
   const TorchCellOptions how{options.cells, options.layout, infer_cells};
-  if (!find_torch_cells(trace, rules, how)) {
+  const bool may_infer = options.cells == CellSource::kAuto || options.cells == CellSource::kInferred;
+  if (find_range_cells(trace, rules, how)) return;
+  if (!find_torch_cells(trace, rules, how) &&
+      !(may_infer && trace.format == "ascend" && find_kernel_blocks(trace, options.layout))) {
     if (options.layout.pp > 0) infer_layout(trace, options.layout);
     return;
   }
@@ -61,6 +66,7 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   ReadOptions read_options;
   read_options.progress = options.progress;
   read_options.devices = options.devices;
+  read_options.only_ranges = options.only_ranges;
   Result<CellRules> rules = rules_for(options);
   if (!rules) return std::move(rules).error();
   Result<Trace> trace = (*reader)->read(*source, read_options);

@@ -30,7 +30,8 @@ struct OpenOptions {
   RankLayoutOptions layout;              // stages and order of ranks where the source does not say; pp 0 infers
   CellSource cells = CellSource::kAuto;  // where profiler traces get their cells from
   std::string cell_rules;                // a file of rules that come before ours; "": none
-  AlignOptions align;          // clocks; by default they stay raw
+  AlignOptions align;                    // clocks; by default they stay raw
+  bool only_ranges = false;              // ReadOptions::only_ranges
   Progress* progress = nullptr;
 };
 

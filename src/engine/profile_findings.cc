@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/number.h"
+#include "engine/link_findings.h"
 #include "engine/profile_facts.h"
 #include "engine/step_findings.h"
 #include "model/stage_costs.h"
@@ -396,7 +397,8 @@ const std::vector<const char*>& profile_finding_ids() {
   static const std::vector<const char*> ids = {
       "device.idle",   "comm.exposed", "memory.exposed",      "copies.pageable", "rank.late",
       "rank.slow",     "launch.bound", "step.outlier",        "queue.full",      "device.unused",
-      "input.loading", "comm.waiting", "tensor_cores.unused", "memory.full",     "data_parallel.one_process"};
+      "input.loading", "comm.waiting", "tensor_cores.unused", "memory.full",     "data_parallel.one_process",
+      "link.slow"};
   return ids;
 }
 
@@ -416,6 +418,7 @@ Findings profile_findings(const Trace& trace, const std::vector<Table>& tables) 
   add_launch_bound(facts, list);
   add_slow_steps(facts, list);
   add_step_findings(facts, tables, list);
+  add_link_findings(facts, tables, list);
   std::stable_sort(list.begin(), list.end(), [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
   add_full_queue(facts, list);
   add_outside(facts, list);

@@ -4,11 +4,10 @@
 // SQLite insists on opening a file by name, so it writes to the partial file that OutputFile has
 // already made; commit() then gives it its own name. No journal: a file that was not finished is
 // thrown away as a whole.
-#include <sqlite3.h>
-
 #include <set>
 
 #include "base/output_file.h"
+#include "base/sqlite_db.h"
 #include "exporters/exporter.h"
 #include "exporters/run_meta.h"
 #include "exporters/table_text.h"
@@ -16,69 +15,19 @@
 namespace stageline {
 namespace {
 
-// One connection and the first thing that went wrong with it; after an error every call is a no-op.
-struct Database {
-  sqlite3* handle = nullptr;
-  std::string error;
-  bool full = false;
+// The first thing that went wrong; after it nothing more is written.
+struct Output {
+  const SqliteDb& db;
+  Status status = {};  // NOLINT(readability-redundant-member-init): GCC wants it
 
-  ~Database() { sqlite3_close(handle); }
-  bool ok() const { return error.empty(); }
-  void check(int code) {
-    if (code == SQLITE_OK || code == SQLITE_DONE || code == SQLITE_ROW || !ok()) return;
-    error = handle ? sqlite3_errmsg(handle) : sqlite3_errstr(code);
-    full = code == SQLITE_FULL;
+  bool ok() const { return static_cast<bool>(status); }
+  void keep(Status s) {
+    if (ok()) status = std::move(s);
   }
   void run(const std::string& sql) {
-    if (ok()) check(sqlite3_exec(handle, sql.c_str(), nullptr, nullptr, nullptr));
+    if (ok()) keep(db.run(sql));
   }
 };
-
-struct Insert {
-  Database& db;
-  sqlite3_stmt* statement = nullptr;
-  int column = 0;
-
-  Insert(Database& database, const std::string& table, size_t columns) : db(database) {
-    std::string sql = "INSERT INTO " + table + " VALUES(?";
-    for (size_t c = 1; c < columns; ++c) sql += ",?";
-    sql += ")";
-    if (db.ok()) db.check(sqlite3_prepare_v2(db.handle, sql.c_str(), -1, &statement, nullptr));
-  }
-  Insert(const Insert&) = delete;
-  Insert& operator=(const Insert&) = delete;
-  ~Insert() { sqlite3_finalize(statement); }
-
-  Insert& null() { return bound(sqlite3_bind_null(statement, ++column)); }
-  Insert& integer(int64_t value) { return bound(sqlite3_bind_int64(statement, ++column, value)); }
-  Insert& real(double value) { return bound(sqlite3_bind_double(statement, ++column, value)); }
-  // `text` must live until next().
-  Insert& text(std::string_view text) {
-    return bound(sqlite3_bind_text64(statement, ++column, text.data() ? text.data() : "", text.size(), SQLITE_STATIC,
-                                     SQLITE_UTF8));
-  }
-  void next() {
-    if (!db.ok()) return;
-    db.check(sqlite3_step(statement));
-    db.check(sqlite3_reset(statement));
-    column = 0;
-  }
-
- private:
-  Insert& bound(int code) {
-    db.check(code);
-    return *this;
-  }
-};
-
-std::string quoted(std::string_view name) {
-  std::string out = "\"";
-  for (const char c : name) {
-    if (c == '"') out += '"';
-    if (c != '\0') out += c;
-  }
-  return out + "\"";
-}
 
 // SQLite's names are case-insensitive (ASCII); a second "F" beside "f" becomes "f_2".
 std::string unique(std::string_view name, std::set<std::string>& taken) {
@@ -102,23 +51,25 @@ std::string_view sql_type(ColumnType type) {
   }
 }
 
-void write_table(Database& db, const Table& table, std::set<std::string>& taken) {
+void write_table(Output& out, const Table& table, std::set<std::string>& taken) {
   const size_t columns = table.columns().size();
   if (columns == 0) return;
   const std::string name = unique(table.name(), taken);
   std::set<std::string> column_names;
-  std::string sql = "CREATE TABLE " + quoted(name) + " (";
-  Insert document(db, "columns", 6);
+  std::string sql = "CREATE TABLE " + sql_name(name) + " (";
+  SqliteInsert document(out.db, "columns", 6);
   for (size_t c = 0; c < columns; ++c) {
     const ColumnSpec& spec = table.columns()[c];
     const std::string column = unique(spec.name, column_names);
-    sql += (c > 0 ? ", " : "") + quoted(column) + " " + std::string(sql_type(spec.type));
+    sql += (c > 0 ? ", " : "") + sql_name(column) + " " + std::string(sql_type(spec.type));
     document.text(name).text(column).text(spec.title).text(column_type_name(spec.type)).text(raw_unit(spec.type));
     document.text(spec.help).next();
   }
-  db.run(sql + ")");
-  Insert insert(db, quoted(name), columns);
-  for (size_t r = 0; r < table.row_count() && db.ok(); ++r) {
+  out.keep(document.status());
+  out.run(sql + ")");
+  if (!out.ok()) return;
+  SqliteInsert insert(out.db, name, static_cast<int>(columns));
+  for (size_t r = 0; r < table.row_count() && insert.ok(); ++r) {
     for (size_t c = 0; c < columns; ++c) {
       if (table.is_null(r, c)) {
         insert.null();
@@ -134,56 +85,60 @@ void write_table(Database& db, const Table& table, std::set<std::string>& taken)
     }
     insert.next();
   }
+  out.keep(insert.status());
 }
 
-void write_diagnostics(Database& db, const Trace& trace) {
-  db.run(
+void write_diagnostics(Output& out, const Trace& trace) {
+  out.run(
       "CREATE TABLE diagnostics (name TEXT, severity TEXT, count INTEGER, file TEXT, line INTEGER, byte INTEGER, "
       "message TEXT)");
-  Insert insert(db, "diagnostics", 7);
+  if (!out.ok()) return;
+  SqliteInsert insert(out.db, "diagnostics", 7);
   for (const Diagnostic& d : trace.diagnostics.items()) {
     insert.text(d.name).text(severity_name(d.severity)).integer(d.count).text(d.first.file);
     d.first.line > 0 ? insert.integer(d.first.line) : insert.null();
     d.first.byte >= 0 ? insert.integer(d.first.byte) : insert.null();
     insert.text(d.message).next();
   }
+  out.keep(insert.status());
 }
 
-void write_findings(Database& db, const std::vector<Finding>& findings) {
-  db.run(
+void write_findings(Output& out, const std::vector<Finding>& findings) {
+  out.run(
       "CREATE TABLE findings (position INTEGER, id TEXT, weight REAL, value TEXT, value_note_en TEXT, "
       "value_note_zh TEXT, title_en TEXT, title_zh TEXT, detail_en TEXT, detail_zh TEXT)");
-  Insert insert(db, "findings", 10);
+  if (!out.ok()) return;
+  SqliteInsert insert(out.db, "findings", 10);
   for (size_t i = 0; i < findings.size(); ++i) {
     const Finding& f = findings[i];
     insert.integer(static_cast<int64_t>(i)).text(f.id).real(f.weight).text(f.value).text(f.value_note_en);
     insert.text(f.value_note_zh).text(f.title_en).text(f.title_zh).text(f.detail_en).text(f.detail_zh).next();
   }
+  out.keep(insert.status());
 }
 
-void write_all(Database& db, const ExportInput& input) {
-  db.run("PRAGMA journal_mode=OFF");
-  db.run("PRAGMA synchronous=OFF");
-  db.run("BEGIN");
-  db.run("CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID");
-  {
-    Insert insert(db, "meta", 2);
+void write_all(Output& out, const ExportInput& input) {
+  out.run("BEGIN");
+  out.run("CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID");
+  if (out.ok()) {
+    SqliteInsert insert(out.db, "meta", 2);
     const std::vector<MetaEntry> meta = run_meta(input.trace);
     for (const MetaEntry& entry : meta) {
       insert.text(entry.key);
       entry.is_text ? insert.text(entry.text).next() : insert.integer(entry.integer).next();
     }
+    out.keep(insert.status());
   }
-  db.run("CREATE TABLE columns (table_name TEXT, \"column\" TEXT, title TEXT, type TEXT, unit TEXT, help TEXT)");
+  out.run("CREATE TABLE columns (table_name TEXT, \"column\" TEXT, title TEXT, type TEXT, unit TEXT, help TEXT)");
   std::set<std::string> taken = {"meta", "columns", "findings"};
   bool has_diagnostics = false;
   for (const Table& table : input.tables) {
     has_diagnostics |= table.name() == "diagnostics";
-    write_table(db, table, taken);
+    write_table(out, table, taken);
   }
-  if (!has_diagnostics) write_diagnostics(db, input.trace);
-  write_findings(db, input.findings);
-  db.run("COMMIT");
+  if (!has_diagnostics) write_diagnostics(out, input.trace);
+  write_findings(out, input.findings);
+  out.run("COMMIT");
 }
 
 Status write_sqlite(const ExportInput& input, const std::string& path) {
@@ -192,15 +147,12 @@ Status write_sqlite(const ExportInput& input, const std::string& path) {
   if (out->partial_path() == path)
     return Error{ErrorCode::kUsage, "an SQLite database needs a regular file", {path}, "give a file name, not a pipe"};
   {
-    Database db;
-    // The path goes in as it is: "file:x" would be a URI only with SQLITE_OPEN_URI, which is off.
-    db.check(sqlite3_open_v2(out->partial_path().c_str(), &db.handle, SQLITE_OPEN_READWRITE, nullptr));
-    write_all(db, input);
-    if (!db.ok())
-      return Error{ErrorCode::kIo,
-                   "SQLite cannot write: " + db.error,
-                   {path},
-                   db.full ? "the disk is full; nothing was left behind" : ""};
+    Result<SqliteDb> db = SqliteDb::open_new(out->partial_path());
+    if (!db) return std::move(db).error();
+    Output tables{*db};
+    write_all(tables, input);
+    if (!tables.ok())
+      return Error{tables.status.error().code, tables.status.error().what, {path}, tables.status.error().hint};
   }
   return out->commit();
 }

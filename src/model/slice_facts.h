@@ -153,6 +153,13 @@ struct RangeFact {
   int32_t micro_batch = -1, chunk = -1, stage = -1, step = -1;  // −1: not said
 };
 
+// What kind of operator a device task ran, and on which unit (Ascend's COMPUTE_TASK_INFO, kernel_details.csv).
+struct TaskFact {
+  uint32_t slice = 0;
+  StringId op_type = 0;  // "MatMulV2"
+  StringId unit = 0;     // the task's type: "AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", …
+};
+
 // One transfer or wait of a communication operation on one link (COMMUNICATION_TASK_INFO, Level1 and up).
 struct TransferFact {
   uint32_t slice = 0;           // the device task; its category is kCollective: its operation is what counts as work
@@ -198,6 +205,10 @@ void for_texts(StackFact& f, Visit&& visit) {
 template <class Visit>
 void for_texts(RangeFact& f, Visit&& visit) {
   for (StringId* id : {&f.message, &f.domain}) visit(*id);
+}
+template <class Visit>
+void for_texts(TaskFact& f, Visit&& visit) {
+  for (StringId* id : {&f.op_type, &f.unit}) visit(*id);
 }
 template <class Visit>
 void for_texts(TransferFact& f, Visit&& visit) {

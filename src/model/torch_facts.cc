@@ -41,6 +41,7 @@ std::string device_name(const Part& part) {
 }
 
 std::string torch_era(const Trace& trace, const Part& part) {
+  if (trace.format == "ascend") return {};  // torch_npu's own rows, whose words say nothing of torch's version
   std::vector<bool> used(trace.categories.size());
   for (const uint8_t id : part.slices.category_id)
     if (id < used.size()) used[id] = true;

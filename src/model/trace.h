@@ -147,6 +147,7 @@ struct Part {
   std::vector<OwnerFact> launch_owners;
   std::vector<RangeFact> ranges;
   std::vector<TransferFact> transfers;
+  std::vector<TaskFact> tasks;
   std::vector<MemoryRecord> memory;
   std::vector<SliceLink> slice_links;
   std::vector<CounterSeries> counters;

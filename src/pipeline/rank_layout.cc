@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "base/json_members.h"
@@ -81,6 +82,8 @@ OwnGroups groups_of(const Trace& trace, const Part& part) {
   const std::string_view info = meta_json(part, "distributedInfo");
   for (const JsonMember& group : json_members(json_member(info, "pg_config"), kMaxGroups))
     take(json_text(json_member(group.value, "pg_desc")), json_member(group.value, "ranks"));
+  for (const JsonMember& group : json_members(meta_json(part, "parallel_group_info"), kMaxGroups))
+    take(json_text(json_member(group.value, "group_name")), json_member(group.value, "global_ranks"));
   if (!out.pipeline.empty()) return out;
   // Collectives say it too, in lists that Kineto cuts after 30 ranks.
   std::set<std::pair<StringId, StringId>> seen;
@@ -127,7 +130,7 @@ std::set<std::pair<int32_t, int32_t>> message_edges(const Trace& trace) {
   for (const Part& part : trace.parts)
     for (const CollectiveFact& fact : part.collectives) {
       const std::string_view name = trace.names.text(fact.name);
-      if (name != "send" && name != "recv") continue;
+      if (name != "send" && name != "recv" && name != "receive") continue;
       const int64_t other = name == "send" ? fact.dst_rank : fact.src_rank;
       if (other < 0 || other > kMaxRankNumber || other == part.rank) continue;
       const auto to = static_cast<int32_t>(other);
@@ -156,7 +159,8 @@ Status check_rank_layout(const RankLayoutOptions& options) {
   if (Status s = check_rank_order(order); !s) return s;
   std::set<std::string_view> seen;
   for (const std::string_view word : split(order, '-')) seen.insert(word);
-  for (const auto& [word, size] : {std::pair{"tp", options.tp}, {"dp", options.dp}, {"pp", options.pp}})
+  for (const auto& [word, size] :
+       {std::pair{"tp", options.tp}, {"dp", options.dp}, {"pp", options.pp}, {"cp", options.cp}, {"ep", options.ep}})
     if (size > 1 && seen.find(word) == seen.end())
       return Error{
           ErrorCode::kUsage,
@@ -167,35 +171,95 @@ Status check_rank_layout(const RankLayoutOptions& options) {
 }
 
 RankLayout layout_from_options(const Trace& trace, const RankLayoutOptions& options) {
-  RankLayout out = empty_layout(trace, options.order.empty() ? "--pp, --tp and --dp" : "--order");
+  RankLayout out = empty_layout(trace, !options.order.empty() ? "--order"
+                                       : options.cp > 0       ? "--pp, --tp, --cp and --dp"
+                                                              : "--pp, --tp and --dp");
   if (!options.explicit_order() || trace.parts.empty()) return out;
-  const int64_t tp = std::max(options.tp, 1), pp = options.pp;
+  const int64_t tp = std::max(options.tp, 1), cp = std::max(options.cp, 1), pp = options.pp;
   int64_t ranks = static_cast<int64_t>(trace.parts.back().rank) + 1;
   for (const Part& part : trace.parts) ranks = std::max<int64_t>(ranks, int64_t{part.rank} + 1);
   const std::string order = options.order.empty() ? kDefaultOrder : options.order;
   const bool replicas = order.find("dp") != std::string::npos;
   const int64_t dp = !replicas        ? 1
                      : options.dp > 0 ? options.dp
-                                      : std::max<int64_t>((ranks + tp * pp - 1) / (tp * pp), 1);
+                                      : std::max<int64_t>((ranks + tp * cp * pp - 1) / (tp * cp * pp), 1);
   for (size_t p = 0; p < trace.parts.size(); ++p) {
     int64_t rest = trace.parts[p].rank;
+    int32_t context = 0;
     for (const std::string_view word : split(order, '-')) {
-      const int64_t size = word == "tp" ? tp : word == "dp" ? dp : word == "pp" ? pp : 1;
+      const int64_t size = word == "tp" ? tp : word == "cp" ? cp : word == "dp" ? dp : word == "pp" ? pp : 1;
       const auto at = static_cast<int32_t>(rest % size);
       rest /= size;
       if (word == "pp") out.stage[p] = at;
       if (word == "dp") out.dp[p] = at;
+      if (word == "cp") context = at;
     }
+    if (cp > 1) out.dp[p] = std::max(out.dp[p], 0) * static_cast<int32_t>(cp) + context;
     if (rest > 0) return empty_layout(trace, "");  // more ranks than the sizes make: they are not this job's
   }
   out.stages = options.pp;
   return out;
 }
 
+std::vector<RankGroup> groups_of_metadata(const Part& part) {
+  std::vector<RankGroup> out;
+  for (const JsonMember& group : json_members(json_member(meta_json(part, "distributedInfo"), "pg_config"), kMaxGroups))
+    out.push_back({json_text(json_member(group.value, "pg_desc")), rank_list(json_member(group.value, "ranks"))});
+  for (const JsonMember& group : json_members(meta_json(part, "parallel_group_info"), kMaxGroups))
+    out.push_back(
+        {json_text(json_member(group.value, "group_name")), rank_list(json_member(group.value, "global_ranks"))});
+  return out;
+}
+
+std::optional<SaidSizes> said_sizes(const Trace& trace) {
+  for (const Part& part : trace.parts) {
+    const std::string_view args = meta_json(part, "distributed_args");
+    if (args.empty()) continue;
+    SaidSizes out;
+    const auto take = [&](const char* name, int32_t& size) {
+      const auto said = json_integer(json_member(args, name));
+      if (said && *said >= 1 && *said <= kMaxStageNumber) size = static_cast<int32_t>(*said);
+      return said.has_value();
+    };
+    if (!take("pipeline_model_parallel_size", out.pp)) continue;
+    take("tensor_model_parallel_size", out.tp);
+    take("context_parallel_size", out.cp);
+    take("expert_model_parallel_size", out.ep);
+    const bool said_dp = take("data_parallel_size", out.dp);
+    out.world = json_integer(json_member(args, "world_size")).value_or(0);
+    const int64_t model = int64_t{out.tp} * out.cp * out.pp;
+    if (!said_dp && out.world > 0 && out.world % model == 0 && out.world / model <= kMaxRankNumber)
+      out.dp = static_cast<int32_t>(out.world / model);
+    // Some write the data-parallel size with the context-parallel ranks in it.
+    if (out.world > 0 && model * out.dp != out.world && out.dp % out.cp == 0) out.dp /= out.cp;
+    if (out.world > 0 && model * out.dp != out.world) return std::nullopt;
+    out.world = model * out.dp;
+    return out;
+  }
+  return std::nullopt;
+}
+
+RankLayout layout_from_sizes(const Trace& trace) {
+  const std::optional<SaidSizes> sizes = said_sizes(trace);
+  if (!sizes) return empty_layout(trace, "");
+  RankLayoutOptions options{sizes->pp, sizes->tp, sizes->dp, {}, sizes->cp, sizes->ep};
+  RankLayout out = layout_from_options(trace, options);
+  out.how = "distributed_args";
+  return out;
+}
+
 RankLayout layout_from_groups(const Trace& trace) {
   RankLayout out = empty_layout(trace, "process groups");
   std::vector<OwnGroups> own;
-  for (const Part& part : trace.parts) own.push_back(groups_of(trace, part));
+  std::unordered_map<int32_t, size_t> told_by;  // rank → a part whose pipeline it is in
+  for (const Part& part : trace.parts) {
+    own.push_back(groups_of(trace, part));
+    for (const int32_t rank : own.back().pipeline) told_by.emplace(rank, own.size() - 1);
+  }
+  for (size_t p = 0; p < own.size(); ++p)
+    if (const auto told = told_by.find(trace.parts[p].rank); own[p].pipeline.empty() && told != told_by.end())
+      own[p].pipeline = own[told->second].pipeline;
+  const std::optional<SaidSizes> sizes = said_sizes(trace);
   size_t stages = 0;
   for (const OwnGroups& groups : own) {
     if (groups.pipeline.size() < 2 || (stages > 0 && stages != groups.pipeline.size())) return empty_layout(trace, "");
@@ -206,7 +270,9 @@ RankLayout layout_from_groups(const Trace& trace) {
   std::map<int32_t, std::set<int32_t>> pipelines;  // by tensor-parallel index: first ranks
   std::vector<int32_t> tensor(own.size());
   for (size_t p = 0; p < own.size(); ++p) {
-    tensor[p] = position_in(own[p].tensor, trace.parts[p].rank).value_or(0);
+    // Tensor-parallel ranks follow each other in every order that is in use.
+    const int32_t by_number = sizes ? trace.parts[p].rank % sizes->tp : 0;
+    tensor[p] = position_in(own[p].tensor, trace.parts[p].rank).value_or(by_number);
     out.stage[p] = *position_in(own[p].pipeline, trace.parts[p].rank);
     pipelines[tensor[p]].insert(own[p].pipeline[0]);
   }
@@ -253,10 +319,11 @@ RankLayout layout_from_messages(const Trace& trace) {
 }
 
 std::string contradiction_of(const Trace& trace, const RankLayout& said) {
-  const RankLayout groups = layout_from_groups(trace);
+  RankLayout groups = layout_from_groups(trace);
+  if (groups.stages == 0) groups = layout_from_sizes(trace);
   for (size_t p = 0; groups.stages > 0 && p < trace.parts.size(); ++p)
     if (groups.stages != said.stages || groups.stage[p] != said.stage[p])
-      return "process groups say " + std::to_string(groups.stages) + " stages, with rank " +
+      return groups.how + " say " + std::to_string(groups.stages) + " stages, with rank " +
              std::to_string(trace.parts[p].rank) + " at stage " + std::to_string(groups.stage[p]);
   std::map<int32_t, size_t> part_of;
   for (size_t p = 0; p < trace.parts.size(); ++p) part_of.emplace(trace.parts[p].rank, p);
@@ -276,6 +343,7 @@ RankLayout known_layout(const Trace& trace, const RankLayoutOptions& options) {
   if (out.stages > 0 && !contradiction_of(trace, out).empty()) out = empty_layout(trace, "");
   const auto fits = [&] { return out.stages > 0 && (options.pp == 0 || out.stages == options.pp); };
   if (out.stages == 0) out = layout_from_groups(trace);
+  if (!fits()) out = layout_from_sizes(trace);
   if (!fits()) out = layout_from_messages(trace);
   return fits() ? out : empty_layout(trace, "");
 }

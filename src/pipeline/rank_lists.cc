@@ -14,6 +14,23 @@ namespace {
 
 bool is_backward(CellKind kind) { return kind == CellKind::kBackward || kind == CellKind::kInputGrad; }
 
+// A backward in two ranges – MindSpeed marks that of the loss apart – is one: the second stands for it.
+void drop_loss_backwards(size_t first, std::vector<WorkToken>& tokens, std::vector<uint32_t>& row) {
+  constexpr size_t kFarthest = 2;  // the forward of a fused pair may stand between
+  size_t kept = first;
+  for (size_t t = first; t < tokens.size(); ++t) {
+    bool again = false;
+    for (size_t u = t + 1; u <= t + kFarthest && u < tokens.size() && is_backward(tokens[t].kind); ++u)
+      again = again || (is_backward(tokens[u].kind) && tokens[t].micro_batch != kUnknown &&
+                        tokens[u].micro_batch == tokens[t].micro_batch && tokens[u].chunk == tokens[t].chunk);
+    if (again) continue;
+    tokens[kept] = tokens[t];
+    row[kept++] = row[t];
+  }
+  tokens.resize(kept);
+  row.resize(kept);
+}
+
 // Appends the tokens of cells [begin, end), one rank and step by start.
 void add_tokens(const Cells& cells, size_t begin, size_t end, bool pieces, RankLists& all) {
   std::vector<WorkToken>& tokens = all.tokens;
@@ -34,6 +51,7 @@ void add_tokens(const Cells& cells, size_t begin, size_t end, bool pieces, RankL
     tokens.push_back({cells.micro_batch[i], static_cast<int16_t>(chunk), kind, false});
     row.push_back(static_cast<uint32_t>(i));
   }
+  drop_loss_backwards(first, tokens, row);
   for (size_t t = first; t + 1 < tokens.size(); ++t) {
     WorkToken &a = tokens[t], &b = tokens[t + 1];
     const bool opposite =

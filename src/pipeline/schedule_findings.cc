@@ -62,6 +62,7 @@ int64_t apart_ns(const Trace& trace, const Part& a, const Part& b) {
   for (const Part* part : {&a, &b})
     for (const ClockSegment& s : part->clock_map.segments)
       if (s.reference_rank != reference) return -1;
+  // One map for a whole machine: what is open is the same for both.
   if (a.machine != kUnknown && a.machine == b.machine && a.clock_map.common_ns(0) == b.clock_map.common_ns(0)) return 0;
   const int64_t half_a = a.clock_map.offset_half_ns(), half_b = b.clock_map.offset_half_ns();
   return half_a < 0 || half_b < 0 ? -1 : sum_or_limit(half_a, half_b);

@@ -89,6 +89,15 @@ annotation F forward_step
 annotation B backward_step
 annotation W weight_step
 
+# Megatron and MindSpeed as the vendor's guide marks them with mstx ranges.
+set mstx needs-stages
+annotation F   forward_step
+annotation F   forward_step_{with|no}_model_graph
+annotation B   backward_step
+annotation B   backward_step_with_model_graph
+annotation F+B forward_backward_{overlaping|overlapping}
+annotation W   WeightGradStore{.|_}pop
+
 set optimizer always
 annotation O Optimizer.step#*
 )rules";

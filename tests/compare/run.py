@@ -4,6 +4,7 @@ and the installed torch, which profiles small programs on the spot and whose tab
 
   run.py [--deep] [--only NAME,NAME] [--checks REGEX] [--keep DIR] [FOLDER…]    HTA, then torch
   run.py --torch [--only CASE,CASE] [--keep DIR]                                torch alone
+  run.py --msprof                                                               msprof-analyze alone (tests/compare/msprof.py)
 
 Without FOLDER: every trace folder of ../shared/data/kineto where there is one, and traces made by tests/gen/kineto.py.
 --deep also compares what takes HTA minutes. HTA comes from PyPI into .cache/rivals, or is the one of
@@ -83,7 +84,10 @@ def main():
     parser.add_argument('--checks', default='')
     parser.add_argument('--keep', default='', help='leave HTA\'s answers in this folder, and use those that are there')
     parser.add_argument('--torch', action='store_true', help='only torch\'s tables and pipelines')
+    parser.add_argument('--msprof', action='store_true', help='only msprof-analyze and pp-chart --compat msprof')
     options = parser.parse_args()
+    if options.msprof:
+        return subprocess.run([sys.executable, HERE / 'msprof.py']).returncode
     if options.torch:
         return compare_torch(options.only, options.keep)
     only = [name for name in options.only.split(',') if name]

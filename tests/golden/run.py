@@ -10,14 +10,17 @@
   align/NAME.txt          the clocks of small runs whose clocks are off, made on the spot (ALIGN below)
   exporters/NAME.txt      the bytes, or facts read back from them by an outside decoder, on readers/paddle-log
 
-readers/kineto* are made by tests/gen/kineto.py; `run.py --make-inputs` makes them again (KINETO below).
+readers/kineto* are made by tests/gen/kineto.py, readers/ascend* by tests/gen/ascend_db.py; `run.py --make-inputs` makes them again
+(KINETO and ASCEND_FILES below), others of them by `stageline simulate` (ASCEND), ascend-text by ascend_text.py (ASCEND_TEXT).
 """
+import contextlib
 import difflib
 import gzip
 import json
 import os
 import pathlib
 import re
+import shutil
 import sqlite3
 import struct
 import subprocess
@@ -48,6 +51,17 @@ KINETO = {
     'kineto-inferred': [[*PIPELINE]],
     'kineto-dualpipe': [['--shape', 'dualpipe']],
 }
+# Keywords of ascend_db.write. SQLite's versions lay files out differently, so that what is there is not compared with new ones.
+ASCEND_FILES = {'ascend': {}, 'ascend-level-none': {'level': 'none', 'schema': '1.0.0'}, 'ascend-mindspore': {'mindspore': True, 'ranks': 1}}
+# How the inputs of readers/ascend-* are made, by `stageline simulate --format ascend`.
+ASCEND = {
+    'ascend-1f1b': ['1f1b', '--stages', 2, '--micro-batches', 3, '--steps', 2, '--level', 1, '--optimizer', 4, '--jitter', 0.05],
+    'ascend-dualpipev': ['dualpipe-v-mindspeed', '--stages', 2, '--micro-batches', 4, '--steps', 1, '--pp-info', '--level-none-comm', 'escaped'],
+    'ascend-helper': ['zb-h1', '--stages', 2, '--micro-batches', 3, '--tp', 2, '--machines', 2, '--clock-skew', 5, '--steps', 1, '--level', 0,
+                      '--marks', 'helper', '--p2p', 'batch'],
+}
+# Insight's own system test in small: two pipelines of two stages, kernels of one of them, no database.
+ASCEND_TEXT = ['--kernels', '0,2', '--layers', 2, '--scale', 100, '--no-database']
 # Options of analyses that say little, or nothing, without; each line is one call.
 OPTIONS = {
     'operators': [[], ['--group-by-input-shape', 'true', '--group-by-stack-n', '2', '--show-python', 'true', '--sort-by', 'count'],
@@ -58,7 +72,7 @@ OPTIONS = {
     'frequent-cuda-kernel-sequences': [['--operator-name', 'aten::linear', '--min-pattern-len', '1']],
 }
 # Analyses that need more than TORCH holds.
-INPUTS = dict.fromkeys(('tb-module', 'memory-categories'), 'readers/kineto-modules/input')
+INPUTS = {**dict.fromkeys(('tb-module', 'memory-categories'), 'readers/kineto-modules/input'), 'rank-map': 'readers/ascend-helper/input'}
 # Calls of export-stacks.
 STACKS = [[], ['--metric', 'self_cuda_time_total', '--aggregate', '--leaf', 'kernel'], ['--aggregate', '--leaf', 'none'],
           ['--aggregate', '--metric', 'samples', '--format', 'speedscope']]
@@ -228,7 +242,10 @@ def job_order(folder):
 
 
 def make_kinetos(root):
+    import ascend_text
     import kineto
+    ascend_text.generate([root / 'ascend-text' / 'input', *ASCEND_TEXT])
+    (root / 'ascend-text' / 'input' / 'truth.csv').unlink()
     for case, calls in KINETO.items():
         for arguments in calls:
             kineto.generate([*arguments, '-o', root / case / 'input'])
@@ -244,7 +261,35 @@ def check_kinetos():
             same = content(here) == content(made)
             counts['passed' if same else 'failed'] += 1
             if not same:
-                print(f'{here.relative_to(HERE)} is not what tests/gen/kineto.py makes now; run.py --make-inputs writes it')
+                print(f'{here.relative_to(HERE)} is not what tests/gen makes now; run.py --make-inputs writes it')
+
+
+def make_ascends(folder):
+    """Profile folders without the truth beside them."""
+    for case, options in ASCEND.items():
+        with tempfile.TemporaryDirectory() as made:
+            stageline('simulate', *options, '--format', 'ascend', '-o', made, '-q')
+            shutil.rmtree(folder / case / 'input', ignore_errors=True)
+            for profile in sorted(pathlib.Path(made).glob('*_ascend_pt')):
+                shutil.copytree(profile, folder / case / 'input' / profile.name)
+
+
+def check_ascends():
+    """Likewise `simulate`. Rows are compared: the bytes of a database also say which SQLite wrote it."""
+    def rows(path):
+        if path.suffix != '.db':
+            return path.read_text()
+        with contextlib.closing(sqlite3.connect(f'file:{path}?immutable=1', uri=True)) as db:
+            return list(db.iterdump())
+
+    with tempfile.TemporaryDirectory() as folder:
+        make_ascends(pathlib.Path(folder))
+        for made in sorted(p for p in pathlib.Path(folder).rglob('*') if p.is_file()):
+            here = HERE / 'readers' / made.relative_to(folder)
+            same = here.exists() and rows(here) == rows(made)
+            counts['passed' if same else 'failed'] += 1
+            if not same:
+                print(f'{here.relative_to(HERE)} is not what simulate makes now; run.py --make-inputs writes it')
 
 
 def content(path):
@@ -253,6 +298,10 @@ def content(path):
 
 def make_inputs():
     make_kinetos(HERE / 'readers')
+    import ascend_db
+    for case, options in ASCEND_FILES.items():
+        ascend_db.write(HERE / 'readers' / case / 'input', **options)
+    make_ascends(HERE / 'readers')
     # [time in µs (−1: before the capture), action, bytes, category], as torch writes a raw memory timeline.
     rows = [[-1, 0, 4096, 0], [-1, 0, 8192, 1]]
     for step in range(3):
@@ -307,6 +356,7 @@ def main():
     if '--make-inputs' in sys.argv:
         return make_inputs()
     check_kinetos()
+    check_ascends()
     topics = {t: re.findall(r'^  (\S+)', stageline('help', t).decode(), re.M) for t in ('schedules', 'analyses', 'exporters')}
     for case in sorted((HERE / 'readers').iterdir()):
         inputs = sorted((case / 'input').iterdir()) if (case / 'input').is_dir() else []

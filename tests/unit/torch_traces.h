@@ -46,7 +46,7 @@ inline stageline::Trace torch_trace(const std::vector<std::string>& events) {
 }
 
 struct AskOptions {
-  bool hta = false, tb = false;
+  bool hta = false, tb = false, msprof = false;
   std::vector<std::pair<std::string, std::string>> options = {};
 };
 
@@ -55,6 +55,7 @@ inline std::vector<stageline::Table> ask(const stageline::Trace& trace, const ch
   input.trace = &trace;
   input.hta = how.hta;
   input.tb = how.tb;
+  input.msprof = how.msprof;
   for (const auto& [key, value] : how.options) input.options.set(key, value);
   const stageline::Analysis* analysis = stageline::find_analysis(name);
   REQUIRE(analysis != nullptr);

@@ -23,8 +23,8 @@ namespace {
 using Type = ColumnType;
 
 // Collectives that a rank may leave before others have come.
-constexpr std::array<std::string_view, 8> kLeaveEarly = {"send",   "recv",    "broadcast", "reduce",
-                                                         "gather", "scatter", "wait",      "_broadcast_oop"};
+constexpr std::array<std::string_view, 10> kLeaveEarly = {
+    "send", "recv", "receive", "batchSendRecv", "broadcast", "reduce", "gather", "scatter", "wait", "_broadcast_oop"};
 
 struct Collective {
   // Equal on all ranks of one collective.

@@ -6,16 +6,18 @@ import {duration, grouped, percent} from '../format';
 import {t} from '../i18n/i18n';
 import {frameOf, sum} from '../data/frame';
 import type {PageTip} from '../views/tip';
+import {cluster, links} from './cluster';
 import {communication} from './communication';
 import {breakdown, idle, stragglers} from './devices';
 import {bandwidth, launches, queues} from './host';
 import {annotations, kernels} from './kernels';
 import {memory} from './memory';
 import {modules, operators} from './operators';
+import {rankMap} from './rank_map';
 import {steps} from './steps';
 import {topicView, wordsFor, type Profile, type Topic} from './topic';
 
-const TOPICS: Topic[] = [breakdown, steps, operators, kernels, modules, memory, communication, stragglers, idle, launches, queues, bandwidth, annotations];
+const TOPICS: Topic[] = [breakdown, rankMap, cluster, steps, operators, kernels, modules, memory, communication, links, stragglers, idle, launches, queues, bandwidth, annotations];
 // Its findings say it, in both languages.
 const SAID = ['recommendations'];
 

@@ -1,0 +1,244 @@
+// Calls of the runtime by name: how often, how long, on which rank. Definitions: docs/analyses/cann-api-sum.md.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "analyses/analysis.h"
+#include "analyses/cluster/durations.h"
+#include "base/parallel.h"
+#include "model/statistics.h"
+#include "model/torch_view.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+struct RankAnswer {
+  int32_t rank = 0;
+  std::map<std::pair<StringId, uint8_t>, std::vector<int64_t>> calls;  // by name and category
+};
+
+RankAnswer answer_for(const TorchRank& rank, bool msprof) {
+  RankAnswer answer;
+  answer.rank = rank.rank;
+  for (const TorchRow& row : rank.rows)
+    if (is_launch_call(row.category))
+      answer.calls[{row.name, msprof ? uint8_t{0} : rank.part->slices.category_id[row.slice]}].push_back(row.dur_ns);
+  return answer;
+}
+
+Table exact_table(const TorchRun& run, std::vector<RankAnswer>& ranks, bool by_rank) {
+  std::vector<ColumnSpec> keys;
+  if (by_rank) keys.push_back({"rank", "rank", Type::kInteger, "Global rank"});
+  keys.push_back({"name", "call", Type::kText, ""});
+  keys.push_back(
+      {"category", "category", Type::kText, "As the trace spells it: cann_api, cuda_runtime, cuda_driver, …"});
+  keys.push_back({"sum_share", "share", Type::kShare, by_rank ? "Of all such calls of the rank" : "Of all such calls"});
+  std::vector<ColumnSpec> columns = with_duration_columns(std::move(keys), false);
+  if (!by_rank) {
+    columns.push_back({"min_rank", "shortest on rank", Type::kInteger, "The first rank that has the shortest call"});
+    columns.push_back({"max_rank", "longest on rank", Type::kInteger, "The first rank that has the longest call"});
+  }
+  Table table(by_rank ? "cann-api-ranks" : "cann-api",
+              by_rank ? "Runtime calls of every rank" : "Runtime calls, all ranks", std::move(columns));
+  struct Line {
+    std::vector<int64_t> ns;
+    int64_t sum = 0, least = INT64_MAX, longest = INT64_MIN, least_rank = 0, longest_rank = 0;
+  };
+  std::map<std::tuple<int64_t, std::string_view, std::string_view>, Line> lines;
+  std::map<int64_t, int64_t> whole;
+  for (const RankAnswer& rank : ranks)
+    for (const auto& [key, ns] : rank.calls) {
+      const int64_t of = by_rank ? rank.rank : 0;
+      Line& line = lines[{of, run.trace->names.text(key.first), run.trace->categories[key.second].text}];
+      for (const int64_t value : ns) {
+        if (value < line.least) std::tie(line.least, line.least_rank) = std::pair(value, int64_t{rank.rank});
+        if (value > line.longest) std::tie(line.longest, line.longest_rank) = std::pair(value, int64_t{rank.rank});
+      }
+      line.ns.insert(line.ns.end(), ns.begin(), ns.end());
+      line.sum += sum_of(ns);
+      whole[of] += sum_of(ns);
+    }
+  std::vector<decltype(lines)::iterator> order;
+  for (auto it = lines.begin(); it != lines.end(); ++it) order.push_back(it);
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+    const auto rank = [](const auto& x) { return std::get<0>(x->first); };
+    return rank(a) != rank(b) ? rank(a) < rank(b) : a->second.sum > b->second.sum;
+  });
+  for (const auto& it : order) {
+    const auto& [rank, name, category] = it->first;
+    Line& line = it->second;
+    std::vector<Table::Value> values;
+    if (by_rank) values.emplace_back(rank);
+    values.emplace_back(std::string(name));
+    values.emplace_back(std::string(category));
+    values.emplace_back(share_or_nan(static_cast<double>(line.sum), static_cast<double>(whole[rank])));
+    values = with_durations(std::move(values), line.ns, false);
+    if (!by_rank) {
+      values.emplace_back(line.least_rank);
+      values.emplace_back(line.longest_rank);
+    }
+    table.add_row(std::move(values));
+  }
+  return table;
+}
+
+// ---- msprof-analyze: per rank right but for a digit; over ranks made of the ranks' rounded figures
+// --------------------
+
+struct Figures {
+  double share = 0, sum = 0, average = 0, least = 0, q1 = 0, median = 0, q3 = 0, longest = 0, std = 0;
+  int64_t count = 0;
+};
+
+// The rival's aggregates in SQL: numpy's, the deviation of the population, rounded to one digit.
+Figures figures_of(std::vector<int64_t> ns, double whole) {
+  std::sort(ns.begin(), ns.end());
+  std::vector<double> values(ns.begin(), ns.end());
+  const Description d = describe(values);
+  const auto round1 = [](double v) { return round_exactly(v, 1); };
+  Figures f;
+  f.count = d.count;
+  f.sum = static_cast<double>(sum_of(ns));
+  f.share = round_exactly(whole > 0 ? f.sum * 100.0 / whole : 0, 2);
+  f.average = round1(f.sum / static_cast<double>(ns.size()));
+  f.least = d.min;
+  f.longest = d.max;
+  f.q1 = round1(d.p25);
+  f.median = round1(d.p50);
+  f.q3 = round1(d.p75);
+  double squares = 0;
+  for (const double v : values) squares += (v - d.mean) * (v - d.mean);
+  f.std = round1(std::sqrt(squares / static_cast<double>(values.size())));
+  return f;
+}
+
+const std::vector<ColumnSpec>& rival_columns() {
+  static const std::vector<ColumnSpec> columns = {{"totalTimeNs", "totalTimeNs", Type::kReal, ""},
+                                                  {"totalCount", "totalCount", Type::kInteger, ""},
+                                                  {"averageNs", "averageNs", Type::kReal, ""},
+                                                  {"minNs", "minNs", Type::kReal, ""},
+                                                  {"Q1Ns", "Q1Ns", Type::kReal, ""},
+                                                  {"medNs", "medNs", Type::kReal, ""},
+                                                  {"Q3Ns", "Q3Ns", Type::kReal, ""},
+                                                  {"maxNs", "maxNs", Type::kReal, ""},
+                                                  {"stdev", "stdev", Type::kReal, ""}};
+  return columns;
+}
+
+void add_figures(Table& table, std::vector<Table::Value> keys, const Figures& f, std::vector<Table::Value> behind) {
+  for (const Table::Value& value :
+       {Table::Value(f.sum), Table::Value(f.count), Table::Value(f.average), Table::Value(f.least), Table::Value(f.q1),
+        Table::Value(f.median), Table::Value(f.q3), Table::Value(f.longest), Table::Value(f.std)})
+    keys.push_back(value);
+  keys.insert(keys.end(), behind.begin(), behind.end());
+  table.add_row(std::move(keys));
+}
+
+std::vector<Table> rival_tables(const TorchRun& run, const std::vector<RankAnswer>& ranks) {
+  std::vector<ColumnSpec> rank_columns = {{"name", "name", Type::kText, ""},
+                                          {"durationRatio", "durationRatio", Type::kReal, ""}};
+  rank_columns.insert(rank_columns.end(), rival_columns().begin(), rival_columns().end());
+  rank_columns.push_back({"rank", "rank", Type::kInteger, ""});
+  Table by_rank("cann-api-ranks", "Runtime calls of every rank (msprof-analyze)", rank_columns);
+  std::vector<ColumnSpec> columns = {{"name", "name", Type::kText, ""}, {"timeRatio", "timeRatio", Type::kReal, ""}};
+  columns.insert(columns.end(), rival_columns().begin(), rival_columns().end());
+  columns.push_back({"minRank", "minRank", Type::kText, ""});
+  columns.push_back({"maxRank", "maxRank", Type::kText, ""});
+  Table all("cann-api", "Runtime calls, all ranks (msprof-analyze)", columns);
+  std::map<std::string, std::vector<std::pair<int64_t, Figures>>> by_name;
+  for (const RankAnswer& rank : ranks) {
+    double whole = 0;
+    for (const auto& [key, ns] : rank.calls) whole += static_cast<double>(sum_of(ns));
+    std::vector<std::pair<std::string, Figures>> lines;
+    for (const auto& [key, ns] : rank.calls)
+      lines.emplace_back(run.trace->names.text(key.first), figures_of(ns, whole));
+    std::sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) {
+      return a.second.share != b.second.share ? a.second.share > b.second.share : a.first < b.first;
+    });
+    for (const auto& [name, f] : lines) {
+      add_figures(by_rank, {name, f.share}, f, {int64_t{rank.rank}});
+      by_name[name].emplace_back(rank.rank, f);
+    }
+  }
+  double whole = 0;
+  for (const auto& [name, list] : by_name)
+    for (const auto& [rank, f] : list) whole += f.sum;
+  struct Line {
+    std::string name;
+    Figures f;
+    std::string least_ranks, longest_ranks;
+  };
+  std::vector<Line> lines;
+  for (const auto& [name, list] : by_name) {
+    Line line{name, {}, "", ""};
+    Figures& f = line.f;
+    f.least = f.q1 = INFINITY;
+    std::vector<double> medians;
+    for (const auto& [rank, one] : list) {
+      f.sum += one.sum;
+      f.count += one.count;
+      f.q1 = std::min(f.q1, one.q1);
+      f.q3 = std::max(f.q3, one.q3);
+      f.least = std::min(f.least, one.least);
+      f.longest = std::max(f.longest, one.longest);
+      medians.push_back(one.median);
+    }
+    f.average = f.sum / static_cast<double>(f.count);
+    std::sort(medians.begin(), medians.end());
+    f.median = quantile(medians, 0.5);
+    double squares = 0;
+    for (const auto& [rank, one] : list) {
+      squares += static_cast<double>(one.count - 1) * one.std * one.std +
+                 static_cast<double>(one.count) * (one.average - f.average) * (one.average - f.average);
+      if (one.least == f.least) line.least_ranks += (line.least_ranks.empty() ? "" : ", ") + std::to_string(rank);
+      if (one.longest == f.longest)
+        line.longest_ranks += (line.longest_ranks.empty() ? "" : ", ") + std::to_string(rank);
+    }
+    f.std = list.size() == 1 ? list[0].second.std
+            : f.count > 1    ? std::sqrt(squares / static_cast<double>(f.count - 1))
+                             : 0;
+    f.share = whole > 0 ? f.sum / whole * 100.0 : 0;
+    for (double* v : {&f.share, &f.average, &f.q1, &f.median, &f.q3, &f.std}) *v = round_to(*v, 1);
+    lines.push_back(std::move(line));
+  }
+  std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.f.sum > b.f.sum; });
+  for (const Line& line : lines)
+    add_figures(all, {line.name, line.f.share}, line.f, {line.least_ranks, line.longest_ranks});
+  std::vector<Table> tables;
+  tables.push_back(std::move(all));
+  tables.push_back(std::move(by_rank));
+  return tables;
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true});
+  if (!torch) return std::move(torch).error();
+  std::vector<RankAnswer> ranks(torch->parts.size());
+  parallel_for(ranks.size(),
+               [&](size_t k) { ranks[k] = answer_for(torch_rank(*torch, torch->parts[k]), input.msprof); });
+  AnalysisResult result;
+  if (input.msprof) {
+    result.tables = rival_tables(*torch, ranks);
+    return result;
+  }
+  result.tables.push_back(exact_table(*torch, ranks, false));
+  result.tables.push_back(exact_table(*torch, ranks, true));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis cann_api_sum_analysis;
+const Analysis cann_api_sum_analysis = {
+    .name = "cann-api-sum",
+    .summary = "calls of the runtime (CANN, CUDA, …) by name: count, total, quartiles",
+    .tables = {{"cann-api", "one row per call, over all ranks"}, {"cann-api-ranks", "one row per rank and call"}},
+    .run = run,
+    .needs = AnalysisNeeds::kTorch,
+    .compat = "msprof",
+    .in_report = false};
+
+}  // namespace stageline

@@ -1,0 +1,188 @@
+// Where the time of every rank went, step by step. Definitions: docs/analyses/cluster-time-summary.md.
+//
+//   host step   ├─────────────────────────────────────────┤
+//   device          ├ compute ┤├── exposed ──┤ free ├ compute ┤
+//               ├──┤ preparing  ├─────────── span ────────────┤
+//
+// span = computing + exposed communication + exposed copies + free.
+#include <algorithm>
+#include <map>
+
+#include "analyses/analysis.h"
+#include "analyses/cluster/communication_ops.h"
+#include "analyses/cluster/durations.h"
+#include "analyses/cluster/rival_time_summary.h"
+#include "base/parallel.h"
+#include "model/intervals.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+struct StepTimes {
+  std::vector<Interval> compute, communication, messages, memory;  // then unions
+  int64_t first = INT64_MAX, last = INT64_MIN;
+  int64_t step_ns = kNullInteger, host_start = INT64_MIN;
+
+  int64_t compute_ns = 0, communication_ns = 0, overlap_ns = 0, exposed_ns = 0, memory_ns = 0, exposed_memory_ns = 0;
+  int64_t bubble_ns = 0, free_ns = 0;
+  int64_t wait_ns = 0, transfer_ns = 0;
+  int64_t span_ns() const { return last - first; }
+};
+
+void finish(StepTimes& t) {
+  std::vector<Interval> all = t.compute;
+  t.compute = union_of(std::move(t.compute));
+  for (const auto* list : {&t.communication, &t.memory}) all.insert(all.end(), list->begin(), list->end());
+  all = union_of(std::move(all));
+  t.communication = union_of(std::move(t.communication));
+  t.memory = union_of(std::move(t.memory));
+  t.messages = union_of(std::move(t.messages));
+  t.compute_ns = length_of(t.compute);
+  t.communication_ns = length_of(t.communication);
+  t.overlap_ns = shared_length(t.communication, t.compute);
+  t.exposed_ns = t.communication_ns - t.overlap_ns;
+  t.memory_ns = length_of(t.memory);
+  t.exposed_memory_ns = length_of(without(without(t.memory, t.compute), t.communication));
+  t.bubble_ns = length_of(without(t.messages, t.compute));
+  t.free_ns = t.span_ns() - length_of(all);
+  for (auto* list : {&t.compute, &t.communication, &t.memory, &t.messages}) *list = {};
+}
+
+using RankTimes = std::map<int32_t, StepTimes>;  // by step; −1: outside of steps
+
+RankTimes times_of(const TorchRun& run, const TorchRank& rank, const std::vector<CommunicationOp>& ops) {
+  RankTimes steps;
+  for (const TorchRow& row : rank.rows) {
+    if (!row.on_device) continue;
+    StepTimes& t = steps[row.iteration];
+    t.first = std::min(t.first, row.start_ns);
+    t.last = std::max(t.last, row.end_ns());
+    const Interval i{row.start_ns, row.end_ns()};
+    if (row.kernel == KernelClass::kComputation) {
+      t.compute.push_back(i);
+    } else if (row.kernel == KernelClass::kCommunication) {
+      t.communication.push_back(i);
+    } else {
+      t.memory.push_back(i);
+    }
+  }
+  for (const CommunicationOp& op : ops) {
+    StepTimes& t = steps[op.step];
+    if (op.messages) t.messages.push_back({op.start_ns, op.end_ns()});
+    t.wait_ns += op.wait_ns();
+    t.transfer_ns += std::max<int64_t>(op.transfer_ns, 0);
+  }
+  for (const ProfilerStep& step : rank.part->steps) {
+    const auto it = steps.find(static_cast<int32_t>(std::clamp<int64_t>(step.number, INT32_MIN, INT32_MAX)));
+    if (it == steps.end()) continue;
+    it->second.step_ns = step.end_ns - step.start_ns;
+    it->second.host_start = step.start_ns - run.zero_ns;
+  }
+  for (auto& [number, t] : steps) finish(t);
+  return steps;
+}
+
+Table exact_table(const TorchRun& run, const std::vector<RankTimes>& ranks) {
+  Table table(
+      "cluster-time-summary", "Time of every rank and step",
+      {{"rank", "rank", Type::kInteger, "Global rank"},
+       {"step", "step", Type::kInteger, "Step of the launch; empty for work outside of steps"},
+       {"step_ns", "step of the host", Type::kDuration, "Length of the step on the host; empty where it says none"},
+       {"span_ns", "span", Type::kDuration,
+        "First start to last end of the step's device work: what the next four add up to"},
+       {"compute_ns", "computing", Type::kDuration, "Union of computation"},
+       {"exposed_communication_ns", "exposed communication", Type::kDuration,
+        "Communication with no computation over it"},
+       {"exposed_memory_ns", "exposed copies", Type::kDuration, "Copies and memsets with neither over them"},
+       {"free_ns", "free", Type::kDuration, "No device work at all"},
+       {"free_share", "free", Type::kShare, "Of the span"},
+       {"communication_ns", "communication", Type::kDuration, "Union of communication"},
+       {"overlap_ns", "overlapped", Type::kDuration, "Communication with computation over it"},
+       {"memory_ns", "copies", Type::kDuration, "Union of copies and memsets"},
+       {"bubble_ns", "bubble", Type::kDuration,
+        "Exposed sends, receives and batches of them: waiting for and moving pipeline messages"},
+       {"stage_ns", "stage", Type::kDuration, "Span without the bubble"},
+       {"preparing_ns", "preparing", Type::kDuration,
+        "Start of the host's step to first start on the device; 0 if before"},
+       {"communication_wait_ns", "waiting for ranks", Type::kDuration,
+        "In collectives found on other ranks: beyond the shortest of them, exposed or not"},
+       {"communication_transfer_ns", "transfer", Type::kDuration, "The shortest of those, summed"}});
+  for (size_t k = 0; k < ranks.size(); ++k)
+    for (const auto& [step, t] : ranks[k])
+      table.add_row({int64_t{run.ranks[run.parts[k]]}, step < 0 ? kNullInteger : int64_t{step}, t.step_ns, t.span_ns(),
+                     t.compute_ns, t.exposed_ns, t.exposed_memory_ns, t.free_ns,
+                     share_or_nan(static_cast<double>(t.free_ns), static_cast<double>(t.span_ns())), t.communication_ns,
+                     t.overlap_ns, t.memory_ns, t.bubble_ns, t.span_ns() - t.bubble_ns,
+                     t.host_start == INT64_MIN ? kNullInteger : std::max<int64_t>(0, t.first - t.host_start), t.wait_ns,
+                     t.transfer_ns});
+  return table;
+}
+
+Table total_table(const TorchRun& run, const std::vector<RankTimes>& ranks) {
+  Table table("cluster-time-ranks", "Time of every rank, all steps",
+              {{"rank", "rank", Type::kInteger, "Global rank"},
+               {"step_count", "steps", Type::kInteger, ""},
+               {"span_ns", "span", Type::kDuration, "Of its steps: first start to last end of device work, summed"},
+               {"compute_ns", "computing", Type::kDuration, ""},
+               {"exposed_message_ns", "bubble", Type::kDuration, "Exposed sends and receives"},
+               {"exposed_collective_ns", "exposed collectives", Type::kDuration, "The other exposed communication"},
+               {"exposed_memory_ns", "exposed copies", Type::kDuration, ""},
+               {"free_ns", "free", Type::kDuration, ""},
+               {"free_share", "free", Type::kShare, "Of the span"},
+               {"communication_wait_ns", "waiting for ranks", Type::kDuration, "In collectives found on other ranks"}});
+  for (size_t k = 0; k < ranks.size(); ++k) {
+    int64_t steps = 0, span = 0, compute = 0, messages = 0, collectives = 0, memory = 0, free = 0, wait = 0;
+    for (const auto& [step, t] : ranks[k]) {
+      steps += step >= 0 ? 1 : 0;
+      span += t.span_ns();
+      compute += t.compute_ns;
+      const int64_t bubble = std::min(t.bubble_ns, t.exposed_ns);
+      messages += bubble;
+      collectives += t.exposed_ns - bubble;
+      memory += t.exposed_memory_ns;
+      free += t.free_ns;
+      wait += t.wait_ns;
+    }
+    if (ranks[k].empty()) continue;
+    table.add_row({int64_t{run.ranks[run.parts[k]]}, steps, span, compute, messages, collectives, memory, free,
+                   share_or_nan(static_cast<double>(free), static_cast<double>(span)), wait});
+  }
+  return table;
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  AnalysisResult result;
+  // Reports of other profiles tell the same in their own sections.
+  if (input.for_report && !input.trace->format.starts_with("ascend")) return result;
+  Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true});
+  if (!torch) return std::move(torch).error();
+  std::vector<std::vector<CommunicationOp>> ops = all_communication_ops(*torch);
+  if (input.msprof) {
+    result.tables.push_back(rival_time_summary(*torch, ops));
+    return result;
+  }
+  const Matched matched = match_collectives(ops);
+  note_unmatched(matched, ops.size(), result.notes);
+  std::vector<RankTimes> ranks(ops.size());
+  parallel_for(ranks.size(),
+               [&](size_t k) { ranks[k] = times_of(*torch, torch_rank(*torch, torch->parts[k]), ops[k]); });
+  result.tables.push_back(exact_table(*torch, ranks));
+  result.tables.push_back(total_table(*torch, ranks));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis cluster_time_summary_analysis;
+const Analysis cluster_time_summary_analysis = {
+    .name = "cluster-time-summary",
+    .summary = "computing, exposed communication, bubble, copies and free time of every rank and step",
+    .tables = {{"cluster-time-summary", "one row per rank and step"},
+               {"cluster-time-ranks", "one row per rank (not with --compat msprof)"}},
+    .run = run,
+    .needs = AnalysisNeeds::kTorch,
+    .compat = "msprof"};
+
+}  // namespace stageline

@@ -1,0 +1,150 @@
+// Which rank sent how much to which, over which link, and how fast. Definitions: docs/analyses/communication-matrix.md.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "analyses/analysis.h"
+#include "analyses/cluster/transfers.h"
+#include "base/parallel.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+struct Sum {
+  int64_t count = 0, bytes = 0, time_ns = 0;
+  void add(const Sum& other) {
+    count += other.count;
+    bytes += other.bytes;
+    time_ns += other.time_ns;
+  }
+};
+using Link = std::tuple<int32_t, int32_t, std::string_view, std::string_view>;  // src, dst, transport, link
+using LinkOp = std::tuple<std::string_view, std::string_view, int32_t, int32_t, std::string_view, std::string_view>;
+using Size = std::tuple<std::string_view, std::string_view, int>;  // transport, link, log2 of the bytes
+
+struct Sums {
+  TransferSource source = TransferSource::kNone;
+  std::map<Link, Sum> links;
+  std::map<LinkOp, Sum> ops;
+  std::map<Size, Sum> sizes;
+};
+
+Sums sums_of(const RankTransfers& rank) {
+  Sums sums;
+  sums.source = rank.source;
+  for (const Transfer& t : rank.list) {
+    const Sum one{t.count, t.bytes, t.time_ns};
+    sums.links[{t.src, t.dst, t.transport, t.link}].add(one);
+    sums.ops[{t.group, t.kind, t.src, t.dst, t.transport, t.link}].add(one);
+    if (rank.source != TransferSource::kSummaries)
+      sums.sizes[{t.transport, t.link, static_cast<int>(std::ilogb(static_cast<double>(t.bytes)))}].add(one);
+  }
+  return sums;
+}
+
+std::vector<Table::Value> behind(std::vector<Table::Value> keys, const Sum& sum) {
+  keys.emplace_back(sum.count);
+  keys.emplace_back(sum.bytes);
+  keys.emplace_back(sum.time_ns);
+  keys.emplace_back(sum.time_ns > 0 ? static_cast<double>(sum.bytes) / static_cast<double>(sum.time_ns) : NAN);
+  return keys;
+}
+std::vector<ColumnSpec> columns_with(std::vector<ColumnSpec> keys) {
+  keys.push_back({"transfer_count", "transfers", Type::kInteger, ""});
+  keys.push_back({"bytes", "bytes", Type::kInteger, "Summed over transfers"});
+  keys.push_back({"transit_ns", "transit", Type::kDuration, "Summed over transfers; several may run at once"});
+  keys.push_back({"gb_per_s", "GB/s", Type::kReal, "Bytes over transit time, 10⁹ bytes a second; of one link"});
+  return keys;
+}
+
+const ColumnSpec kSource = {"src_rank", "from", Type::kInteger,
+                            "Global rank; the group's where its members are unknown"};
+const ColumnSpec kTarget = {"dst_rank", "to", Type::kInteger, "As for the source; equal: a copy within the device"};
+const ColumnSpec kTransport = {"transport", "transport", Type::kText, "SDMA, RDMA, LOCAL …; empty where not said"};
+const ColumnSpec kLink = {"link", "link", Type::kText, "HCCS, PCIE, RDMA …; empty where not said"};
+
+std::string power_text(int log2) {
+  constexpr std::array<const char*, 6> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  const int unit = std::min(log2 / 10, 5);
+  return std::to_string(int64_t{1} << std::min(log2 - 10 * unit, 62)) + " " + kUnits[static_cast<size_t>(unit)];
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true});
+  if (!torch) return std::move(torch).error();
+  std::vector<Sums> ranks(torch->parts.size());
+  parallel_for(ranks.size(),
+               [&](size_t k) { ranks[k] = sums_of(transfers_of(*torch, torch_rank(*torch, torch->parts[k]))); });
+  Sums all;
+  std::array<int64_t, 4> sources = {};
+  for (Sums& rank : ranks) {
+    ++sources[static_cast<size_t>(rank.source)];
+    for (const auto& [key, sum] : rank.links) all.links[key].add(sum);
+    for (const auto& [key, sum] : rank.ops) all.ops[key].add(sum);
+    for (const auto& [key, sum] : rank.sizes) all.sizes[key].add(sum);
+    rank = {};
+  }
+  AnalysisResult result;
+  for (const TransferSource source : {TransferSource::kSummaries, TransferSource::kMessages})
+    if (const int64_t count = sources[static_cast<size_t>(source)]; count > 0)
+      result.notes.add("communication.no_tasks", Severity::kInfo,
+                       "ranks whose profile has no tasks of operations (Ascend: Level1 and up): links are told from " +
+                           std::string(transfer_source_text(source)),
+                       {}, count);
+  // Nothing to draw; and the time of messages alone, with its waiting, would make a picture of late receivers.
+  const bool from_links = sources[static_cast<size_t>(TransferSource::kTasks)] > 0 ||
+                          sources[static_cast<size_t>(TransferSource::kSummaries)] > 0;
+  if (input.for_report && (all.links.empty() || !from_links)) return {};
+  Table links("links", "Bytes from rank to rank", columns_with({kSource, kTarget, kTransport, kLink}));
+  for (const auto& [key, sum] : all.links) {
+    const auto& [src, dst, transport, link] = key;
+    links.add_row(behind({int64_t{src}, int64_t{dst}, std::string(transport), std::string(link)}, sum));
+  }
+  Table ops("links-by-operation", "Bytes from rank to rank by group and operation",
+            columns_with({{"group", "group", Type::kText, "Communicator"},
+                          {"kind", "operation", Type::kText, "allReduce, send, …"},
+                          kSource,
+                          kTarget,
+                          kTransport,
+                          kLink}));
+  for (const auto& [key, sum] : all.ops) {
+    const auto& [group, kind, src, dst, transport, link] = key;
+    ops.add_row(behind(
+        {std::string(group), std::string(kind), int64_t{src}, int64_t{dst}, std::string(transport), std::string(link)},
+        sum));
+  }
+  Table sizes("bandwidth-by-size", "Bandwidth by size of the transfer",
+              columns_with({kTransport,
+                            kLink,
+                            {"least_bytes", "size from", Type::kInteger, "Transfers of this size up to twice of it"},
+                            {"size", "size", Type::kText, "The same, for people"}}));
+  for (const auto& [key, sum] : all.sizes) {
+    const auto& [transport, link, log2] = key;
+    sizes.add_row(behind({std::string(transport), std::string(link), int64_t{1} << log2,
+                          power_text(log2) + " – " + power_text(log2 + 1)},
+                         sum));
+  }
+  result.tables.push_back(std::move(links));
+  if (!input.for_report) result.tables.push_back(std::move(ops));
+  result.tables.push_back(std::move(sizes));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis communication_matrix_analysis;
+const Analysis communication_matrix_analysis = {
+    .name = "communication-matrix",
+    .summary = "bytes, time and bandwidth from rank to rank, by link and by size",
+    .tables = {{"links", "one row per source, destination, transport and link type"},
+               {"links-by-operation", "the same per group and type of operation"},
+               {"bandwidth-by-size", "one row per transport, link type and power of two of bytes"}},
+    .run = run,
+    .needs = AnalysisNeeds::kTorch};
+
+}  // namespace stageline

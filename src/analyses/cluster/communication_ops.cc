@@ -1,0 +1,128 @@
+#include "analyses/cluster/communication_ops.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/diagnostics.h"
+#include "base/parallel.h"
+#include "base/text.h"
+
+namespace stageline {
+namespace {
+
+constexpr std::array<std::string_view, 7> kLeaveEarly = {"broadcast", "reduce",         "gather",      "scatter",
+                                                         "wait",      "_broadcast_oop", "barrier_wait"};
+
+std::string lower_of(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
+
+}  // namespace
+
+OpNames::OpNames(const StringPool& names) {
+  for (StringId id = 0; id < names.size(); ++id) {
+    const std::string lower = lower_of(names.text(id));
+    const auto holds = [&](std::string_view part) { return lower.find(part) != std::string::npos; };
+    const bool receive = holds("recv") || holds("receive");
+    messages.push_back(receive || holds("send"));
+    receives.push_back(receive);
+    leaves_early.push_back(std::find(kLeaveEarly.begin(), kLeaveEarly.end(), lower) != kLeaveEarly.end());
+  }
+}
+
+std::vector<CommunicationOp> communication_ops(const TorchRank& rank, uint32_t rank_index, const OpNames& names) {
+  std::vector<CommunicationOp> out;
+  for (const TorchRow& row : rank.rows) {
+    if (!row.on_device || row.kernel != KernelClass::kCommunication) continue;
+    CommunicationOp op;
+    op.name = row.name;
+    op.rank_index = rank_index;
+    op.slice = row.slice;
+    op.step = row.iteration;
+    op.start_ns = row.start_ns;
+    op.dur_ns = row.dur_ns;
+    const CollectiveFact* fact = fact_of(rank.part->collectives, row.slice);
+    op.kind = fact && fact->name != 0 ? fact->name : row.name;
+    op.messages = names.messages[op.kind];
+    op.leaves_early = names.leaves_early[op.kind];
+    if (fact) {
+      op.comms_id = fact->comms_id;
+      op.group = fact->group;
+      op.group_ranks = fact->group_ranks;
+      op.description = fact->group_description;
+      op.number = fact->seq;
+      op.bytes = fact->bytes;
+    }
+    if (op.number < 0 && op.comms_id == 0) op.key_step = row.iteration;
+    out.push_back(op);
+  }
+  std::sort(out.begin(), out.end(), [](const CommunicationOp& a, const CommunicationOp& b) {
+    return a.like() != b.like() ? a.like() < b.like() : std::tie(a.start_ns, a.slice) < std::tie(b.start_ns, b.slice);
+  });
+  for (size_t i = 1; i < out.size(); ++i)
+    if (out[i].like() == out[i - 1].like()) out[i].position = out[i - 1].position + 1;
+  std::sort(out.begin(), out.end(), [](const CommunicationOp& a, const CommunicationOp& b) {
+    return std::tie(a.start_ns, a.slice) < std::tie(b.start_ns, b.slice);
+  });
+  return out;
+}
+
+std::vector<std::vector<CommunicationOp>> all_communication_ops(const TorchRun& run) {
+  const OpNames names(run.trace->names);
+  std::vector<std::vector<CommunicationOp>> ranks(run.parts.size());
+  parallel_for(ranks.size(), [&](size_t k) {
+    ranks[k] = communication_ops(torch_rank(run, run.parts[k]), static_cast<uint32_t>(k), names);
+  });
+  return ranks;
+}
+
+Matched match_collectives(std::vector<std::vector<CommunicationOp>>& ranks) {
+  Matched out;
+  std::vector<CommunicationOp*> all;
+  for (std::vector<CommunicationOp>& rank : ranks)
+    for (CommunicationOp& op : rank) {
+      if (op.messages || op.leaves_early) {
+        ++out.not_matched;
+      } else {
+        all.push_back(&op);
+      }
+    }
+  std::sort(all.begin(), all.end(), [](const CommunicationOp* a, const CommunicationOp* b) {
+    return a->key() != b->key() ? a->key() < b->key() : a->rank_index < b->rank_index;
+  });
+  out.begin.push_back(0);
+  for (size_t i = 0; i < all.size();) {
+    size_t end = i + 1;
+    while (end < all.size() && all[end]->key() == all[i]->key()) ++end;
+    if (end - i < 2) {
+      ++out.alone;
+    } else {
+      int64_t shortest = INT64_MAX;
+      for (size_t k = i; k < end; ++k) shortest = std::min(shortest, all[k]->dur_ns);
+      for (size_t k = i; k < end; ++k) {
+        all[k]->transfer_ns = shortest;
+        out.members.push_back(all[k]);
+      }
+      out.begin.push_back(out.members.size());
+    }
+    i = end;
+  }
+  return out;
+}
+
+void note_unmatched(const Matched& matched, size_t rank_count, Diagnostics& notes) {
+  if (matched.not_matched > 0)
+    notes.add("communication.not_synchronising", Severity::kInfo,
+              "sends, receives and collectives with a root say nothing about who came last; no waiting is told of them",
+              {}, matched.not_matched);
+  if (matched.alone > 0 && rank_count > 1)
+    notes.add(
+        "communication.no_counterpart", Severity::kInfo,
+        "communication operations without a counterpart on another rank of this trace; no waiting is told of them", {},
+        matched.alone);
+}
+
+}  // namespace stageline

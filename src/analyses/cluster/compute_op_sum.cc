@@ -1,0 +1,172 @@
+// Kernels by name, type and shapes: how often, how long. Definitions: docs/analyses/compute-op-sum.md.
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "analyses/analysis.h"
+#include "analyses/cluster/durations.h"
+#include "base/parallel.h"
+#include "model/torch_view.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+struct Key {
+  StringId name = 0, type = 0, unit = 0, shapes = 0;
+  auto tied() const { return std::tie(name, type, unit, shapes); }
+  bool operator<(const Key& other) const { return tied() < other.tied(); }
+};
+using Sums = std::map<Key, std::vector<int64_t>>;
+struct RankAnswer {
+  int32_t rank = 0;
+  Sums sums;
+};
+
+Key key_of(const Part& part, const TorchRow& row) {
+  Key key;
+  key.name = row.name;
+  if (const TaskFact* task = fact_of(part.tasks, row.slice)) {
+    key.type = task->op_type;
+    key.unit = task->unit;
+  }
+  const InputFact* input = fact_of(part.inputs, row.slice);
+  const uint32_t owner = part.slices.parent[row.slice];
+  if (!input && owner != kNoSliceIndex) input = fact_of(part.inputs, owner);
+  if (input) key.shapes = input->dims;
+  return key;
+}
+
+// What the rival counts: rows of COMPUTE_TASK_INFO, whatever they do.
+bool counts(const Part& part, const TorchRow& row, bool msprof) {
+  if (!row.on_device) return false;
+  return row.kernel == KernelClass::kComputation || (msprof && fact_of(part.tasks, row.slice) != nullptr);
+}
+
+RankAnswer answer_for(const TorchRank& rank, bool msprof) {
+  RankAnswer answer;
+  answer.rank = rank.rank;
+  for (const TorchRow& row : rank.rows)
+    if (counts(*rank.part, row, msprof)) answer.sums[key_of(*rank.part, row)].push_back(row.dur_ns);
+  return answer;
+}
+
+struct Line {
+  const Key* key = nullptr;
+  int64_t rank = 0, sum = 0;
+  std::vector<int64_t> ns;
+};
+
+class Writer {
+ public:
+  Writer(const StringPool& names, bool msprof) : names_(names), msprof_(msprof) {}
+
+  // Largest sum first; equal ones by names, so that the order is that of the texts and not of the pool.
+  void sort(std::vector<Line>& lines) const {
+    for (Line& line : lines) line.sum = sum_of(line.ns);
+    std::sort(lines.begin(), lines.end(), [&](const Line& a, const Line& b) {
+      if (a.sum != b.sum) return a.sum > b.sum;
+      const auto texts = [&](const Line& x) {
+        return std::tuple(names_.text(x.key->name), names_.text(x.key->type), names_.text(x.key->unit),
+                          names_.text(x.key->shapes), x.rank);
+      };
+      return texts(a) < texts(b);
+    });
+  }
+  void fill(Table& table, std::vector<Line> lines, bool by_name, bool by_rank) const {
+    sort(lines);
+    int64_t whole = 0;
+    for (const Line& line : lines) whole += line.sum;
+    for (Line& line : lines) {
+      std::vector<Table::Value> keys;
+      const auto text = [&](StringId id) { keys.emplace_back(std::string(names_.text(id))); };
+      if (by_name) text(line.key->name);
+      text(line.key->type);
+      text(line.key->unit);
+      if (by_name) text(line.key->shapes);
+      if (by_rank) keys.insert(msprof_ ? keys.end() : keys.begin(), Table::Value(line.rank));
+      if (!msprof_) keys.emplace_back(share_or_nan(static_cast<double>(line.sum), static_cast<double>(whole)));
+      table.add_row(with_durations(std::move(keys), line.ns, msprof_));
+    }
+  }
+  std::vector<ColumnSpec> columns(bool by_name, bool by_rank) const {
+    std::vector<ColumnSpec> keys;
+    if (by_rank && !msprof_) keys.push_back({"rank", "rank", Type::kInteger, "Global rank"});
+    if (by_name)
+      keys.push_back(msprof_ ? ColumnSpec{"OpName", "OpName", Type::kText, ""}
+                             : ColumnSpec{"name", "kernel", Type::kText, "As the profiler has it"});
+    if (msprof_) {
+      keys.push_back({"OpType", "OpType", Type::kText, ""});
+      keys.push_back({"TaskType", "TaskType", Type::kText, ""});
+      if (by_name) keys.push_back({"InputShapes", "InputShapes", Type::kText, ""});
+      if (by_rank) keys.push_back({"Rank", "Rank", Type::kInteger, ""});
+    } else {
+      keys.push_back({"op_type", "type", Type::kText, "Operator type, as Ascend profiles say; otherwise empty"});
+      keys.push_back({"task_type", "unit", Type::kText, "Unit that ran it (AI_CORE, AI_VECTOR_CORE, …); Ascend only"});
+      if (by_name)
+        keys.push_back({"input_shapes", "input shapes", Type::kText,
+                        "Of the kernel, else of the operator that launched it; empty where shapes were not recorded"});
+      keys.push_back({"sum_share", "share", Type::kShare, "Of all computation in this table"});
+    }
+    return with_duration_columns(std::move(keys), msprof_);
+  }
+
+ private:
+  const StringPool& names_;
+  bool msprof_;
+};
+
+std::vector<Line> lines_by_type(const std::vector<RankAnswer>& ranks, bool by_rank, std::map<Key, Key>& keys) {
+  std::map<std::pair<int64_t, Key>, std::vector<int64_t>> sums;
+  for (const RankAnswer& rank : ranks)
+    for (const auto& [key, ns] : rank.sums) {
+      const Key type{0, key.type, key.unit, 0};
+      keys.emplace(type, type);
+      std::vector<int64_t>& to = sums[{by_rank ? rank.rank : 0, type}];
+      to.insert(to.end(), ns.begin(), ns.end());
+    }
+  std::vector<Line> lines;
+  for (auto& [key, ns] : sums) lines.push_back({&keys.at(key.second), key.first, 0, std::move(ns)});
+  return lines;
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true});
+  if (!torch) return std::move(torch).error();
+  std::vector<RankAnswer> ranks(torch->parts.size());
+  parallel_for(ranks.size(),
+               [&](size_t k) { ranks[k] = answer_for(torch_rank(*torch, torch->parts[k]), input.msprof); });
+  const Writer writer(torch->trace->names, input.msprof);
+  std::map<Key, Key> types;
+  AnalysisResult result;
+  Table all("compute-op-types", "Computation by operator type, all ranks", writer.columns(false, false));
+  writer.fill(all, lines_by_type(ranks, false, types), false, false);
+  Table by_rank("compute-op-types-by-rank", "Computation by operator type of every rank", writer.columns(false, true));
+  writer.fill(by_rank, lines_by_type(ranks, true, types), false, true);
+  std::vector<Line> lines;
+  for (RankAnswer& rank : ranks)
+    for (auto& [key, ns] : rank.sums) lines.push_back({&key, rank.rank, 0, std::move(ns)});
+  Table by_name("compute-ops", "Computation by kernel and shapes of every rank", writer.columns(true, true));
+  writer.fill(by_name, std::move(lines), true, true);
+  result.tables.push_back(std::move(all));
+  result.tables.push_back(std::move(by_rank));
+  result.tables.push_back(std::move(by_name));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis compute_op_sum_analysis;
+const Analysis compute_op_sum_analysis = {
+    .name = "compute-op-sum",
+    .summary = "kernels by type, name and input shapes: count, total, quartiles",
+    .tables = {{"compute-op-types", "one row per operator type and unit"},
+               {"compute-op-types-by-rank", "one row per rank, operator type and unit"},
+               {"compute-ops", "one row per rank, kernel, type, unit and input shapes"}},
+    .run = run,
+    .needs = AnalysisNeeds::kTorch,
+    .compat = "msprof",
+    .in_report = false};
+
+}  // namespace stageline

@@ -1,0 +1,73 @@
+#include "analyses/cluster/durations.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "model/statistics.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+// Of exact integers, so that a large sum of near values keeps its deviation: values count from the first.
+Description described(const std::vector<int64_t>& sorted) {
+  std::vector<double> values;
+  values.reserve(sorted.size());
+  for (const int64_t ns : sorted) values.push_back(static_cast<double>(ns - sorted.front()));
+  Description d = describe(std::move(values));
+  const auto first = static_cast<double>(sorted.front());
+  for (double* at : {&d.mean, &d.min, &d.p25, &d.p50, &d.p75, &d.max}) *at += first;
+  return d;
+}
+
+}  // namespace
+
+std::vector<ColumnSpec> with_duration_columns(std::vector<ColumnSpec> keys, bool msprof) {
+  std::vector<ColumnSpec> columns;
+  if (msprof) {
+    columns = {{"Count", "Count", Type::kInteger, ""}, {"MeanNs", "MeanNs", Type::kReal, ""},
+               {"StdNs", "StdNs", Type::kReal, ""},    {"MinNs", "MinNs", Type::kReal, ""},
+               {"Q1Ns", "Q1Ns", Type::kReal, ""},      {"MedianNs", "MedianNs", Type::kReal, ""},
+               {"Q3Ns", "Q3Ns", Type::kReal, ""},      {"MaxNs", "MaxNs", Type::kReal, ""},
+               {"SumNs", "SumNs", Type::kReal, ""}};
+  } else {
+    columns = {
+        {"count", "calls", Type::kInteger, ""},
+        {"sum_ns", "sum", Type::kDuration, "Of all calls"},
+        {"mean_ns", "mean", Type::kDuration, "Of one call, to the nanosecond"},
+        {"std_ns", "deviation", Type::kDuration, "Sample standard deviation of one call; empty for a single one"},
+        {"min_ns", "shortest", Type::kDuration, ""},
+        {"p25_ns", "quarter", Type::kDuration, "A quarter of the calls is not longer (linear interpolation)"},
+        {"median_ns", "median", Type::kDuration, "Half of the calls is not longer"},
+        {"p75_ns", "three quarters", Type::kDuration, "Three quarters of the calls are not longer"},
+        {"max_ns", "longest", Type::kDuration, ""}};
+  }
+  keys.insert(keys.end(), columns.begin(), columns.end());
+  return keys;
+}
+
+std::vector<Table::Value> with_durations(std::vector<Table::Value> keys, std::vector<int64_t>& ns, bool msprof) {
+  std::sort(ns.begin(), ns.end());
+  const Description d = described(ns);
+  const int64_t sum = sum_of(ns);
+  if (msprof) {
+    for (const Table::Value& value :
+         {Table::Value(d.count), Table::Value(d.mean), Table::Value(d.std), Table::Value(d.min), Table::Value(d.p25),
+          Table::Value(d.p50), Table::Value(d.p75), Table::Value(d.max), Table::Value(static_cast<double>(sum))})
+      keys.push_back(value);
+    return keys;
+  }
+  const auto whole = [](double value) -> int64_t { return std::isnan(value) ? kNullInteger : std::llround(value); };
+  for (const int64_t value :
+       {d.count, sum, whole(d.mean), whole(d.std), ns.front(), whole(d.p25), whole(d.p50), whole(d.p75), ns.back()})
+    keys.emplace_back(value);
+  return keys;
+}
+
+int64_t sum_of(const std::vector<int64_t>& ns) { return std::accumulate(ns.begin(), ns.end(), int64_t{0}); }
+
+double share_or_nan(double part, double whole) { return whole > 0 ? part / whole : NAN; }
+
+}  // namespace stageline

@@ -1,0 +1,38 @@
+// What names of Ascend's communication operations are made of: hcom_allReduce__377_4_1 is type hcom_allReduce_ with
+// the group's number 377, a running number and 1 (specs: docs/formats/ascend.md).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace stageline {
+
+// "hcom_allReduce__377_4_1" → "hcom_allReduce_", as the profiler's own type column; other names as they are.
+inline std::string hccl_type(std::string_view name) {
+  const size_t at = name.find("__");
+  return std::string(at == std::string_view::npos ? name : name.substr(0, at + 1));
+}
+
+// The 64-bit number of a group: two polynomial hashes of its name's code points, primes 29 (high half) and 131.
+inline uint64_t hccl_group_hash(std::string_view name) {
+  uint32_t high = 0, low = 0;
+  for (size_t i = 0; i < name.size();) {
+    const auto byte = static_cast<unsigned char>(name[i]);
+    const int more = byte >= 0xf0 ? 3 : byte >= 0xe0 ? 2 : byte >= 0xc0 ? 1 : 0;
+    uint32_t point = more == 0 ? byte : byte & (0x3fu >> more);
+    ++i;
+    for (int k = 0; k < more && i < name.size(); ++k, ++i)
+      point = point << 6 | (static_cast<unsigned char>(name[i]) & 0x3f);
+    high = high * 29 + point;
+    low = low * 131 + point;
+  }
+  return uint64_t{high} << 32 | low;
+}
+// Its last three digits, which operation names bear.
+inline std::string hccl_group_id(std::string_view name) {
+  const std::string digits = std::to_string(hccl_group_hash(name));
+  return digits.size() > 3 ? digits.substr(digits.size() - 3) : digits;
+}
+
+}  // namespace stageline

@@ -1,0 +1,223 @@
+// Communication operations by type, group and operation: how often, how long. Definitions: docs/analyses/hccl-sum.md.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "analyses/analysis.h"
+#include "analyses/cluster/communication_ops.h"
+#include "analyses/cluster/durations.h"
+#include "analyses/cluster/hccl_names.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+using Ops = std::vector<std::vector<CommunicationOp>>;
+
+std::string text_of(const TorchRun& run, StringId id) { return std::string(run.trace->names.text(id)); }
+
+struct Line {
+  std::vector<Table::Value> keys, behind;  // columns before and behind the durations
+  std::vector<int64_t> ns;
+  double order = 0;
+};
+
+// Largest first; lines come in the order of their keys, which decides between equal ones.
+void fill(Table& table, std::vector<Line> lines, bool msprof, size_t most = SIZE_MAX) {
+  std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.order > b.order; });
+  for (size_t i = 0; i < std::min(most, lines.size()); ++i) {
+    std::vector<Table::Value> row = with_durations(std::move(lines[i].keys), lines[i].ns, msprof);
+    row.insert(row.end(), lines[i].behind.begin(), lines[i].behind.end());
+    table.add_row(std::move(row));
+  }
+}
+
+Table all_table(const TorchRun& run, const Ops& ranks, bool msprof) {
+  std::map<std::string, std::vector<int64_t>> sums;
+  for (const auto& rank : ranks)
+    for (const CommunicationOp& op : rank)
+      sums[msprof ? hccl_type(text_of(run, op.name)) : text_of(run, op.kind)].push_back(op.dur_ns);
+  Table table(
+      "hccl-types", "Communication by type, all ranks",
+      with_duration_columns({msprof ? ColumnSpec{"OpType", "OpType", Type::kText, ""}
+                                    : ColumnSpec{"kind", "operation", Type::kText,
+                                                 "allReduce, send, …; the kernel's name where it says no more"}},
+                            msprof));
+  std::vector<Line> lines;
+  for (auto& [kind, ns] : sums) {
+    // The rival leaves them in the order of their names.
+    const double order = msprof ? 0 : static_cast<double>(sum_of(ns));
+    lines.push_back({{kind}, {}, std::move(ns), order});
+  }
+  fill(table, std::move(lines), msprof);
+  return table;
+}
+
+Table rank_table(const TorchRun& run, const Ops& ranks, bool msprof) {
+  std::vector<ColumnSpec> keys;
+  if (msprof) {
+    keys = {{"OpType", "OpType", Type::kText, ""}, {"Rank", "Rank", Type::kInteger, ""}};
+  } else {
+    keys = {{"rank", "rank", Type::kInteger, "Global rank"},
+            {"group", "group", Type::kText, "Communicator"},
+            {"group_description", "kind of group", Type::kText, "tp, pp, dp, … where the profile says"},
+            {"kind", "operation", Type::kText, "allReduce, send, …"}};
+  }
+  Table table("hccl-ranks", "Communication by type and group of every rank", with_duration_columns(keys, msprof));
+  for (size_t k = 0; k < ranks.size(); ++k) {
+    const int64_t number = run.ranks[run.parts[k]];
+    std::map<std::tuple<std::string, std::string, std::string>, std::vector<int64_t>> sums;
+    for (const CommunicationOp& op : ranks[k]) {
+      if (msprof) {
+        sums[{hccl_type(text_of(run, op.name)), "", ""}].push_back(op.dur_ns);
+      } else {
+        sums[{text_of(run, op.group), text_of(run, op.description), text_of(run, op.kind)}].push_back(op.dur_ns);
+      }
+    }
+    std::vector<Line> lines;
+    for (auto& [key, ns] : sums) {
+      const auto& [first, second, third] = key;
+      const double order = msprof ? 0 : static_cast<double>(sum_of(ns));
+      lines.push_back(
+          {msprof ? std::vector<Table::Value>{first, number} : std::vector<Table::Value>{number, first, second, third},
+           {},
+           std::move(ns),
+           order});
+    }
+    fill(table, std::move(lines), msprof);
+  }
+  return table;
+}
+
+// One operation of one name on all its ranks. The rival goes by the name alone; two groups whose names hash alike share
+// it.
+Table top_table(const TorchRun& run, const Ops& ranks, bool msprof, size_t most) {
+  struct Op {
+    std::vector<int64_t> ns;
+    int64_t least = INT64_MAX, longest = INT64_MIN, least_rank = 0, longest_rank = 0;
+  };
+  std::map<std::tuple<StringId, StringId, StringId>, Op> by_op;
+  for (size_t k = 0; k < ranks.size(); ++k)
+    for (const CommunicationOp& op : ranks[k]) {
+      Op& o = msprof ? by_op[{op.name, 0, 0}] : by_op[{op.name, op.group, op.group_ranks}];
+      const int64_t number = run.ranks[run.parts[k]];
+      if (op.dur_ns < o.least) std::tie(o.least, o.least_rank) = std::pair(op.dur_ns, number);
+      if (op.dur_ns > o.longest) std::tie(o.longest, o.longest_rank) = std::pair(op.dur_ns, number);
+      o.ns.push_back(op.dur_ns);
+    }
+  std::vector<std::pair<double, const std::pair<const std::tuple<StringId, StringId, StringId>, Op>*>> order;
+  for (const auto& entry : by_op)
+    order.emplace_back(static_cast<double>(sum_of(entry.second.ns)) / static_cast<double>(entry.second.ns.size()),
+                       &entry);
+  const auto texts = [&](const auto* entry) {
+    const auto& [name, group, members] = entry->first;
+    return std::tuple(run.trace->names.text(name), run.trace->names.text(group), run.trace->names.text(members));
+  };
+  std::sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : texts(a.second) < texts(b.second);
+  });
+  std::vector<ColumnSpec> columns =
+      msprof ? std::vector<ColumnSpec>{{"OpName", "OpName", Type::kText, ""}}
+             : std::vector<ColumnSpec>{{"name", "operation", Type::kText, "As the profiler numbers it"},
+                                       {"group", "group", Type::kText, "Communicator"}};
+  columns = with_duration_columns(std::move(columns), msprof);
+  columns.push_back(
+      msprof ? ColumnSpec{"MinRank", "MinRank", Type::kInteger, ""}
+             : ColumnSpec{"min_rank", "shortest on rank", Type::kInteger, "Who came last, if all leave together"});
+  columns.push_back(msprof ? ColumnSpec{"MaxRank", "MaxRank", Type::kInteger, ""}
+                           : ColumnSpec{"max_rank", "longest on rank", Type::kInteger, "Who waited longest"});
+  Table table("hccl-top", "Longest communication operations, by their mean over ranks", std::move(columns));
+  for (size_t i = 0; i < std::min(most, order.size()); ++i) {
+    const auto& [key, op] = *order[i].second;
+    std::vector<Table::Value> keys = {text_of(run, std::get<0>(key))};
+    if (!msprof) keys.emplace_back(text_of(run, std::get<1>(key)));
+    std::vector<int64_t> ns = op.ns;
+    std::vector<Table::Value> row = with_durations(std::move(keys), ns, msprof);
+    row.emplace_back(op.least_rank);
+    row.emplace_back(op.longest_rank);
+    table.add_row(std::move(row));
+  }
+  return table;
+}
+
+std::string joined(const std::set<int64_t>& ranks, const char* between) {
+  std::string out;
+  for (const int64_t rank : ranks) out += (out.empty() ? "" : between) + std::to_string(rank);
+  return out;
+}
+
+Table group_table(const TorchRun& run, const Ops& ranks, bool msprof) {
+  struct Group {
+    std::set<int64_t> ranks;
+    std::string description, members;
+    int64_t count = 0;
+  };
+  std::map<std::pair<std::string, std::string>, Group> groups;
+  for (size_t k = 0; k < ranks.size(); ++k)
+    for (const CommunicationOp& op : ranks[k]) {
+      Group& group = groups[{text_of(run, op.group), msprof ? "" : text_of(run, op.group_ranks)}];
+      group.ranks.insert(run.ranks[run.parts[k]]);
+      if (group.description.empty()) group.description = text_of(run, op.description);
+      ++group.count;
+    }
+  if (msprof) {
+    Table table("hccl-groups", "Groups (msprof-analyze)",
+                {{"GroupName", "GroupName", Type::kText, ""},
+                 {"GroupId", "GroupId", Type::kText, ""},
+                 {"Ranks", "Ranks", Type::kText, ""}});
+    std::vector<std::tuple<std::string, std::string, std::string>> rows;
+    for (const auto& [key, group] : groups)
+      rows.emplace_back(hccl_group_id(key.first), key.first, joined(group.ranks, ";"));
+    std::sort(rows.begin(), rows.end());
+    for (const auto& [id, name, members] : rows) table.add_row({name, id, members});
+    return table;
+  }
+  Table table("hccl-groups", "Communicators",
+              {{"group", "group", Type::kText, "Communicator, as the profiler names it"},
+               {"group_id", "number", Type::kText, "Last three digits of the hash that operation names bear (Ascend)"},
+               {"group_description", "kind of group", Type::kText, "tp, pp, dp, … where the profile says"},
+               {"group_ranks", "members", Type::kText, "As the profile says; empty where it does not"},
+               {"ranks", "seen on ranks", Type::kText, "Ranks of this trace with operations of it"},
+               {"operation_count", "operations", Type::kInteger, "Summed over those ranks"}});
+  const bool ascend = run.trace->format.starts_with("ascend");
+  for (const auto& [key, group] : groups)
+    table.add_row({key.first, ascend ? hccl_group_id(key.first) : std::string(), group.description, key.second,
+                   joined(group.ranks, " "), group.count});
+  return table;
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  Result<int64_t> most = input.options.integer("top", 15, 0);
+  if (!most) return std::move(most).error();
+  Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true});
+  if (!torch) return std::move(torch).error();
+  const Ops ranks = all_communication_ops(*torch);
+  AnalysisResult result;
+  result.tables.push_back(all_table(*torch, ranks, input.msprof));
+  result.tables.push_back(rank_table(*torch, ranks, input.msprof));
+  result.tables.push_back(top_table(*torch, ranks, input.msprof, static_cast<size_t>(*most)));
+  result.tables.push_back(group_table(*torch, ranks, input.msprof));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis hccl_sum_analysis;
+const Analysis hccl_sum_analysis = {
+    .name = "hccl-sum",
+    .summary = "communication operations by type, group and operation: count, total, quartiles",
+    .tables = {{"hccl-types", "one row per type of operation"},
+               {"hccl-ranks", "one row per rank, group and type"},
+               {"hccl-top", "the longest operations by their mean over ranks"},
+               {"hccl-groups", "one row per communicator"}},
+    .run = run,
+    .needs = AnalysisNeeds::kTorch,
+    .options = {{"top", "N",
+                 "How many of the longest are listed (hccl-sum: default 15; free-analysis: 10 per rank; "
+                 "slow-rank and slow-link: 15)",
+                 ""}},
+    .compat = "msprof",
+    .in_report = false};
+
+}  // namespace stageline

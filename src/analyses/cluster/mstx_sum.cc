@@ -1,0 +1,127 @@
+// Ranges that people put into their code (mstx; annotations of other profiles): their time on the host and on the
+// device. Definitions: docs/analyses/mstx-sum.md.
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "analyses/analysis.h"
+#include "analyses/cluster/durations.h"
+#include "base/parallel.h"
+#include "model/torch_view.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+struct Key {
+  int32_t step = -1;
+  StringId name = 0, domain = 0;
+  auto tied() const { return std::tie(step, name, domain); }
+  bool operator<(const Key& other) const { return tied() < other.tied(); }
+};
+struct Times {
+  std::vector<int64_t> host, device;
+};
+struct RankAnswer {
+  int32_t rank = 0;
+  std::map<Key, Times> ranges;
+};
+
+RankAnswer answer_for(const TorchRank& rank) {
+  RankAnswer answer;
+  answer.rank = rank.rank;
+  for (const TorchRow& row : rank.rows) {
+    if (row.category != Category::kUserAnnotation) continue;
+    Key key{row.iteration, row.name, 0};
+    if (const RangeFact* range = fact_of(rank.part->ranges, row.slice)) key.domain = range->domain;
+    Times& times = answer.ranges[key];
+    times.host.push_back(row.dur_ns);
+    if (row.partner < 0) continue;
+    const TorchRow& there = rank.rows[static_cast<size_t>(row.partner)];
+    if (there.category == Category::kGpuAnnotation) times.device.push_back(there.dur_ns);
+  }
+  return answer;
+}
+
+// `by_step`: a row per step over all ranks, else a row per rank over all steps.
+Table table_of(const TorchRun& run, const std::vector<RankAnswer>& ranks, bool by_step, bool device) {
+  std::vector<ColumnSpec> keys;
+  keys.push_back(by_step ? ColumnSpec{"step", "step", Type::kInteger, "Step of the host at the start; empty outside"}
+                         : ColumnSpec{"rank", "rank", Type::kInteger, "Global rank"});
+  keys.push_back({"name", "range", Type::kText, "Name in the message, else the whole message"});
+  keys.push_back({"domain", "domain", Type::kText, "mstx domain; empty in other profiles"});
+  std::vector<ColumnSpec> columns = with_duration_columns(std::move(keys), false);
+  if (by_step) {
+    columns.push_back({"min_rank", "shortest on rank", Type::kInteger, "The first rank that has the shortest"});
+    columns.push_back({"max_rank", "longest on rank", Type::kInteger, "The first rank that has the longest"});
+  }
+  struct Line {
+    std::vector<int64_t> ns;
+    int64_t sum = 0, least = INT64_MAX, longest = INT64_MIN, least_rank = 0, longest_rank = 0;
+  };
+  std::map<std::tuple<int64_t, std::string_view, std::string_view>, Line> lines;
+  for (const RankAnswer& rank : ranks)
+    for (const auto& [key, times] : rank.ranges) {
+      const std::vector<int64_t>& ns = device ? times.device : times.host;
+      if (ns.empty()) continue;
+      Line& line =
+          lines[{by_step ? key.step : rank.rank, run.trace->names.text(key.name), run.trace->names.text(key.domain)}];
+      for (const int64_t value : ns) {
+        if (value < line.least) std::tie(line.least, line.least_rank) = std::pair(value, int64_t{rank.rank});
+        if (value > line.longest) std::tie(line.longest, line.longest_rank) = std::pair(value, int64_t{rank.rank});
+      }
+      line.ns.insert(line.ns.end(), ns.begin(), ns.end());
+      line.sum += sum_of(ns);
+    }
+  std::vector<decltype(lines)::iterator> order;
+  for (auto it = lines.begin(); it != lines.end(); ++it) order.push_back(it);
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+    const auto first = [](const auto& x) { return std::get<0>(x->first); };
+    return first(a) != first(b) ? first(a) < first(b) : a->second.sum > b->second.sum;
+  });
+  Table table(std::string("mstx-") + (device ? "device" : "host") + (by_step ? "" : "-ranks"),
+              std::string(device ? "Ranges on the device, " : "Ranges on the host, ") +
+                  (by_step ? "every step over all ranks" : "every rank over all steps"),
+              std::move(columns));
+  for (const auto& it : order) {
+    const auto& [first, name, domain] = it->first;
+    Line& line = it->second;
+    std::vector<Table::Value> values = {by_step && first < 0 ? kNullInteger : first, std::string(name),
+                                        std::string(domain)};
+    values = with_durations(std::move(values), line.ns, false);
+    if (by_step) {
+      values.emplace_back(line.least_rank);
+      values.emplace_back(line.longest_rank);
+    }
+    table.add_row(std::move(values));
+  }
+  return table;
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true});
+  if (!torch) return std::move(torch).error();
+  std::vector<RankAnswer> ranks(torch->parts.size());
+  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = answer_for(torch_rank(*torch, torch->parts[k])); });
+  AnalysisResult result;
+  for (const bool by_step : {true, false})
+    for (const bool device : {false, true}) result.tables.push_back(table_of(*torch, ranks, by_step, device));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis mstx_sum_analysis;
+const Analysis mstx_sum_analysis = {
+    .name = "mstx-sum",
+    .summary = "mstx ranges (and annotations): their time on host and device, by step and by rank",
+    .tables = {{"mstx-host", "one row per step and range: host time over all ranks"},
+               {"mstx-device", "one row per step and range: device time over all ranks"},
+               {"mstx-host-ranks", "one row per rank and range: host time"},
+               {"mstx-device-ranks", "one row per rank and range: device time"}},
+    .run = run,
+    .needs = AnalysisNeeds::kTorch,
+    .in_report = false};
+
+}  // namespace stageline

@@ -1,0 +1,132 @@
+// The rival's vote: in each collective the rank whose operation is an outlier on the short side, by Dixon's test of up
+// to 100 values (W. J. Dixon, 1950; critical values for 99.5 %), by three standard deviations beyond.
+#include "analyses/cluster/rival_slow_rank.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+
+#include "model/statistics.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+// Critical values for 3 … 100 values.
+constexpr std::array<double, 98> kCritical = {
+    0.994, 0.920, 0.823, 0.744, 0.680, 0.723, 0.676, 0.638, 0.707, 0.675, 0.649, 0.672, 0.649, 0.629,
+    0.611, 0.595, 0.580, 0.568, 0.556, 0.545, 0.536, 0.526, 0.519, 0.510, 0.503, 0.496, 0.489, 0.484,
+    0.478, 0.473, 0.468, 0.463, 0.458, 0.454, 0.450, 0.446, 0.442, 0.439, 0.435, 0.432, 0.429, 0.425,
+    0.423, 0.420, 0.417, 0.414, 0.412, 0.409, 0.407, 0.405, 0.402, 0.400, 0.398, 0.396, 0.394, 0.392,
+    0.391, 0.388, 0.387, 0.385, 0.383, 0.382, 0.380, 0.379, 0.377, 0.376, 0.374, 0.372, 0.371, 0.370,
+    0.368, 0.368, 0.366, 0.365, 0.364, 0.363, 0.361, 0.360, 0.359, 0.358, 0.356, 0.356, 0.355, 0.353,
+    0.352, 0.352, 0.351, 0.350, 0.349, 0.348, 0.347, 0.346, 0.345, 0.344, 0.344, 0.343, 0.341, 0.341};
+
+std::vector<size_t> by_dixon(const std::vector<double>& times) {
+  const size_t n = times.size();
+  if (n < 3 || std::set<double>(times.begin(), times.end()).size() <= 3) return {};
+  std::vector<double> sorted = times;
+  std::sort(sorted.begin(), sorted.end());
+  const size_t near = n <= 10 ? 1 : 2, far = n <= 7 ? n - 1 : n <= 13 ? n - 2 : n - 3;
+  const double range = sorted[far] - sorted[0];
+  if (range == 0 || !((sorted[near] - sorted[0]) / range > kCritical[n - 3])) return {};
+  return {static_cast<size_t>(std::find(times.begin(), times.end(), sorted[0]) - times.begin())};
+}
+
+std::vector<size_t> by_deviation(const std::vector<double>& times) {
+  const double mean = mean_of(times);
+  double squares = 0;
+  for (const double t : times) squares += (t - mean) * (t - mean);
+  const double three = 3 * std::sqrt(squares / static_cast<double>(times.size()));
+  std::vector<size_t> out;
+  for (size_t i = 0; i < times.size(); ++i)
+    if (times[i] < mean - three) out.push_back(i);
+  const auto least = static_cast<size_t>(std::min_element(times.begin(), times.end()) - times.begin());
+  if (*std::max_element(times.begin(), times.end()) > mean + three &&
+      std::find(out.begin(), out.end(), least) == out.end())
+    out.push_back(least);
+  return out;
+}
+
+struct One {
+  int64_t rank = 0, start_ns = 0;
+  double us = 0;
+};
+struct Vote {
+  std::string ranks;
+  std::string_view op, group;
+  int64_t at = 0;
+  Description times;
+  double sum = 0;
+};
+
+}  // namespace
+
+std::vector<Table> rival_slow_rank(const TorchRun& run, const std::vector<std::vector<CommunicationOp>>& ranks) {
+  const StringPool& names = run.trace->names;
+  std::map<std::string_view, std::map<std::string_view, std::vector<One>>> groups;
+  for (size_t k = 0; k < ranks.size(); ++k) {
+    const Slices& slices = run.trace->parts[run.parts[k]].slices;
+    for (const CommunicationOp& op : ranks[k]) {
+      const std::string_view name = names.text(op.name);
+      // It joins the launch; and by these two spellings a batch of sends and receives is a collective.
+      if (slices.partner[op.slice] == kNoSliceIndex || name.find("send") != std::string_view::npos ||
+          name.find("receive") != std::string_view::npos)
+        continue;
+      groups[names.text(op.group)][name].push_back(
+          {run.ranks[run.parts[k]], op.start_ns + run.zero_ns, static_cast<double>(op.dur_ns) / 1000.0});
+    }
+  }
+  std::map<int64_t, int64_t> counts;
+  std::vector<Vote> votes;
+  for (const auto& [group, ops] : groups) {
+    // A group whose operations are not all on equally many ranks is left out whole.
+    if (std::any_of(ops.begin(), ops.end(),
+                    [&](const auto& op) { return op.second.size() != ops.begin()->second.size(); }))
+      continue;
+    for (const auto& [name, list] : ops) {
+      std::vector<double> times;
+      for (const One& one : list) times.push_back(one.us);
+      const std::vector<size_t> slow = times.size() <= 100 ? by_dixon(times) : by_deviation(times);
+      if (slow.empty()) continue;
+      Vote vote{"", name, group, INT64_MAX, {}, 0};
+      for (const size_t i : slow) {
+        ++counts[list[i].rank];
+        vote.ranks += (vote.ranks.empty() ? "" : ",") + std::to_string(list[i].rank);
+        vote.at = std::min(vote.at, list[i].start_ns);
+      }
+      vote.times = describe(times);
+      for (const double us : times) vote.sum += us;
+      votes.push_back(std::move(vote));
+    }
+  }
+  std::stable_sort(votes.begin(), votes.end(), [](const Vote& a, const Vote& b) { return a.at < b.at; });
+  Table rank_table(
+      "slow-ranks", "Slow ranks (msprof-analyze)",
+      {{"rankId", "rankId", Type::kInteger, ""}, {"slowAffectCount", "slowAffectCount", Type::kInteger, ""}});
+  for (const auto& [rank, count] : counts) rank_table.add_row({rank, count});
+  std::vector<ColumnSpec> columns = {{"SlowRank", "SlowRank", Type::kText, ""},
+                                     {"OpName", "OpName", Type::kText, ""},
+                                     {"GroupName", "GroupName", Type::kText, ""},
+                                     {"Timestamp", "Timestamp", Type::kInteger, ""},
+                                     {"Count", "Count", Type::kInteger, ""}};
+  for (const char* name : {"MeanNs", "StdNs", "MinNs", "Q1Ns", "MedianNs", "Q3Ns", "MaxNs", "SumNs"})
+    columns.push_back({name, name, Type::kReal, ""});
+  Table op_table("late-collectives", "Slow operations (msprof-analyze)", std::move(columns));
+  for (const Vote& vote : votes) {
+    const Description& d = vote.times;
+    op_table.add_row({vote.ranks, std::string(vote.op), std::string(vote.group), vote.at, d.count, d.mean, d.std, d.min,
+                      d.p25, d.p50, d.p75, d.max, vote.sum});
+  }
+  std::vector<Table> tables;
+  tables.push_back(std::move(rank_table));
+  tables.push_back(std::move(op_table));
+  return tables;
+}
+
+}  // namespace stageline

@@ -1,0 +1,14 @@
+// slow-rank as msprof-analyze answers it (--compat msprof).
+#pragma once
+
+#include <vector>
+
+#include "analyses/cluster/communication_ops.h"
+#include "model/table.h"
+
+namespace stageline {
+
+// SlowRank and SlowOpStats of the rival. Its figures are microseconds under names that say Ns.
+std::vector<Table> rival_slow_rank(const TorchRun& run, const std::vector<std::vector<CommunicationOp>>& ranks);
+
+}  // namespace stageline

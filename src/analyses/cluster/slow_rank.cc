@@ -1,0 +1,233 @@
+// Who is late in each collective, by how much, and what it costs the others. Definitions: docs/analyses/slow-rank.md.
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "analyses/analysis.h"
+#include "analyses/cluster/communication_ops.h"
+#include "analyses/cluster/durations.h"
+#include "analyses/cluster/rival_slow_rank.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+constexpr int64_t kLateNs = 10'000;  // a vote needs to come this much later than the second last
+
+struct RankSum {
+  int64_t collectives = 0, votes = 0, lost_ns = 0, lost_by_clock_ns = 0, wait_ns = 0;
+};
+struct GroupSum {
+  int64_t collectives = 0, ranks = 0, votes = 0, wait_ns = 0;
+  std::map<int64_t, RankSum> of;  // by rank
+  StringId description = 0;
+};
+struct Late {
+  const CommunicationOp* op = nullptr;
+  int64_t rank = 0, ranks = 0, late_ns = 0, late_by_clock_ns = kNullInteger, lost_ns = 0;
+};
+
+struct Sums {
+  std::vector<RankSum> ranks;
+  std::map<std::tuple<std::string_view, std::string_view, std::string_view>, GroupSum> groups;
+  std::vector<Late> late;
+  bool clocks = false;
+};
+
+bool clocks_agree(const Trace& trace) {
+  return trace.clock == ClockState::kShared || trace.clock == ClockState::kAligned ||
+         trace.alignment != AlignState::kRaw;
+}
+
+// What the others lose by the starts on one clock: they wait from their own start to the last one, within their time.
+struct ByClock {
+  size_t last = 0;
+  int64_t late_ns = 0, lost_ns = 0;
+};
+ByClock by_clock(const TorchRun& run, CommunicationOp* const* begin, CommunicationOp* const* end) {
+  ByClock out;
+  std::vector<int64_t> starts;
+  for (auto at = begin; at != end; ++at)
+    starts.push_back(
+        run.trace->common_ns(static_cast<int32_t>(run.parts[(*at)->rank_index]), (*at)->start_ns + run.zero_ns));
+  out.last = static_cast<size_t>(std::max_element(starts.begin(), starts.end()) - starts.begin());
+  int64_t second = INT64_MIN;
+  for (size_t i = 0; i < starts.size(); ++i) {
+    if (i == out.last) continue;
+    second = std::max(second, starts[i]);
+    out.lost_ns += std::min(starts[out.last] - starts[i], begin[i]->dur_ns);
+  }
+  out.late_ns = starts[out.last] - second;
+  return out;
+}
+
+Sums sums_of(const TorchRun& run, const Matched& matched, int64_t late_ns, size_t rank_count) {
+  Sums sums;
+  sums.ranks.resize(rank_count);
+  sums.clocks = clocks_agree(*run.trace);
+  for (size_t c = 0; c < matched.count(); ++c) {
+    CommunicationOp* const* begin = matched.members.data() + matched.begin[c];
+    CommunicationOp* const* end = matched.members.data() + matched.begin[c + 1];
+    const auto shorter = [](const CommunicationOp* a, const CommunicationOp* b) { return a->dur_ns < b->dur_ns; };
+    const CommunicationOp* last = *std::min_element(begin, end, shorter);
+    const auto text = [&](StringId id) { return run.trace->names.text(id); };
+    GroupSum& group = sums.groups[{text(last->group), text(last->group_ranks), text(last->kind)}];
+    ++group.collectives;
+    group.ranks = std::max<int64_t>(group.ranks, end - begin);
+    group.description = last->description;
+    int64_t second = INT64_MAX, lost = 0;
+    for (auto at = begin; at != end; ++at) {
+      RankSum& rank = sums.ranks[(*at)->rank_index];
+      ++rank.collectives;
+      rank.wait_ns += (*at)->wait_ns();
+      lost += (*at)->wait_ns();
+      if (*at != last) second = std::min(second, (*at)->dur_ns);
+    }
+    group.wait_ns += lost;
+    const int64_t number = run.ranks[run.parts[last->rank_index]];
+    Late late{last, number, end - begin, second - last->dur_ns, kNullInteger, lost};
+    RankSum& rank = sums.ranks[last->rank_index];
+    rank.lost_ns += lost;
+    group.of[number].lost_ns += lost;
+    if (sums.clocks) {
+      const ByClock clock = by_clock(run, begin, end);
+      sums.ranks[begin[clock.last]->rank_index].lost_by_clock_ns += clock.lost_ns;
+      if (begin[clock.last] == last) late.late_by_clock_ns = clock.late_ns;
+    }
+    if (late.late_ns < late_ns) continue;
+    ++rank.votes;
+    ++group.votes;
+    ++group.of[number].votes;
+    sums.late.push_back(late);
+  }
+  return sums;
+}
+
+Table rank_table(const TorchRun& run, const Sums& sums) {
+  Table table(
+      "slow-ranks", "Ranks that come late to collectives",
+      {{"rank", "rank", Type::kInteger, "Global rank"},
+       {"collective_count", "collectives", Type::kInteger, "Collectives found on other ranks too"},
+       {"vote_count", "votes", Type::kInteger, "Those it came last to, by --late or more after the second last"},
+       {"vote_share", "votes", Type::kShare, "Of its collectives"},
+       {"lost_ns", "lost by others", Type::kDuration,
+        "Waiting of the others in all collectives it came last to, by durations: no clock is compared"},
+       {"lost_share", "lost by others", Type::kShare, "Of all such waiting"},
+       {"lost_by_clock_ns", "lost, by clocks", Type::kDuration,
+        "The same by starts on aligned clocks; empty where the clocks of the ranks are not comparable"},
+       {"wait_ns", "waits itself", Type::kDuration, "Time it waited for others in collectives"}});
+  std::vector<size_t> order;
+  int64_t whole = 0;
+  for (size_t k = 0; k < sums.ranks.size(); ++k) {
+    whole += sums.ranks[k].lost_ns;
+    if (sums.ranks[k].collectives > 0) order.push_back(k);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return sums.ranks[a].lost_ns > sums.ranks[b].lost_ns; });
+  for (const size_t k : order) {
+    const RankSum& r = sums.ranks[k];
+    table.add_row({int64_t{run.ranks[run.parts[k]]}, r.collectives, r.votes,
+                   share_or_nan(static_cast<double>(r.votes), static_cast<double>(r.collectives)), r.lost_ns,
+                   share_or_nan(static_cast<double>(r.lost_ns), static_cast<double>(whole)),
+                   sums.clocks ? r.lost_by_clock_ns : kNullInteger, r.wait_ns});
+  }
+  return table;
+}
+
+Table group_table(const TorchRun& run, const Sums& sums) {
+  Table table("slow-rank-groups", "Lateness by group and collective",
+              {{"group", "group", Type::kText, "Communicator"},
+               {"group_description", "kind of group", Type::kText, "tp, dp, … where the profile says"},
+               {"group_ranks", "members", Type::kText, "As the profile says"},
+               {"kind", "operation", Type::kText, "allReduce, …"},
+               {"rank_count", "ranks", Type::kInteger, "Most ranks of this trace in one of them"},
+               {"collective_count", "collectives", Type::kInteger, ""},
+               {"vote_count", "votes", Type::kInteger, "Collectives with somebody late"},
+               {"wait_ns", "waiting", Type::kDuration, "Of all its ranks"},
+               {"worst_rank", "worst rank", Type::kInteger, "The one that most of it is owed to"},
+               {"worst_vote_count", "its votes", Type::kInteger, ""},
+               {"worst_lost_ns", "lost by it", Type::kDuration, "Waiting of the others for it"}});
+  for (const auto& [key, group] : sums.groups) {
+    const auto& [name, members, kind] = key;
+    const auto worst = std::max_element(group.of.begin(), group.of.end(), [](const auto& a, const auto& b) {
+      return a.second.lost_ns < b.second.lost_ns;
+    });
+    const bool any = worst != group.of.end() && worst->second.lost_ns > 0;
+    table.add_row({std::string(name), std::string(run.trace->names.text(group.description)), std::string(members),
+                   std::string(kind), group.ranks, group.collectives, group.votes, group.wait_ns,
+                   any ? worst->first : kNullInteger, any ? worst->second.votes : 0, any ? worst->second.lost_ns : 0});
+  }
+  return table;
+}
+
+Table late_table(const TorchRun& run, Sums& sums, size_t most) {
+  Table table("late-collectives", "Collectives that waited most for one rank",
+              {{"name", "operation", Type::kText, "As the profiler numbers it"},
+               {"group", "group", Type::kText, "Communicator"},
+               {"step", "step", Type::kInteger, "Empty outside of steps"},
+               {"late_rank", "late rank", Type::kInteger, "Its operation is the shortest"},
+               {"rank_count", "ranks", Type::kInteger, ""},
+               {"start_ns", "start", Type::kTime, "Of the late rank, from the run's first slice"},
+               {"late_ns", "late", Type::kDuration, "After the second last, by durations"},
+               {"late_by_clock_ns", "late, by clocks", Type::kDuration,
+                "The same by starts on aligned clocks; empty where these are missing or name another rank"},
+               {"lost_ns", "lost by others", Type::kDuration, "Waiting of all the others"}});
+  std::stable_sort(sums.late.begin(), sums.late.end(), [](const Late& a, const Late& b) {
+    return a.lost_ns != b.lost_ns ? a.lost_ns > b.lost_ns
+                                  : std::pair(a.op->start_ns, a.rank) < std::pair(b.op->start_ns, b.rank);
+  });
+  for (size_t i = 0; i < std::min(most, sums.late.size()); ++i) {
+    const Late& late = sums.late[i];
+    table.add_row({std::string(run.trace->names.text(late.op->name)),
+                   std::string(run.trace->names.text(late.op->group)),
+                   late.op->step < 0 ? kNullInteger : int64_t{late.op->step}, late.rank, late.ranks, late.op->start_ns,
+                   late.late_ns, late.late_by_clock_ns, late.lost_ns});
+  }
+  return table;
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  Result<int64_t> late_ns = input.options.microseconds("late", kLateNs);
+  if (!late_ns) return std::move(late_ns).error();
+  Result<int64_t> most = input.options.integer("top", 15, 0);
+  if (!most) return std::move(most).error();
+  Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true});
+  if (!torch) return std::move(torch).error();
+  std::vector<std::vector<CommunicationOp>> ops = all_communication_ops(*torch);
+  AnalysisResult result;
+  if (input.msprof) {
+    result.tables = rival_slow_rank(*torch, ops);
+    return result;
+  }
+  const Matched matched = match_collectives(ops);
+  Sums sums = sums_of(*torch, matched, *late_ns, ops.size());
+  if (input.for_report && matched.count() == 0) return result;
+  note_unmatched(matched, ops.size(), result.notes);
+  result.tables.push_back(rank_table(*torch, sums));
+  result.tables.push_back(group_table(*torch, sums));
+  result.tables.push_back(late_table(*torch, sums, static_cast<size_t>(*most)));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis slow_rank_analysis;
+const Analysis slow_rank_analysis = {
+    .name = "slow-rank",
+    .summary = "who comes late to collectives, how often, by how much, and what the others lose by it",
+    .tables = {{"slow-ranks", "one row per rank, who costs most first"},
+               {"slow-rank-groups", "one row per group and collective"},
+               {"late-collectives", "the collectives that waited most for one rank"}},
+    .run = run,
+    .needs = AnalysisNeeds::kTorch,
+    .options = {{"late", "TIME", "A vote needs to come this much after the second last; default 10 (us)", ""},
+                {"top", "N",
+                 "How many of the longest are listed (hccl-sum: default 15; free-analysis: 10 per rank; "
+                 "slow-rank and slow-link: 15)",
+                 ""}},
+    .compat = "msprof",
+    .in_report = false,
+    .across_ranks = true};
+
+}  // namespace stageline

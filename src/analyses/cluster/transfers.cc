@@ -1,0 +1,120 @@
+#include "analyses/cluster/transfers.h"
+
+#include <algorithm>
+
+#include "analyses/cluster/communication_ops.h"
+
+namespace stageline {
+namespace {
+
+void add_tasks(const TorchRun& run, const TorchRank& rank, RankTransfers& out) {
+  const Part& part = *rank.part;
+  std::vector<int32_t> row_of(part.slices.size(), -1);
+  for (size_t i = 0; i < rank.rows.size(); ++i) row_of[rank.rows[i].slice] = static_cast<int32_t>(i);
+  const StringPool& names = run.trace->names;
+  for (const TransferFact& fact : part.transfers) {
+    // A wait has no bytes. What a filter took away stays away, with all that belongs to it.
+    if (fact.bytes <= 0 || fact.src_rank < 0 || fact.dst_rank < 0) continue;
+    if (fact.op != kNoSliceIndex && row_of[fact.op] < 0) continue;
+    Transfer t;
+    t.src = fact.src_rank;
+    t.dst = fact.dst_rank;
+    t.bytes = fact.bytes;
+    t.time_ns = part.slices.dur_ns[fact.slice];
+    t.transport = names.text(fact.transport);
+    t.link = names.text(fact.link);
+    t.op = fact.op;
+    if (fact.op != kNoSliceIndex) {
+      t.step = rank.rows[static_cast<size_t>(row_of[fact.op])].iteration;
+      if (const CollectiveFact* op = fact_of(part.collectives, fact.op)) {
+        t.group = names.text(op->group);
+        t.kind = names.text(op->name);
+      }
+    }
+    out.list.push_back(t);
+  }
+}
+
+// The profiler lists the operations of highest, lowest and middle bandwidth, and behind them the total of all.
+constexpr std::string_view kTotal = "-total";
+std::string_view kind_of(const LinkSummary& sum) {
+  std::string_view op = sum.op;
+  if (op.ends_with(kTotal)) op.remove_suffix(kTotal.size());
+  return op;
+}
+
+void add_summaries(const TorchRank& rank, RankTransfers& out) {
+  const std::vector<LinkSummary>& sums = rank.part->link_summaries;
+  const bool totals =
+      std::any_of(sums.begin(), sums.end(), [](const LinkSummary& s) { return s.op.ends_with(kTotal); });
+  for (const LinkSummary& sum : sums) {
+    if (sum.src_rank < 0 || sum.dst_rank < 0 || !(sum.bytes > 0 && sum.bytes < 9e18)) continue;
+    if (totals && !sum.op.ends_with(kTotal)) continue;
+    Transfer t;
+    t.src = sum.src_rank;
+    t.dst = sum.dst_rank;
+    t.bytes = static_cast<int64_t>(sum.bytes);
+    t.time_ns = sum.transit_ns;
+    t.link = sum.transport;  // it says HCCS where tasks say SDMA over HCCS
+    t.group = sum.group;
+    t.kind = kind_of(sum);
+    t.step = static_cast<int32_t>(std::clamp<int64_t>(sum.step, -1, INT32_MAX));
+    out.list.push_back(t);
+  }
+}
+
+// A message's sender says both ends; its time holds waiting for the receiver too.
+void add_messages(const TorchRun& run, const TorchRank& rank, RankTransfers& out) {
+  const StringPool& names = run.trace->names;
+  for (const TorchRow& row : rank.rows) {
+    if (!row.on_device || row.kernel != KernelClass::kCommunication) continue;
+    const CollectiveFact* fact = fact_of(rank.part->collectives, row.slice);
+    if (!fact || fact->src_rank < 0 || fact->dst_rank < 0 || fact->bytes <= 0 || fact->src_rank != rank.rank) continue;
+    Transfer t;
+    t.src = static_cast<int32_t>(fact->src_rank);
+    t.dst = static_cast<int32_t>(fact->dst_rank);
+    t.bytes = fact->bytes;
+    t.time_ns = row.dur_ns;
+    t.group = names.text(fact->group);
+    t.kind = names.text(fact->name);
+    t.step = row.iteration;
+    t.op = row.slice;
+    out.list.push_back(t);
+  }
+}
+
+}  // namespace
+
+std::string_view transfer_source_text(TransferSource source) {
+  switch (source) {
+    case TransferSource::kTasks: return "tasks of operations";
+    case TransferSource::kSummaries: return "the profiler's sums";
+    case TransferSource::kMessages: return "messages, waiting included";
+    case TransferSource::kNone: break;
+  }
+  return "nothing";
+}
+
+bool is_wait_task(std::string_view task) {
+  return task.find("Wait") != std::string_view::npos || task.find("wait") != std::string_view::npos;
+}
+
+RankTransfers transfers_of(const TorchRun& run, const TorchRank& rank) {
+  RankTransfers out;
+  if (!rank.part->transfers.empty()) {
+    out.source = TransferSource::kTasks;
+    add_tasks(run, rank, out);
+  }
+  if (out.list.empty() && !rank.part->link_summaries.empty()) {
+    out.source = TransferSource::kSummaries;
+    add_summaries(rank, out);
+  }
+  if (out.list.empty()) {
+    out.source = TransferSource::kMessages;
+    add_messages(run, rank, out);
+  }
+  if (out.list.empty()) out.source = TransferSource::kNone;
+  return out;
+}
+
+}  // namespace stageline

@@ -1,0 +1,40 @@
+// What moved between ranks, on which kind of link: the tasks of communication operations (Ascend, Level1 and up), else
+// the profiler's own sums of them, else messages whose both ends are known (any framework).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "model/torch_view.h"
+
+namespace stageline {
+
+enum class TransferSource : uint8_t { kNone, kTasks, kSummaries, kMessages };
+std::string_view transfer_source_text(TransferSource source);  // for people: "tasks of operations", …
+
+// Texts live as long as the trace.
+struct Transfer {
+  int32_t src = -1, dst = -1;
+  int64_t bytes = 0, time_ns = 0;
+  int64_t count = 1;                 // a summary holds several
+  std::string_view transport, link;  // "SDMA", "HCCS"; empty: not said
+  std::string_view group, kind;      // communicator; "allReduce"
+  int32_t step = -1;
+  uint32_t op = kNoSliceIndex;
+
+  double gbps() const { return time_ns > 0 ? static_cast<double>(bytes) / static_cast<double>(time_ns) : 0; }  // GB/s
+};
+
+// A task that waits for another rank or tells it something, rather than moves data.
+bool is_wait_task(std::string_view task);
+
+// The transfers of one rank, of the best source that it has. O(slices + transfers).
+struct RankTransfers {
+  TransferSource source = TransferSource::kNone;
+  std::vector<Transfer> list;
+};
+RankTransfers transfers_of(const TorchRun& run, const TorchRank& rank);
+
+}  // namespace stageline

@@ -1,0 +1,176 @@
+// Where every rank stands in the parallel strategy, who its peers are, and how it fared: Insight's arrangement diagram
+// as a table. Definitions: docs/analyses/rank-map.md.
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "analyses/analysis.h"
+#include "base/parallel.h"
+#include "model/intervals.h"
+#include "model/pipeline_sums.h"
+#include "model/torch_view.h"
+#include "pipeline/rank_places.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+constexpr size_t kMostPeersListed = 64;
+
+int64_t known(int32_t value) { return value == kUnknown ? kNullInteger : value; }
+
+struct Work {
+  int64_t span_ns = kNullInteger, compute_ns = kNullInteger, exposed_ns = kNullInteger, idle_ns = kNullInteger;
+};
+
+Work work_of(const TorchRank& rank) {
+  std::vector<Interval> all, compute, both;
+  for (const TorchRow& row : rank.rows) {
+    if (!row.on_device) continue;
+    const Interval at{row.start_ns, row.end_ns()};
+    all.push_back(at);
+    if (row.kernel == KernelClass::kComputation) compute.push_back(at);
+    if (row.kernel == KernelClass::kComputation || row.kernel == KernelClass::kCommunication) both.push_back(at);
+  }
+  Work work;
+  if (all.empty()) return work;
+  all = union_of(std::move(all));
+  work.span_ns = all.back().end - all.front().start;
+  work.idle_ns = work.span_ns - length_of(all);
+  work.compute_ns = length_of(union_of(std::move(compute)));
+  work.exposed_ns = length_of(union_of(std::move(both))) - work.compute_ns;
+  return work;
+}
+
+// Stages and replicas that only the cells' layout knows (messages, --pp) complete the map.
+void complete(const Trace& trace, RankMap& map) {
+  for (size_t p = 0; p < trace.parts.size(); ++p) {
+    if (map.places[p].pp == kUnknown) map.places[p].pp = trace.parts[p].stage;
+    if (map.places[p].dp == kUnknown && map.places[p].tp == kUnknown) map.places[p].dp = trace.parts[p].dp;
+  }
+  if (map.pp == 0) map.pp = trace.pipeline_stages;
+  if (map.how.empty() && map.pp > 0) map.how = "the pipeline that was found";
+}
+
+using Key = std::tuple<int32_t, int32_t, int32_t, int32_t>;
+
+// Ranks that differ only in one dimension, by the other coordinates; places with an unknown one have no peers.
+class Peers {
+ public:
+  Peers(const Trace& trace, const RankMap& map, int32_t RankPlace::* dimension) : dimension_(dimension) {
+    for (size_t p = 0; p < trace.parts.size(); ++p)
+      if (whole(map.places[p])) groups_[key(map.places[p])].push_back(trace.parts[p].rank);
+  }
+  std::string of(const RankPlace& place) const {
+    if (!whole(place)) return {};
+    const std::vector<int32_t>& ranks = groups_.at(key(place));
+    std::string text;
+    for (size_t i = 0; i < ranks.size() && i < kMostPeersListed; ++i)
+      text += (i > 0 ? "," : "") + std::to_string(ranks[i]);
+    return text + (ranks.size() > kMostPeersListed ? ",…" : "");
+  }
+
+ private:
+  static bool whole(const RankPlace& p) {
+    return p.tp != kUnknown && p.cp != kUnknown && p.dp != kUnknown && p.pp != kUnknown;
+  }
+  Key key(RankPlace place) const {
+    place.*dimension_ = kUnknown;
+    return {place.tp, place.cp, place.dp, place.pp};
+  }
+  int32_t RankPlace::* dimension_;
+  std::map<Key, std::vector<int32_t>> groups_;
+};
+
+Table ranks_table(const Trace& trace, const RankMap& map, const std::vector<Work>& work,
+                  const std::vector<double>& bubble) {
+  Table table("rank-map", "Ranks in the parallel strategy",
+              {{"rank", "rank", Type::kInteger, "Global rank"},
+               {"host", "host", Type::kText, "Name of the machine, as the profile has it"},
+               {"device", "device", Type::kInteger, "Index of the device on its machine"},
+               {"tp", "tp", Type::kInteger, "Tensor-parallel index"},
+               {"cp", "cp", Type::kInteger, "Context-parallel index"},
+               {"ep", "ep", Type::kInteger, "Expert-parallel index"},
+               {"dp", "dp", Type::kInteger, "Data-parallel index"},
+               {"pp", "pp", Type::kInteger, "Pipeline stage"},
+               {"tp_ranks", "tp ranks", Type::kText, "Its tensor-parallel group, of the ranks that are here"},
+               {"dp_ranks", "dp ranks", Type::kText, "Its data-parallel group, of the ranks that are here"},
+               {"pp_ranks", "pp ranks", Type::kText, "Its pipeline, of the ranks that are here"},
+               {"compute_ns", "computing", Type::kDuration, "Union of its computation kernels"},
+               {"exposed_communication_ns", "exposed communication", Type::kDuration,
+                "Communication with no computation over it"},
+               {"idle_ns", "idle", Type::kDuration, "No device work between its first start and its last end"},
+               {"bubble_share", "bubble", Type::kShare,
+                "Span bubble of the pipeline's steps at this rank as a share of their spans"}});
+  const Peers tp(trace, map, &RankPlace::tp), dp(trace, map, &RankPlace::dp), pp(trace, map, &RankPlace::pp);
+  for (size_t p = 0; p < trace.parts.size(); ++p) {
+    const Part& part = trace.parts[p];
+    const RankPlace& place = map.places[p];
+    table.add_row({int64_t{part.rank}, part.machine_name, known(part.device), known(place.tp), known(place.cp),
+                   known(place.ep), known(place.dp), known(place.pp), tp.of(place), dp.of(place), pp.of(place),
+                   work[p].compute_ns, work[p].exposed_ns, work[p].idle_ns, bubble[p]});
+  }
+  return table;
+}
+
+Table sizes_table(const RankMap& map) {
+  Table table("rank-map-sizes", "The parallel strategy",
+              {{"dimension", "dimension", Type::kText, "tp tensor, cp context, ep expert, dp data, pp pipeline"},
+               {"size", "size", Type::kInteger, "Ranks along it; empty: nothing says it"},
+               {"order", "order", Type::kText, "Order in which rank numbers count, the fastest first"},
+               {"source", "source", Type::kText, "What says so"}});
+  for (const auto& [name, size] :
+       {std::pair{"tp", map.tp}, {"cp", map.cp}, {"ep", map.ep}, {"dp", map.dp}, {"pp", map.pp}})
+    table.add_row({std::string(name), size > 0 ? int64_t{size} : kNullInteger, map.order, map.how});
+  return table;
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  const Trace& trace = *input.trace;
+  RankMap map = rank_map(trace, {});
+  complete(trace, map);
+  if (map.how.empty())
+    return Error{
+        ErrorCode::kBadInput,
+        "nothing says where the ranks stand: no parallel_group_info, distributed_args or process groups, and no "
+        "pipeline",
+        {},
+        "stageline_mstx.describe(prof, tp=…, pp=…, dp=…) writes it while recording; docs/howto/ascend.md"};
+  std::vector<Work> work(trace.parts.size());
+  if (Result<TorchRun> torch = make_torch_run(trace, {false, input.include_last_step}); torch)
+    parallel_for(torch->parts.size(), [&](size_t k) {
+      const auto part = static_cast<size_t>(torch->parts[k]);
+      work[part] = work_of(torch_rank(*torch, torch->parts[k]));
+    });
+  const PipelineSums sums = pipeline_sums(trace);
+  std::vector<int64_t> bubbles(trace.parts.size(), 0), spans = bubbles;
+  std::map<int32_t, int64_t> span_of;
+  for (const StepSums& step : sums.steps) span_of[step.step] = step.pipeline_span_ns();
+  for (const RankSums& rank : sums.ranks) {
+    bubbles[static_cast<size_t>(rank.part)] += rank.span_bubble_ns;
+    spans[static_cast<size_t>(rank.part)] += span_of[rank.step];
+  }
+  std::vector<double> bubble;
+  for (size_t p = 0; p < spans.size(); ++p)
+    bubble.push_back(spans[p] > 0 ? static_cast<double>(bubbles[p]) / static_cast<double>(spans[p]) : NAN);
+  AnalysisResult result;
+  result.tables.push_back(ranks_table(trace, map, work, bubble));
+  result.tables.push_back(sizes_table(map));
+  if (!map.missing.empty())
+    result.notes.add("rank_map.missing", Severity::kInfo,
+                     "ranks that the job has and the input has not; the first is " + std::to_string(map.missing[0]), {},
+                     static_cast<int64_t>(map.missing.size()));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis rank_map_analysis;
+const Analysis rank_map_analysis = {
+    .name = "rank-map",
+    .summary = "tp, cp, ep, dp and pp index of every rank, its peers, its host, and how it fared",
+    .tables = {{"rank-map", "one row per rank"}, {"rank-map-sizes", "one row per dimension"}},
+    .run = run,
+    .needs = AnalysisNeeds::kTorch};
+
+}  // namespace stageline

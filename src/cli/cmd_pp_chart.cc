@@ -1,0 +1,141 @@
+#include "base/number.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/run_common.h"
+#include "engine/pp_chart/pp_chart.h"
+
+namespace stageline {
+namespace {
+
+constexpr const char* kDefaultOutput = "stageline_pp_chart";
+constexpr size_t kMostRemarks = 12;
+
+// The folder: -d, or the operand; "cluster", msprof-analyze's sub-command, may stand before it.
+Result<std::string> folder_of(const Arguments& arguments) {
+  std::vector<std::string> given = arguments.operands;
+  if (!given.empty() && given[0] == "cluster") given.erase(given.begin());
+  if (arguments.has("profiling-path")) given.push_back(arguments.get("profiling-path"));
+  if (given.size() == 1) return given[0];
+  return Error{ErrorCode::kUsage,
+               given.empty() ? "pp-chart needs the folder of a profile" : "pp-chart takes one folder",
+               {},
+               "stageline pp-chart -d DIR"};
+}
+
+// "0,2", "0-3" or "all".
+Result<std::optional<std::vector<int32_t>>> ranks_of(const Arguments& arguments) {
+  const std::string text = arguments.get("rank-list", "all");
+  if (text == "all") return std::optional<std::vector<int32_t>>();
+  Result<std::vector<int32_t>> ranks = parse_number_list(text);
+  if (!ranks) return std::move(ranks).error();
+  return std::optional<std::vector<int32_t>>(std::move(*ranks));
+}
+
+Result<PpChartOptions> options_of(const Arguments& a, const Terminal& terminal) {
+  PpChartOptions options;
+  Result<std::string> folder = folder_of(a);
+  if (!folder) return std::move(folder).error();
+  options.folder = *folder;
+  options.as_msprof = a.has("compat");
+  if (a.has("in-place") && (a.has("tables-only") || a.has("output")))
+    return Error{ErrorCode::kUsage,
+                 "--in-place writes into the profile, --output and --tables-only elsewhere",
+                 {},
+                 "give one of them"};
+  options.to = a.has("in-place")      ? PpChartOptions::To::kInPlace
+               : a.has("tables-only") ? PpChartOptions::To::kTablesAlone
+                                      : PpChartOptions::To::kCopies;
+  options.output = a.get("output", a.get("output-path", kDefaultOutput));
+  auto ranks = ranks_of(a);
+  if (!ranks) return std::move(ranks).error();
+  options.ranks = std::move(*ranks);
+  Result<int64_t> step = a.integer("step-id", -1, -1, INT64_MAX);
+  if (!step) return std::move(step).error();
+  if (*step >= 0) options.step = *step;
+  Result<int64_t> micro_batches = a.integer("micro-batches", 0, 1, 1 << 28);
+  if (!micro_batches) return std::move(micro_batches).error();
+  options.micro_batches = static_cast<int32_t>(*micro_batches);
+  options.schedule = a.get("schedule");
+  if (Status s = take_layout(a, options.open); !s) return std::move(s).error();
+  options.open.only_ranges = true;
+  if (dashed(a.get("mode", "pp_chart")) != "pp-chart")
+    return Error{ErrorCode::kUsage,
+                 "-m " + a.get("mode") + " is not this command: it is pp_chart",
+                 {},
+                 "stageline analyze has the others"};
+  if (a.get("export-type", "db") != "db")
+    return Error{ErrorCode::kUsage,
+                 "--export_type is db: the chart is tables of a database, not " + a.get("export-type"),
+                 {},
+                 ""};
+  for (const char* name : {"parallel-mode", "force", "agent"})
+    if (a.has(name)) note(terminal, std::string("--") + name + " changes nothing here");
+  const std::string fail_on = a.get("fail-on", "unlabelled");
+  if (fail_on != "unlabelled") return Error{ErrorCode::kUsage, "--fail-on is unlabelled here, not " + fail_on, {}, ""};
+  return options;
+}
+
+std::string counted(int64_t count, const char* what) { return grouped(count) + " " + what + (count == 1 ? "" : "s"); }
+
+void say_ranks(const Terminal& terminal, const PpChart& chart) {
+  size_t said = 0;
+  for (const PpChartRank& rank : chart.ranks) {
+    if (rank.error) fail(*rank.error);
+    for (const std::string& remark : rank.remarks)
+      if (++said <= kMostRemarks) note(terminal, "rank " + std::to_string(rank.rank) + ": " + remark);
+  }
+  if (said > kMostRemarks)
+    note(terminal, "… and " + grouped(static_cast<int64_t>(said - kMostRemarks)) + " more of these");
+}
+
+void say_total(const Terminal& terminal, const PpChart& chart, const PpChartOptions& options) {
+  int64_t blocks = 0, links = 0, made = 0, written = 0;
+  for (const PpChartRank& rank : chart.ranks) {
+    blocks += rank.blocks;
+    links += rank.links;
+    made += rank.operations;
+    written += !rank.written.empty();
+  }
+  std::string text = counted(blocks, "block") + " of " + counted(static_cast<int64_t>(chart.ranks.size()), "rank") +
+                     " (" + chart.schedule + "), ";
+  text += chart.unlabelled() == 0 ? "all labelled" : grouped(chart.unlabelled()) + " without a micro-batch";
+  text += ", " + counted(links, "linked operation");
+  if (made > 0) text += ", " + counted(made, "row") + " made in COMMUNICATION_OP";
+  const bool in_place = options.to == PpChartOptions::To::kInPlace;
+  text += "\n" + counted(written, "database") + " written " +
+          (in_place ? "in place, each with its backup *.stageline-backup" : "below " + options.output);
+  note(terminal, text);
+}
+
+}  // namespace
+
+int run_pp_chart(const Arguments& arguments) {
+  Result<Terminal> terminal = terminal_for(arguments);
+  if (!terminal) return fail(terminal.error());
+  if (Status s = check_compat(arguments, "msprof"); !s) return fail(s.error());
+  Result<PpChartOptions> options = options_of(arguments, *terminal);
+  if (!options) return fail(options.error());
+  Result<int64_t> threads = arguments.integer("threads", 0, 1, 1024);
+  if (!threads) return fail(threads.error());
+  set_thread_count(static_cast<int>(*threads));
+  Result<PpChart> chart = [&] {
+    ProgressBar bar(*terminal, terminal->lang == "zh" ? "读取" : "reading");
+    options->progress = bar.progress();
+    return write_pp_chart(*options);
+  }();
+  if (!chart) return fail(chart.error());
+  print_notes(*terminal, chart->notes, options->folder);
+  say_ranks(*terminal, *chart);
+  for (const PpChartRank& rank : chart->ranks)
+    if (rank.error) return kExitError;
+  if (!chart->any_blocks())
+    return fail({ErrorCode::kBadInput,
+                 "nothing to show: no rank has a forward or backward block",
+                 {options->folder},
+                 "were the mstx ranges of docs/howto/pp-chart.md in place, and mstx on in the profiler?"});
+  say_total(*terminal, *chart, *options);
+  return arguments.has("fail-on") && chart->unlabelled() > 0 ? kExitFinding : kExitGood;
+}
+
+}  // namespace stageline

@@ -1,0 +1,70 @@
+#include "cli/simulate_ascend.h"
+
+#include "pipeline/rank_layout.h"
+
+namespace stageline {
+namespace {
+
+constexpr int64_t kLatencyNs = 200'000;  // of a message, unless --latency says otherwise
+constexpr int64_t kReduceNs = 500'000;   // of the gradients
+
+}  // namespace
+
+std::string ascend_only_flag(const Arguments& a) {
+  for (const char* name : {"level", "tp", "cp", "order", "first-step", "marks", "p2p", "level-none-comm", "pp-info",
+                           "empty-pop", "no-step-time", "framework"})
+    if (a.has(name)) return name;
+  return "";
+}
+
+Result<AscendDbOptions> ascend_options_of(const Arguments& a, SimulateOptions& run) {
+  AscendDbOptions o;
+  int64_t tp = 1, cp = 1;
+  struct Whole {
+    const char* name;
+    int64_t fallback, least, most;
+    int64_t* into;
+  };
+  for (const Whole& w :
+       {Whole{"tp", 1, 1, 4096, &tp}, {"cp", 1, 1, 4096, &cp}, {"first-step", 10, 0, 1'000'000'000, &o.first_step}}) {
+    Result<int64_t> value = a.integer(w.name, w.fallback, w.least, w.most);
+    if (!value) return std::move(value).error();
+    *w.into = *value;
+  }
+  const int64_t peers = tp * cp;
+  if (peers * run.dp * run.schedule.sizes.stages > 1'000'000)
+    return Error{ErrorCode::kUsage, "more than 1 000 000 ranks", {}, "ask for a smaller --tp, --cp or --dp"};
+  const std::string order = a.get("order", "tp-cp-ep-dp-pp");
+  if (Status s = check_rank_order(order); !s) return std::move(s).error();
+  o.grid.size = {static_cast<int32_t>(tp), static_cast<int32_t>(cp), run.dp, run.schedule.sizes.stages};
+  o.grid.order = grid_order(order);
+
+  const std::string level = a.get("level", "none");
+  o.level = level == "none" ? AscendLevel::kNone : level == "0" ? AscendLevel::kLevel0 : AscendLevel::kLevel1;
+  o.marks = a.get("marks", "guide") == "guide" ? AscendMarks::kGuide : AscendMarks::kHelper;
+  const std::string comm = a.get("level-none-comm");
+  o.level_none_comm = comm.empty()      ? LevelNoneComm::kNo
+                      : comm == "plain" ? LevelNoneComm::kPlain
+                                        : LevelNoneComm::kEscaped;
+  if (!comm.empty() && o.level != AscendLevel::kNone)
+    return Error{ErrorCode::kUsage, "--level-none-comm is for --level none", {}, ""};
+  o.batch_p2p = a.get("p2p", "single") == "batch";
+  o.empty_pop = a.has("empty-pop");
+  o.step_time = !a.has("no-step-time");
+  o.pp_info = a.has("pp-info");
+  o.mindspore = a.get("framework", "pytorch") == "mindspore";
+
+  if (!a.has("latency")) run.costs.latency_ns = kLatencyNs;
+  run.peers = static_cast<int32_t>(peers);
+  if (run.dp * cp > 1) run.reduce_ns = kReduceNs;
+  for (int32_t dp = 0; dp < run.dp; ++dp)
+    for (int32_t stage = 0; stage < run.schedule.sizes.stages; ++stage)
+      for (int32_t c = 0; c < static_cast<int32_t>(cp); ++c)
+        for (int32_t t = 0; t < static_cast<int32_t>(tp); ++t) run.rank_of.push_back(o.grid.rank_at(t, c, dp, stage));
+  o.latency_ns = run.costs.latency_ns;
+  o.reduce_ns = run.reduce_ns;
+  o.schedule = run.schedule;
+  return o;
+}
+
+}  // namespace stageline

@@ -1,0 +1,17 @@
+// simulate --format ascend: the cluster's shape and what the profiler was set to.
+#pragma once
+
+#include "cli/flags.h"
+#include "exporters/ascend_db/ascend_db.h"
+#include "pipeline/simulate.h"
+
+namespace stageline {
+
+// Reads the flags, and adds to `run` what the shape means for it: peers, rank numbers, times between steps.
+// Errors: kUsage.
+Result<AscendDbOptions> ascend_options_of(const Arguments& arguments, SimulateOptions& run);
+
+// The first flag given that only --format ascend has; "" when there is none.
+std::string ascend_only_flag(const Arguments& arguments);
+
+}  // namespace stageline

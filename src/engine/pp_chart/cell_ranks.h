@@ -1,0 +1,20 @@
+// Our own tables of every rank: blocks from the pipeline's cells, links from who sends to whom.
+#pragma once
+
+#include <vector>
+
+#include "engine/pp_chart/pp_chart.h"
+#include "engine/pp_chart/rank_databases.h"
+#include "engine/pp_chart/rank_tables.h"
+
+namespace stageline {
+
+using CellRanks = std::vector<RankTables>;
+
+// Fills the ranks of `chart` but for what was written. A rank that cannot be read has an error, and the others are
+// labelled all the same. Where a rank has no cells, its forward and backward ranges get the names F and B and count as
+// unlabelled.
+CellRanks label_ranks(const PpChartOptions& options, const std::vector<RankDatabase>& ranks,
+                      std::vector<Diagnostics>& notes, PpChart& chart);
+
+}  // namespace stageline

@@ -1,0 +1,58 @@
+// `stageline pp-chart`: the table StepTaskInfo that MindStudio Insight draws a pipeline chart from, and the links
+// between sends and receives, from the databases of an Ascend cluster's profile.
+//
+// Two ways to the labels. Ours reads the pipeline's cells, so that a block is labelled by what its message, its order
+// and its messages to others prove, and one odd block costs one label. `as_msprof` gives what msprof-analyze 26.2's
+// `cluster -m pp_chart` writes, row for row, with its faults (docs/howto/pp-chart.md), except that communication ranges
+// at Level_none are joined by connectionId alone, as before 18 Aug 2026.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/diagnostics.h"
+#include "base/progress.h"
+#include "base/result.h"
+#include "engine/engine.h"
+
+namespace stageline {
+
+struct PpChartOptions {
+  std::string folder;
+  enum class To : uint8_t { kCopies, kTablesAlone, kInPlace } to = To::kCopies;
+  std::string output;  // folder of copies
+  bool as_msprof = false;
+  std::optional<std::vector<int32_t>> ranks;  // absent: all
+  std::optional<int64_t> step;
+  // Sizes by hand, 0: as the profile says. compat takes tp, pp and dp when all three are given.
+  int32_t micro_batches = 0;
+  std::string schedule;  // "" as the profile says, "1f1b", "dualpipev", …
+  OpenOptions open;      // ours: layout, rules for cells
+  Progress* progress = nullptr;
+};
+
+struct PpChartRank {
+  int32_t rank = 0;
+  std::string written;  // the database; "" when nothing was
+  int64_t blocks = 0, unlabelled = 0;
+  int64_t operations = 0, links = 0;  // rows made in COMMUNICATION_OP; rows of it that have a link
+  std::vector<std::string> remarks;   // what first differs from the expected schedule; what is missing
+  std::optional<Error> error;
+};
+
+struct PpChart {
+  std::vector<PpChartRank> ranks;
+  std::string schedule;  // what the labels follow: "dualpipev", "forward and backward"
+  Diagnostics notes;
+  bool any_blocks() const;
+  int64_t unlabelled() const;
+};
+
+// Ranks are worked on in parallel; memory is that of a few ranks' blocks with as_msprof, else that of all cells.
+// A rank that cannot be read or written has an error and the others are done all the same.
+// Errors: those of find_rank_databases; kUsage for ranks that are not there or an output that is no place for copies.
+Result<PpChart> write_pp_chart(const PpChartOptions& options);
+
+}  // namespace stageline

@@ -1,0 +1,32 @@
+// StepTaskInfo: the table that MindStudio Insight draws a pipeline chart from. One row a block of work on the device.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace stageline {
+
+struct StepTask {
+  int64_t start_ns = 0, end_ns = 0;
+  uint32_t name = 0;  // into StepTasks::names
+  int32_t type = 0;   // the colour: 0 forward, 1 backward; of DualPipeV the phase (dualpipev_rows.h)
+};
+
+struct StepTasks {
+  std::vector<std::string> names;
+  std::vector<StepTask> rows;  // in the order they are written
+
+  uint32_t name_id(std::string_view name) {
+    const auto [at, fresh] = ids_.try_emplace(std::string(name), static_cast<uint32_t>(names.size()));
+    if (fresh) names.emplace_back(name);
+    return at->second;
+  }
+
+ private:
+  std::unordered_map<std::string, uint32_t> ids_;
+};
+
+}  // namespace stageline

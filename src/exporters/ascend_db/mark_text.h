@@ -1,0 +1,12 @@
+// What a marked range says.
+#pragma once
+
+#include <string>
+
+#include "exporters/ascend_db/plan.h"
+
+namespace stageline::ascend {
+
+std::string mark_text(const AscendDbOptions& options, const Block& block, int32_t stage);
+
+}  // namespace stageline::ascend

@@ -1,0 +1,39 @@
+// The tables of an Ascend profiler database as schema 1.2.0 has them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/sqlite_db.h"
+#include "exporters/ascend_db/ascend_db.h"
+
+namespace stageline::ascend {
+
+inline constexpr int64_t kNone32 = 4'294'967'295;     // "no value" in the profiler's own tables
+inline constexpr int64_t kFirstMark = 4'000'000'001;  // connection of a range with a device side
+inline constexpr int64_t kBfp16 = 11, kHccsLink = 1, kRoceLink = 3, kSdma = 0, kRdma = 1, kInvalid = 65535;
+inline constexpr int64_t kApiNode = 10000, kApiAcl = 20000, kApiHccl = 5500, kApiOp = 50001;
+
+// Creates the tables that a profile of this level has, enumerations filled. In the transaction of the caller.
+Status create_tables(const SqliteDb& db, AscendLevel level, bool step_time);
+Status create_analysis_tables(const SqliteDb& db, AscendLevel level);
+
+// STRING_IDS: every text once, numbered in the order of first use.
+class Strings {
+ public:
+  int64_t operator()(std::string_view text);
+  void write(SqliteInsert& into) const;
+
+ private:
+  std::unordered_map<std::string, int64_t> ids_;
+  std::vector<const std::string*> order_;
+};
+
+// The number that stands for a communication group in analysis.db: two 32-bit polynomial hashes (29 and 131), the first
+// in the high half. Its last three decimal digits stand in the names of operations.
+uint64_t group_hash(std::string_view name);
+std::string group_tag(std::string_view name);
+
+}  // namespace stageline::ascend

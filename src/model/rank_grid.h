@@ -1,0 +1,34 @@
+// Where each rank of a job stands in the grid of its parallel dimensions, as Megatron numbers ranks: the first
+// dimension of the order counts fastest. Expert parallelism divides the data-parallel ranks again and is no dimension
+// of its own here.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+#include <vector>
+
+namespace stageline {
+
+enum class GridDim : uint8_t { kTp, kCp, kDp, kPp };
+inline constexpr size_t kGridDims = 4;
+
+struct RankGrid {
+  std::array<int32_t, kGridDims> size = {1, 1, 1, 1};  // by GridDim, each at least 1; the product fits an int32_t
+  std::array<GridDim, kGridDims> order = {GridDim::kTp, GridDim::kCp, GridDim::kDp, GridDim::kPp};  // fastest first
+
+  int32_t of(GridDim dim) const { return size[static_cast<size_t>(dim)]; }
+  int32_t world() const;
+  // `rank` is 0 … world() − 1.
+  int32_t coordinate(int32_t rank, GridDim dim) const;
+  int32_t rank_at(int32_t tp, int32_t cp, int32_t dp, int32_t pp) const;
+  // The ranks that differ from `rank` only in `dims`, itself included, in ascending order. O(size of the group).
+  std::vector<int32_t> group(int32_t rank, std::initializer_list<GridDim> dims) const;
+};
+
+// "tp-cp-ep-dp-pp" → order; dimensions that it does not name count slowest, names that are no dimension are passed
+// over (pipeline/rank_layout.h's check_rank_order has refused wrong ones).
+std::array<GridDim, kGridDims> grid_order(std::string_view text);
+
+}  // namespace stageline

@@ -1,0 +1,90 @@
+// Which row of a schedule is which row that was recorded, when some are missing or too many.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace stageline {
+
+inline constexpr int32_t kNoRow = -1;
+inline constexpr int32_t kMostRowEdits = 96;  // insertions and deletions; beyond, lists are taken as unrelated
+
+// By recorded row: the expected one it is. Where several shortest ways lead from one list to the other, `early` puts
+// the edits as late as it can and `late` as early: a row on which both agree lies outside every edit.
+struct RowAlignment {
+  bool close = false;  // at most kMostRowEdits apart; else everything below is empty
+  int32_t edits = 0;
+  std::vector<int32_t> early, late;
+};
+
+namespace detail {
+
+// Myers' greedy walk: for every number of edits the farthest row of `found` on each diagonal.
+// O((n + m) + edits · (n + m)) comparisons at worst, O(edits²) memory. Empty: too far apart.
+template <class Same>
+std::vector<int32_t> walk_rows(int32_t found, int32_t expected, Same same, int32_t& edits) {
+  std::vector<std::vector<int32_t>> reached;  // by d: x on diagonal k at k + d
+  const auto at = [&](int32_t d, int32_t k) { return reached[static_cast<size_t>(d)][static_cast<size_t>(k + d)]; };
+  const auto from_above = [&](int32_t d, int32_t k) {  // an expected row that was not found
+    return k == -d || (k != d && at(d - 1, k - 1) < at(d - 1, k + 1));
+  };
+  const int32_t most = std::min(kMostRowEdits, found + expected);
+  int32_t end = kNoRow;
+  for (int32_t d = 0; d <= most && end == kNoRow; ++d) {
+    reached.emplace_back(static_cast<size_t>(2 * d + 1), -1);
+    for (int32_t k = -d; k <= d; k += 2) {
+      int32_t x = d == 0 ? 0 : from_above(d, k) ? at(d - 1, k + 1) : at(d - 1, k - 1) + 1;
+      int32_t y = x - k;
+      while (x < found && y >= 0 && y < expected && same(x, y)) ++x, ++y;
+      reached.back()[static_cast<size_t>(k + d)] = x;
+      if (x >= found && y >= expected) end = d;
+    }
+  }
+  if (end == kNoRow) return {};
+  edits = end;
+  std::vector<int32_t> row(static_cast<size_t>(found), kNoRow);
+  int32_t x = found, y = expected;
+  for (int32_t d = end; d >= 0; --d) {
+    const int32_t k = x - y;
+    const bool above = d > 0 && from_above(d, k);
+    const int32_t before = d == 0 ? 0 : above ? at(d - 1, k + 1) : at(d - 1, k - 1);
+    const int32_t first = d == 0 ? 0 : above ? before : before + 1;  // the snake begins here
+    while (x > first) --x, --y, row[static_cast<size_t>(x)] = y;
+    if (d == 0) break;
+    x = before;
+    y = before - (above ? k + 1 : k - 1);
+  }
+  return row;
+}
+
+}  // namespace detail
+
+// `same(i, j)`: recorded row i can be expected row j.
+template <class Same>
+RowAlignment align_rows(size_t found, size_t expected, Same same) {
+  RowAlignment out;
+  const auto n = static_cast<int32_t>(found), m = static_cast<int32_t>(expected);
+  if (n - m > kMostRowEdits || m - n > kMostRowEdits) return out;
+  out.early = detail::walk_rows(
+      n, m, [&](int32_t i, int32_t j) { return same(static_cast<size_t>(i), static_cast<size_t>(j)); }, out.edits);
+  if (out.early.empty() && n > 0) return out;
+  out.close = true;
+  if (out.edits == 0) {
+    out.late = out.early;
+    return out;
+  }
+  int32_t edits = 0;
+  const std::vector<int32_t> mirrored = detail::walk_rows(
+      n, m, [&](int32_t i, int32_t j) { return same(static_cast<size_t>(n - 1 - i), static_cast<size_t>(m - 1 - j)); },
+      edits);
+  out.late.assign(found, kNoRow);
+  for (int32_t i = 0; i < n; ++i) {
+    const int32_t j = mirrored[static_cast<size_t>(n - 1 - i)];
+    if (j != kNoRow) out.late[static_cast<size_t>(i)] = m - 1 - j;
+  }
+  return out;
+}
+
+}  // namespace stageline

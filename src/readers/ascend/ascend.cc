@@ -1,0 +1,145 @@
+// Profiles of Ascend NPUs: one database a rank, written by torch_npu, MindSpore, msprof or msMonitor.
+// Tables, names and what becomes of them: docs/formats/ascend.md.
+#include <algorithm>
+#include <map>
+
+#include "base/json_members.h"
+#include "base/number.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "model/torch_facts.h"
+#include "readers/ascend/find_ranks.h"
+#include "readers/ascend/rank_db.h"
+#include "readers/ascend/text_rank.h"
+#include "readers/reader.h"
+
+namespace stageline {
+namespace ascend {
+namespace {
+
+bool is_sqlite(std::string_view head) { return head.starts_with(std::string_view("SQLite format 3\0", 16)); }
+
+Match sniff(const Source& source) {
+  Match best = Match::kNo;
+  for (size_t i = 0; i < source.files.size(); ++i) {
+    const SourceFile& file = source.files[i];
+    if (is_profiler_db(file_name(file.path)) || is_text_export(source, i)) return Match::kCertain;
+    if (file_name(file.path) == "analysis.db" && source.head(i).find("StepTraceTime") != std::string_view::npos)
+      best = Match::kMaybe;
+    if (!file.given || file_extension(file.path) != "db") continue;
+    const std::string_view head = source.head(i);
+    if (is_sqlite(head) && head.find("STRING_IDS") != std::string_view::npos &&
+        head.find("RANK_DEVICE_MAP") != std::string_view::npos)
+      return Match::kCertain;
+  }
+  return best;
+}
+
+// Machines are numbered in natural order of their names, where every rank's is known.
+void number_machines(Trace& trace) {
+  std::vector<std::string> names;
+  for (const Part& part : trace.parts) {
+    if (part.machine_name.empty()) return;
+    if (std::find(names.begin(), names.end(), part.machine_name) == names.end()) names.push_back(part.machine_name);
+  }
+  std::sort(names.begin(), names.end(), [](const auto& a, const auto& b) { return natural_less(a, b); });
+  for (Part& part : trace.parts)
+    part.machine = static_cast<int32_t>(std::find(names.begin(), names.end(), part.machine_name) - names.begin());
+  if (names.size() == 1) trace.clock = ClockState::kShared;
+}
+
+// Ranks that the run has, by what each says of the world, and that are not here.
+void check_world(Trace& trace) {
+  int64_t world = 0;
+  for (const Part& part : trace.parts)
+    world = std::max(world, json_integer(json_member(meta_json(part, "distributed_args"), "world_size")).value_or(0));
+  int64_t here = 0;
+  for (const Part& part : trace.parts) here += part.rank < world;
+  if (here >= world || world > 1'000'000) return;
+  int32_t missing = 0;
+  for (const Part& part : trace.parts) missing += part.rank == missing;
+  trace.diagnostics.add("ascend.missing_ranks", Severity::kWarning,
+                        std::to_string(here) + " of " + std::to_string(world) +
+                            " ranks are here; the first one missing is rank " + std::to_string(missing));
+}
+
+std::string describe(const Trace& trace) {
+  int64_t events = 0;
+  std::map<std::string, int> devices;
+  for (const Part& part : trace.parts) {
+    events += part.event_count;
+    if (const std::string device = device_name(part); !device.empty()) ++devices[device];
+  }
+  const size_t ranks = trace.parts.size();
+  std::string out = std::to_string(ranks) + (ranks == 1 ? " rank, " : " ranks, ") + grouped(events) + " rows";
+  for (const auto& [device, count] : devices) out += ", " + device + (count > 1 ? " ×" + std::to_string(count) : "");
+  return out;
+}
+
+// From its database; where there is none, or it cannot be read, from the text exports beside it.
+RankPart read_rank(const RankFiles& files, const ReadOptions& options) {
+  const bool text = !files.kernel_details.empty() || !files.trace_view.empty();
+  if (files.profiler_db.empty()) return read_rank_text(files, options);
+  RankPart from_db = read_rank_db(files, options);
+  if (!from_db.error || !text) return from_db;
+  RankPart from_text = read_rank_text(files, options);
+  if (from_text.error) return from_db;
+  from_text.notes.add(
+      "ascend.text_instead", Severity::kWarning,
+      "a profiler database cannot be used, and the text exports beside it were read: " + from_db.error->what,
+      from_db.error->where);
+  return from_text;
+}
+
+Result<Trace> read(const Source& source, const ReadOptions& options) {
+  Trace trace;
+  trace.format = "ascend";
+  trace.categories.push_back({"", Category::kOther});
+  Result<std::vector<RankFiles>> found = find_ranks(source, trace.diagnostics);
+  if (!found) return std::move(found).error();
+  const std::vector<RankFiles>& ranks = *found;
+  std::vector<RankPart> parts(ranks.size());
+  parallel_for(ranks.size(), [&](size_t r) { parts[r] = read_rank(ranks[r], options); });
+  std::vector<std::vector<StringId>> name_maps(parts.size());
+  std::vector<std::vector<uint8_t>> category_maps(parts.size());
+  std::optional<Error> first_error;
+  for (size_t r = 0; r < parts.size(); ++r) {
+    RankPart& part = parts[r];
+    trace.diagnostics.merge(part.notes);
+    if (part.error) {
+      if (!first_error) first_error = part.error;
+      trace.diagnostics.add("ascend.unusable_rank", Severity::kLoss, "a rank was left out: " + part.error->what,
+                            part.error->where);
+      continue;
+    }
+    adopt_names(part.names, trace, name_maps[r], category_maps[r]);
+    part.names = {};
+  }
+  parallel_for(parts.size(), [&](size_t r) {
+    if (!parts[r].error) rename_part(name_maps[r], category_maps[r], parts[r].part);
+  });
+  for (RankPart& part : parts)
+    if (!part.error) trace.parts.push_back(std::move(part.part));
+  if (trace.parts.empty()) return *first_error;
+  for (size_t i = 0; i < source.files.size(); ++i)
+    if (source.files[i].given && !is_ascend_file(file_name(source.files[i].path)) && !is_sqlite(source.head(i)))
+      trace.diagnostics.add("ascend.unusable_file", Severity::kLoss, "a file was left out: it is no Ascend profile's",
+                            {source.files[i].path});
+  number_machines(trace);
+  if (trace.parts.size() == 1) trace.clock = ClockState::kShared;
+  check_world(trace);
+  trace.description = describe(trace);
+  return trace;
+}
+
+}  // namespace
+}  // namespace ascend
+
+extern const Reader ascend_reader;
+const Reader ascend_reader = {
+    .name = "ascend",
+    .summary = "Ascend profiler databases and text exports of torch_npu, MindSpore, msprof and msMonitor",
+    .sniff = ascend::sniff,
+    .read = ascend::read};
+
+}  // namespace stageline

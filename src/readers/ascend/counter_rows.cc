@@ -1,0 +1,145 @@
+// What the device's counters say over time, and the framework's allocations.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "readers/ascend/db_rows.h"
+
+namespace stageline::ascend {
+namespace {
+
+constexpr size_t kMostSeries = 4096;
+
+struct CounterTable {
+  const char* table;
+  const char* label;
+  std::array<const char*, 2> keys;    // columns whose values tell series apart; "" for none
+  const char* key_enum;               // table of names of the first key; "": STRING_IDS when it is a text
+  std::array<const char*, 4> values;  // columns that become series, "" for none
+};
+
+// Columns by the vendor's own names, units theirs: bytes and bytes/s, MHz, %.
+constexpr CounterTable kTables[] = {
+    {"NPU_MEM", "memory", {"type", ""}, "", {"ddr", "hbm", "", ""}},
+    {"NPU_MODULE_MEM", "memory of module", {"moduleId", ""}, "ENUM_MODULE", {"totalReserved", "", "", ""}},
+    {"MEMORY_RECORD", "memory of", {"component", ""}, "", {"totalAllocated", "totalReserved", "totalActive", ""}},
+    {"HBM", "HBM", {"type", "hbmId"}, "", {"bandwidth", "", "", ""}},
+    {"DDR", "DDR", {"", ""}, "", {"read", "write", "", ""}},
+    {"LLC", "LLC", {"mode", "llcId"}, "", {"hitRate", "throughput", "", ""}},
+    {"AICORE_FREQ", "AI Core", {"", ""}, "", {"freq", "", "", ""}},
+    {"HCCS", "HCCS", {"", ""}, "", {"txThroughput", "rxThroughput", "", ""}},
+    {"PCIE", "PCIe", {"", ""}, "", {"txPostAvg", "txNonpostAvg", "rxPostAvg", "rxNonpostAvg"}},
+    {"NIC", "NIC", {"funcId", "portId"}, "", {"bandwidth", "rxByteRate", "txByteRate", ""}},
+    {"ROCE", "RoCE", {"funcId", "portId"}, "", {"bandwidth", "rxByteRate", "txByteRate", ""}},
+};
+
+bool has_column(const std::vector<std::string>& columns, std::string_view wanted) {
+  return std::any_of(columns.begin(), columns.end(), [&](const std::string& c) {
+    return c.size() == wanted.size() && sqlite3_strnicmp(c.data(), wanted.data(), static_cast<int>(c.size())) == 0;
+  });
+}
+
+// Series of one table, in the order in which they first appear.
+void read_series(RankDb& rank, const CounterTable& of) {
+  const std::vector<std::string> columns = rank.db.columns(of.table);
+  const std::string time = has_column(columns, "timestampNs") ? "timestampNs" : "timestamp";
+  if (columns.empty() || !has_column(columns, time)) return;
+  const auto optional = [](const char* name) { return name[0] == '\0' ? std::string("-?") : std::string(name) + "?"; };
+  const std::string names[] = {optional(of.keys[0]),   optional(of.keys[1]),   optional(of.values[0]),
+                               optional(of.values[1]), optional(of.values[2]), optional(of.values[3])};
+  std::map<std::array<int64_t, 4>, size_t> known;  // device, keys, value → place in the part
+  std::vector<CounterSeries>& out = rank.out.part.counters;
+  const size_t first = out.size();
+  const auto series_of = [&](const SqliteRows& rows, size_t value) -> CounterSeries* {
+    const std::array<int64_t, 4> key = {rows.integer_or(1, rank.out.part.device), rows.integer_or(2, -1),
+                                        rows.integer_or(3, -1), static_cast<int64_t>(value)};
+    const auto [it, added] = known.try_emplace(key, out.size());
+    if (!added) return it->second < out.size() ? &out[it->second] : nullptr;
+    if (out.size() >= kMostSeries) return nullptr;
+    std::string name = "NPU " + std::to_string(key[0]) + " " + of.label;
+    if (key[1] >= 0) {
+      std::string_view text = of.key_enum[0] != '\0' ? rank.enum_name(of.key_enum, key[1]) : std::string_view();
+      if (text.empty() && rank.texts.has(key[1])) text = rank.out.text_of(rank.texts.of(key[1]));
+      name += " " + (text.empty() ? std::to_string(key[1]) : std::string(text));
+    }
+    if (key[2] >= 0) name += " " + std::to_string(key[2]);
+    out.push_back({name + " / " + of.values[value], {}, {}});
+    return &out.back();
+  };
+  rank.scan(of.table, {time, "deviceId?", names[0], names[1], names[2], names[3], names[4], names[5]},
+            [&](const SqliteRows& rows) {
+              const int64_t at = rows.integer_or(0, -1);
+              if (at <= 0) return;
+              for (size_t v = 0; v < of.values.size(); ++v) {
+                if (of.values[v][0] == '\0' || rows.is_null(static_cast<int>(4 + v))) continue;
+                CounterSeries* series = series_of(rows, v);
+                if (series == nullptr) continue;
+                series->time_ns.push_back(at);
+                series->value.push_back(rows.real(static_cast<int>(4 + v)));
+              }
+            });
+  for (size_t s = first; s < out.size(); ++s) {
+    CounterSeries& series = out[s];
+    if (std::is_sorted(series.time_ns.begin(), series.time_ns.end())) continue;
+    std::vector<size_t> order(series.time_ns.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return series.time_ns[a] < series.time_ns[b]; });
+    CounterSeries sorted{series.name, {}, {}};
+    for (const size_t i : order) {
+      sorted.time_ns.push_back(series.time_ns[i]);
+      sorted.value.push_back(series.value[i]);
+    }
+    series = std::move(sorted);
+  }
+  // modules that never reserved anything say nothing
+  if (std::string_view(of.table) == "NPU_MODULE_MEM")
+    out.erase(std::remove_if(out.begin() + static_cast<std::ptrdiff_t>(first), out.end(),
+                             [](const CounterSeries& s) {
+                               return std::all_of(s.value.begin(), s.value.end(), [](double v) { return v == 0; });
+                             }),
+              out.end());
+}
+
+// OP_MEMORY: one row a block, with the times of its birth and death. It names no address; the row stands for it.
+void read_blocks(RankDb& rank) {
+  constexpr int32_t kNpuDevice = 20;  // c10::DeviceType::PrivateUse1
+  std::vector<MemoryRecord>& memory = rank.out.part.memory;
+  uint64_t block = 0;
+  uint32_t lane = UINT32_MAX;
+  rank.scan("OP_MEMORY",
+            {"size", "allocationTime", "releaseTime?", "allocationTotalAllocated?", "allocationTotalReserved?",
+             "releaseTotalAllocated?", "releaseTotalReserved?", "deviceId?"},
+            [&](const SqliteRows& rows) {
+              ++block;
+              if (lane == UINT32_MAX) lane = rank.out.main_thread();
+              const int64_t size = std::abs(std::max<int64_t>(rows.integer_or(0, 0), -INT64_MAX));
+              MemoryRecord record;
+              record.address = block << 9;  // as far apart as blocks are
+              record.device_type = kNpuDevice;
+              record.device_id =
+                  static_cast<int32_t>(std::clamp<int64_t>(rows.integer_or(7, rank.out.part.device), -1, 1 << 20));
+              record.lane = lane;
+              for (const bool freed : {false, true}) {
+                const int64_t at = rows.integer_or(freed ? 2 : 1, -1);
+                if (at <= 0) continue;
+                record.time_ns = at;
+                record.bytes = freed ? -size : size;
+                record.total_allocated = rows.integer_or(freed ? 5 : 3, -1);
+                record.total_reserved = rows.integer_or(freed ? 6 : 4, -1);
+                memory.push_back(record);
+              }
+            });
+  std::stable_sort(memory.begin(), memory.end(),
+                   [](const MemoryRecord& a, const MemoryRecord& b) { return a.time_ns < b.time_ns; });
+  for (size_t i = 0; i < memory.size(); ++i) memory[i].file_index = static_cast<uint32_t>(i);
+}
+
+}  // namespace
+
+void read_counters(RankDb& rank) {
+  for (const CounterTable& table : kTables) read_series(rank, table);
+  read_blocks(rank);
+}
+
+}  // namespace stageline::ascend

@@ -1,0 +1,130 @@
+// One rank's database, table by table; read_rank_db() in rank_db.cc sets the order. Every table is read once, in the
+// order of its rows, and joined through flat maps: the files have no indexes to rely on.
+//
+//   MSTX_EVENTS ──connectionId──┐
+//   CANN_API ─────connectionId──┼── TASK ──globalTaskId── COMPUTE_TASK_INFO, COMMUNICATION_TASK_INFO, MEMCPY_INFO
+//   COMMUNICATION_OP ─connectionId┘   PYTORCH_API ──connectionId── CONNECTION_IDS ──connectionId── (the above)
+#pragma once
+
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/sqlite_db.h"
+#include "readers/ascend/db_texts.h"
+#include "readers/ascend/find_ranks.h"
+#include "readers/ascend/part_builder.h"
+#include "readers/ascend/range_message.h"
+
+namespace stageline::ascend {
+
+inline constexpr int64_t kNone32 = 4294967295;         // "no value" in the profiler's tables
+inline constexpr int64_t kHostOnlyRange = 4000000000;  // connectionId of a range without a device side
+inline constexpr uint32_t kNoIndex = NumberMap::kNone;
+
+struct CommGroup {             // an entry of parallel_group_info
+  std::string description;     // "pp", "tp", "dp_cp", …
+  std::vector<int32_t> ranks;  // global, by rank in the group
+  int32_t own_rank = -1;
+};
+
+struct RangeRow {  // of MSTX_EVENTS
+  uint32_t row = kNoRow;
+  uint32_t text = kNoIndex;  // into RankDb::range_texts
+  uint32_t op = kNoIndex;    // Level_none: into RankDb::ops
+};
+
+struct RangeTextInfo {  // once per distinct message and domain
+  RangeText said;
+  uint32_t message = 0, domain = 0, name = 0;
+  bool communication = false;
+};
+
+struct CommOp {
+  uint32_t row = kNoRow;
+  uint32_t name = 0, group = 0, type = 0, dtype = 0, link = 0;  // texts
+  int64_t count = -1, bytes_each = 0;
+  int64_t own = -1, peer = -1;  // ranks within the group, of sends and receives
+  bool disagree = false;        // its tasks name several peers
+  int32_t rank_size = -1;
+};
+
+struct TransferInfo {  // COMMUNICATION_TASK_INFO
+  uint32_t task = 0, transport = 0, link = 0, group = 0, op = kNoIndex;
+  int64_t bytes = -1, notify = -1;
+  int32_t plane = -1;
+  int64_t src = -1, dst = -1;
+};
+
+struct ComputeInfo {  // COMPUTE_TASK_INFO
+  uint32_t name = 0, shapes = 0, types = 0, op_type = 0, unit = 0;
+  int32_t blocks = -1;
+};
+
+struct CopyInfo {  // MEMCPY_INFO
+  int64_t bytes = -1, operation = -1;
+};
+
+struct RankDb {
+  RankDb(const SqliteDb& database, const RankFiles& rank_files, PartBuilder& builder, bool ranges_alone)
+      : db(database), files(rank_files), out(builder), texts(database, builder), only_ranges(ranges_alone) {}
+
+  const SqliteDb& db;
+  const RankFiles& files;
+  PartBuilder& out;
+  DbTexts texts;
+  const bool only_ranges;
+
+  std::map<std::string, std::map<int64_t, std::string>> enums;  // table → id → name
+  std::map<std::string, CommGroup> groups;                      // by the name that operations bear
+  std::vector<RangeTextInfo> range_texts;
+  std::vector<RangeRow> ranges;
+  NumberMap range_of_connection;
+  std::vector<CommOp> ops;
+  NumberMap op_of_connection, op_of_id;
+  bool has_ops = false;  // a table COMMUNICATION_OP with rows
+  std::vector<TransferInfo> transfers;
+  NumberMap transfer_of_task;
+  std::vector<ComputeInfo> computes;
+  NumberMap compute_of_task;
+  std::vector<CopyInfo> copies;
+  NumberMap copy_of_task;
+  std::vector<std::pair<uint32_t, uint32_t>> transfer_rows;  // row, into `transfers`
+  bool has_compute_info = false;
+
+  // Calls use(rows) for every row of a table; false when the table, or a column without '?', is not there. Damage is
+  // counted, and what came before it stays.
+  template <class Use>
+  bool scan(std::string_view table, std::initializer_list<std::string_view> columns, Use use) {
+    std::string missing;
+    SqliteRows rows = rows_of(db, table, columns, &missing);
+    while (rows.next()) use(rows);
+    out.part.event_count += rows.count();
+    return scanned(table, rows, missing);
+  }
+  // Start and end in two columns from `column` on; false, counted, when they are no numbers.
+  bool times(const SqliteRows& rows, int column, int64_t& start_ns, int64_t& end_ns);
+  std::string_view enum_name(const std::string& table, int64_t id);
+
+ private:
+  bool scanned(std::string_view table, const SqliteRows& rows, const std::string& missing);
+};
+
+inline uint32_t correlation_of(int64_t connection) {
+  return connection >= 0 && connection < kNone32 && connection != kHostOnlyRange ? static_cast<uint32_t>(connection)
+                                                                                 : kNoCorrelation;
+}
+
+void read_identity(RankDb& rank);       // META_DATA and the files beside it, HOST_INFO, NPU_INFO, RANK_DEVICE_MAP
+void read_ranges(RankDb& rank);         // MSTX_EVENTS
+void read_communication(RankDb& rank);  // COMMUNICATION_OP, COMMUNICATION_TASK_INFO
+void read_tasks(RankDb& rank);          // COMPUTE_TASK_INFO, MEMCPY_INFO, TASK
+void add_range_operation(RankDb& rank, uint32_t range, int64_t device, int64_t start_ns, int64_t end_ns);  // Level_none
+void finish_communication(RankDb& rank);  // peers and facts, once all rows are known
+void read_host_calls(RankDb& rank);       // CANN_API, PYTORCH_API, CONNECTION_IDS, PYTORCH_CALLCHAINS, GC_RECORD
+void read_steps(RankDb& rank);            // STEP_TIME
+void read_counters(RankDb& rank);         // memory, bandwidth, clocks
+
+}  // namespace stageline::ascend

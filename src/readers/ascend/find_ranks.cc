@@ -1,0 +1,320 @@
+#include "readers/ascend/find_ranks.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/json_members.h"
+#include "base/number.h"
+#include "base/sqlite_db.h"
+#include "base/text.h"
+
+namespace stageline::ascend {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMostJsonBytes = size_t{1} << 22;
+
+bool all_digits(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// "…_3.db" → 3 for prefix "…": nothing when the name is not of this form, −1 when it has no number.
+std::optional<int32_t> numbered(std::string_view name, std::string_view prefix, std::string_view suffix) {
+  if (!name.starts_with(prefix) || !name.ends_with(suffix) || name.size() < prefix.size() + suffix.size())
+    return std::nullopt;
+  name = name.substr(prefix.size(), name.size() - prefix.size() - suffix.size());
+  if (name.empty()) return -1;
+  if (name[0] != '_' || !all_digits(name.substr(1))) return std::nullopt;
+  const auto rank = parse_int(name.substr(1));
+  return rank && *rank <= INT32_MAX ? std::optional(static_cast<int32_t>(*rank)) : std::nullopt;
+}
+
+std::string read_small(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::string text(kMostJsonBytes, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(in.gcount()));
+  return text;
+}
+
+struct Candidate {
+  RankFiles files;
+  std::string place;  // absolute, for order and for what lies inside what
+};
+
+// The third part from the end between underscores: node0_1234_20250521091718000_ascend_pt.
+std::string stamp_of(const std::string& folder) {
+  const std::string name = file_name(folder);
+  const std::vector<std::string_view> parts = split(name, '_');
+  if (parts.size() < 3 || !all_digits(parts[parts.size() - 3])) return {};
+  return std::string(parts[parts.size() - 3]);
+}
+
+// "rank_3_ascend_pt", "rank3_ascend_pt" → 3.
+int32_t rank_in_folder_name(const std::string& folder) {
+  std::string_view name = folder;
+  name = name.substr(name.find_last_of('/') + 1);
+  if (!name.starts_with("rank")) return -1;
+  name.remove_prefix(name.starts_with("rank_") ? 5 : 4);
+  const size_t end = std::min(name.find_first_not_of("0123456789"), name.size());
+  const auto rank = parse_int(name.substr(0, end));
+  return end > 0 && rank && *rank <= INT32_MAX ? static_cast<int32_t>(*rank) : -1;
+}
+
+// Puts a file into the rank folder that it belongs to.
+class Folders {
+ public:
+  void add(const SourceFile& file) {
+    const fs::path path = fs::absolute(file.path).lexically_normal();
+    const std::string name = path.filename().string();
+    fs::path folder = path.parent_path();
+    if (folder.filename() == "ASCEND_PROFILER_OUTPUT") folder = folder.parent_path();
+    if (const auto rank = numbered(name, "ascend_pytorch_profiler", ".db")) return add_db(file, folder, *rank, false);
+    if (const auto rank = numbered(name, "ascend_mindspore_profiler", ".db")) return add_db(file, folder, *rank, true);
+    if (name.starts_with("msmonitor_") && name.ends_with(".db")) return add_monitor(file, path, name);
+    if (name.starts_with("msprof_") && name.ends_with(".db") && all_digits(name.substr(7, name.size() - 10)))
+      return add_msprof(file, folder, name);
+    add_other(file, folder, name);
+  }
+  void add_unnamed(const SourceFile& file) {  // a database under a name of its own
+    const fs::path path = fs::absolute(file.path).lexically_normal();
+    Candidate& c = candidates_[path.string()];
+    c.place = path.string();
+    c.files.folder = path.parent_path().string();
+    c.files.profiler_db = file.path;
+  }
+
+  std::vector<Candidate> take() {
+    // PROF_ folders inside a framework's own folder hold the same measurement once more.
+    std::set<std::string> again;
+    for (const auto& [place, c] : candidates_)
+      if (c.files.msprof && inside_another(c)) again.insert(place);
+    std::vector<Candidate> out;
+    for (auto& [place, c] : candidates_)
+      if (again.count(place) == 0) out.push_back(std::move(c));
+    return out;
+  }
+
+ private:
+  Candidate& at(const fs::path& folder) {
+    Candidate& c = candidates_[folder.string()];
+    c.place = folder.string();
+    c.files.folder = folder.string();
+    c.files.stamp = stamp_of(c.files.folder);
+    return c;
+  }
+  void add_db(const SourceFile& file, const fs::path& folder, int32_t rank, bool mindspore) {
+    Candidate& c = at(folder);
+    if (!c.files.profiler_db.empty()) {  // a second database in one folder is a rank of its own
+      if (c.files.rank == rank) return;
+      Candidate& other = at(folder / file_name(file.path));
+      other.files.folder = folder.string();
+      other.files.stamp = c.files.stamp;
+      other.files.profiler_db = file.path;
+      other.files.rank = rank;
+      other.files.mindspore = mindspore;
+      return;
+    }
+    c.files.profiler_db = file.path;
+    c.files.mindspore = mindspore;
+    c.files.rank = rank;
+  }
+  void add_monitor(const SourceFile& file, const fs::path& path, const std::string& name) {
+    const std::vector<std::string_view> parts = split(std::string_view(name).substr(0, name.size() - 3), '_');
+    if (parts.size() != 4 || !all_digits(parts[1]) || parts[2].size() != 17 || !all_digits(parts[2])) return;
+    Candidate& c = candidates_[path.string()];
+    c.place = path.string();
+    c.files.folder = path.parent_path().string();
+    c.files.profiler_db = file.path;
+    c.files.stamp = std::string(parts[2]);
+    c.files.msmonitor = true;
+    const auto rank = all_digits(parts[3]) ? parse_int(parts[3]) : std::nullopt;
+    c.files.rank = rank && *rank <= INT32_MAX ? static_cast<int32_t>(*rank) : -1;
+  }
+  void add_msprof(const SourceFile& file, const fs::path& folder, const std::string& name) {
+    Candidate& c = at(folder);
+    if (!c.files.profiler_db.empty() && !c.files.msprof) return;
+    const std::string stamp = name.substr(7, name.size() - 10);
+    if (!c.files.profiler_db.empty() && stamp < c.files.stamp) return;
+    c.files.profiler_db = file.path;
+    c.files.msprof = true;
+    c.files.stamp = stamp;
+  }
+  void add_other(const SourceFile& file, const fs::path& folder, const std::string& name) {
+    const std::pair<const char*, std::string RankFiles::*> kNames[] = {
+        {"analysis.db", &RankFiles::analysis_db},
+        {"profiler_metadata.json", &RankFiles::profiler_metadata},
+        {"kernel_details.csv", &RankFiles::kernel_details},
+        {"trace_view.json", &RankFiles::trace_view},
+        {"communication.json", &RankFiles::communication},
+        {"communication_matrix.json", &RankFiles::communication_matrix},
+        {"step_trace_time.csv", &RankFiles::step_trace_time}};
+    for (const auto& [known, member] : kNames)
+      if (name == known) {
+        at(folder).files.*member = file.path;
+        return;
+      }
+    if (numbered(name, "profiler_info", ".json")) at(folder).files.profiler_info = file.path;
+  }
+  bool inside_another(const Candidate& c) const {
+    for (fs::path up = fs::path(c.place).parent_path(); up.has_relative_path(); up = up.parent_path()) {
+      const auto it = candidates_.find(up.string());
+      if (it != candidates_.end() && !it->second.files.profiler_db.empty() && !it->second.files.msprof) return true;
+    }
+    return false;
+  }
+
+  std::map<std::string, Candidate> candidates_;
+};
+
+// Files of the rank that lie above what the user named.
+void find_siblings(RankFiles& files) {
+  std::error_code ignored;
+  if (files.profiler_metadata.empty())
+    if (const fs::path path = fs::path(files.folder) / "profiler_metadata.json"; fs::is_regular_file(path, ignored))
+      files.profiler_metadata = path.string();
+  if (!files.profiler_info.empty()) return;
+  const std::string number = files.rank >= 0 ? "_" + std::to_string(files.rank) : "";
+  for (const std::string& name : {"profiler_info" + number + ".json", std::string("profiler_info.json")})
+    if (const fs::path path = fs::path(files.folder) / name; fs::is_regular_file(path, ignored)) {
+      files.profiler_info = path.string();
+      return;
+    }
+}
+
+int32_t json_rank(std::string_view value) {
+  const auto rank = json_integer(value);
+  return rank && *rank >= 0 && *rank <= INT32_MAX ? static_cast<int32_t>(*rank) : -1;
+}
+
+// PROF_…/device_0/info.json.0
+int32_t rank_of_prof(const std::string& folder) {
+  std::error_code ignored;
+  std::set<std::string> found;
+  for (const fs::directory_entry& device : fs::directory_iterator(folder, ignored)) {
+    if (!device.is_directory(ignored) || !device.path().filename().string().starts_with("device_")) continue;
+    for (const fs::directory_entry& file : fs::directory_iterator(device.path(), ignored))
+      if (file.path().filename().string().starts_with("info.json.")) found.insert(file.path().string());
+  }
+  for (const std::string& path : found)
+    if (const int32_t rank = json_rank(json_member(read_small(path), "rank_id")); rank >= 0) return rank;
+  return -1;
+}
+
+int32_t rank_of_database(const std::string& path) {
+  Diagnostics ignored;
+  Result<SqliteDb> db = SqliteDb::open_read(path, ignored);
+  if (!db) return -1;
+  int32_t found = -1;
+  SqliteRows rows = rows_of(*db, "RANK_DEVICE_MAP", {"rankId"});
+  while (rows.next()) {
+    const int64_t rank = rows.integer_or(0, -1);
+    if (rank < 0 || rank > INT32_MAX) continue;
+    if (found >= 0 && found != rank) return -1;  // several ranks in one: none is the file's
+    found = static_cast<int32_t>(rank);
+  }
+  return found;
+}
+
+// A folder whose files' names bear no number says its rank elsewhere.
+int32_t rank_of(const RankFiles& files) {
+  if (files.rank >= 0) return files.rank;
+  if (const auto rank = numbered(file_name(files.profiler_info), "profiler_info", ".json"); rank && *rank >= 0)
+    return *rank;
+  if (!files.profiler_info.empty())
+    if (const int32_t rank = json_rank(json_member(read_small(files.profiler_info), "rank_id")); rank >= 0) return rank;
+  if (!files.profiler_db.empty())
+    if (const int32_t rank = rank_of_database(files.profiler_db); rank >= 0) return rank;
+  if (files.msprof) return rank_of_prof(files.folder);
+  if (!files.profiler_metadata.empty()) {
+    const std::string text = read_small(files.profiler_metadata);
+    if (const int32_t rank = json_rank(json_member(json_member(text, "distributed_args"), "rank")); rank >= 0)
+      return rank;
+  }
+  return rank_in_folder_name(files.folder);
+}
+
+bool holds_anything(const RankFiles& f) {
+  return !f.profiler_db.empty() || !f.kernel_details.empty() || !f.trace_view.empty() || !f.communication.empty() ||
+         !f.communication_matrix.empty() || !f.step_trace_time.empty() || !f.analysis_db.empty();
+}
+
+// Later stamp, else later name; a database beats none.
+bool newer(const RankFiles& a, const RankFiles& b) {
+  if (a.profiler_db.empty() != b.profiler_db.empty()) return b.profiler_db.empty();
+  if (a.stamp != b.stamp) return natural_less(b.stamp, a.stamp);
+  return natural_less(b.profiler_db + b.folder, a.profiler_db + a.folder);
+}
+
+Error nothing_found(const Source& source) {
+  return {ErrorCode::kBadInput,
+          "no Ascend profile below this",
+          {source.roots.empty() ? "" : source.roots[0]},
+          "looked for ascend_pytorch_profiler_<rank>.db, ascend_mindspore_profiler_<rank>.db, msprof_<stamp>.db, "
+          "msmonitor_<pid>_<stamp>_<rank>.db, and for kernel_details.csv or trace_view.json of the text exports"};
+}
+
+}  // namespace
+
+bool is_profiler_db(std::string_view name) {
+  if (numbered(name, "ascend_pytorch_profiler", ".db") || numbered(name, "ascend_mindspore_profiler", ".db"))
+    return true;
+  return name.ends_with(".db") && (name.starts_with("msprof_") || name.starts_with("msmonitor_"));
+}
+
+Result<std::vector<RankFiles>> find_ranks(const Source& source, Diagnostics& notes) {
+  Folders folders;
+  for (size_t i = 0; i < source.files.size(); ++i) {
+    const SourceFile& file = source.files[i];
+    const bool named = is_ascend_file(file_name(file.path));
+    if (named) folders.add(file);
+    if (!named && file.given && source.head(i).starts_with(std::string_view("SQLite format 3\0", 16)))
+      folders.add_unnamed(file);
+  }
+  std::vector<RankFiles> found;
+  for (Candidate& c : folders.take()) {
+    if (!holds_anything(c.files)) continue;
+    find_siblings(c.files);
+    c.files.rank = rank_of(c.files);
+    found.push_back(std::move(c.files));
+  }
+  if (found.empty()) return nothing_found(source);
+  const auto is_pytorch = [](const RankFiles& f) { return !f.profiler_db.empty() && !f.mindspore && !f.msprof; };
+  const auto pytorch = std::find_if(found.begin(), found.end(), is_pytorch);
+  const auto mindspore = std::find_if(found.begin(), found.end(), [](const RankFiles& f) { return f.mindspore; });
+  if (pytorch != found.end() && mindspore != found.end())
+    return Error{ErrorCode::kAmbiguous,
+                 "profiles of PyTorch and of MindSpore lie together here",
+                 {mindspore->profiler_db},
+                 "name the folder of one of the two, such as " + pytorch->folder};
+  int32_t highest = -1;
+  for (const RankFiles& files : found) highest = std::max(highest, files.rank);
+  for (RankFiles& files : found) {
+    if (files.rank >= 0) continue;
+    if (highest >= INT32_MAX - 1) return nothing_found(source);
+    files.rank = ++highest;
+    if (found.size() > 1)
+      notes.add("ascend.rank_unknown", Severity::kWarning,
+                "neither a file's name nor its content says which rank this is; it was numbered in order of folders",
+                {files.folder});
+  }
+  std::map<int32_t, RankFiles> by_rank;
+  for (RankFiles& files : found) {
+    const auto [it, added] = by_rank.try_emplace(files.rank, files);
+    if (added) continue;
+    if (newer(files, it->second)) std::swap(files, it->second);
+    notes.add("ascend.older_profile", Severity::kWarning,
+              "several profiles of one rank; the newest counts, this one was left out",
+              {files.profiler_db.empty() ? files.folder : files.profiler_db});
+  }
+  std::vector<RankFiles> ranks;
+  for (auto& [rank, files] : by_rank) ranks.push_back(std::move(files));
+  return ranks;
+}
+
+}  // namespace stageline::ascend

@@ -1,0 +1,38 @@
+// Which files belong to which rank of an Ascend profile.
+//
+//   <worker>_<pid>_<stamp>_ascend_pt/                      RankFiles::folder, at any depth
+//     profiler_info_<rank>.json   profiler_metadata.json
+//     ASCEND_PROFILER_OUTPUT/     ascend_pytorch_profiler_<rank>.db   analysis.db   or the text exports
+//   PROF_…/msprof_<14 digits>.db                           without a framework
+//   msmonitor_<pid>_<17 digits>_<rank>.db
+//
+// Names and rules: docs/formats/ascend.md.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/diagnostics.h"
+#include "base/result.h"
+#include "readers/reader.h"
+
+namespace stageline::ascend {
+
+struct RankFiles {
+  int32_t rank = -1;
+  std::string folder, stamp;
+  // Paths; "" where there is none.
+  std::string profiler_db, analysis_db, profiler_info, profiler_metadata;
+  std::string kernel_details, trace_view, communication, communication_matrix, step_trace_time;
+  bool mindspore = false, msmonitor = false, msprof = false;
+};
+
+// Ordered by rank, one entry each: of several for one rank the newest, with a note. Errors: kBadInput when nothing of
+// an Ascend profile is there, kAmbiguous when PyTorch's and MindSpore's profiles lie together.
+Result<std::vector<RankFiles>> find_ranks(const Source& source, Diagnostics& notes);
+
+// "ascend_pytorch_profiler_3.db", "ascend_mindspore_profiler.db", "msprof_20250521091718.db", "msmonitor_1_…_3.db".
+bool is_profiler_db(std::string_view name);
+
+}  // namespace stageline::ascend

@@ -1,0 +1,30 @@
+// What the text of an mstx range says.
+//
+//   {'name': 'forward_step', 'current_microbatch': 3}      Python's str(dict), as the vendor's guide makes it
+//   {"name": "forward_step", "mb": 3}                      JSON; also with its quotes escaped: {\"name\": …}
+//   forward_step mb=3                                      words and numbers
+//   optimizer                                              a name
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace stageline::ascend {
+
+struct RangeText {
+  std::string name;
+  int32_t micro_batch = -1, chunk = -1, stage = -1, step = -1;  // −1: not said
+  // Of a text in braces: every member in its order, values without quotes.
+  std::vector<std::pair<std::string, std::string>> members;
+
+  std::string_view member(std::string_view key) const;  // "" when there is none
+};
+
+// Never fails: what is no form above is a name. O(length), at most kMostMembers members.
+inline constexpr size_t kMostMembers = 64;
+RangeText parse_range_message(std::string_view message);
+
+}  // namespace stageline::ascend

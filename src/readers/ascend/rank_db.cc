@@ -1,0 +1,91 @@
+#include "readers/ascend/rank_db.h"
+
+#include <cctype>
+
+#include "readers/ascend/db_rows.h"
+#include "readers/ascend/text_rank.h"
+
+namespace stageline::ascend {
+
+bool RankDb::scanned(std::string_view table, const SqliteRows& rows, const std::string& missing) {
+  if (!rows.ok())
+    out.notes.add(
+        "ascend.damaged_table", Severity::kLoss,
+        "table " + std::string(table) + " is damaged after " + std::to_string(rows.count()) + " rows, which were kept",
+        {db.path()});
+  if (missing.find('.') != std::string::npos)
+    out.notes.add("ascend.missing_column", Severity::kLoss,
+                  "a table without a column that it must have was left out: " + missing, {db.path()});
+  return missing.empty();
+}
+
+bool RankDb::times(const SqliteRows& rows, int column, int64_t& start_ns, int64_t& end_ns) {
+  const auto number = [&](int c, int64_t& value) {
+    const int type = rows.type(c);
+    if (type == SQLITE_NULL || type == SQLITE_BLOB) return false;
+    if (type == SQLITE_TEXT) {  // PYTORCH_API keeps its times as text
+      const std::string_view text = rows.text(c);
+      if (text.empty() || std::isdigit(static_cast<unsigned char>(text[0])) == 0) return false;
+    }
+    value = rows.integer(c);
+    return value >= 0;
+  };
+  if (number(column, start_ns) && number(column + 1, end_ns)) return true;
+  start_ns = -1;  // what PartBuilder::add refuses and counts
+  return false;
+}
+
+std::string_view RankDb::enum_name(const std::string& table, int64_t id) {
+  const auto [it, added] = enums.try_emplace(table);
+  if (added)
+    scan(table, {"id", "name"}, [&](const SqliteRows& rows) {
+      if (it->second.size() < 4096) it->second.emplace(rows.integer(0), rows.text(1));
+    });
+  const auto found = it->second.find(id);
+  return found == it->second.end() ? std::string_view() : std::string_view(found->second);
+}
+
+// Anything that would fill a lane.
+static bool is_profile(const SqliteDb& db) {
+  for (const char* table : {"TASK", "MSTX_EVENTS", "COMMUNICATION_OP", "CANN_API", "PYTORCH_API", "STEP_TIME"})
+    if (db.has_table(table)) return true;
+  return false;
+}
+
+RankPart read_rank_db(const RankFiles& files, const ReadOptions& options) {
+  RankPart result;
+  PartBuilder out(files.profiler_db);
+  out.part.rank = files.rank;
+  Result<SqliteDb> db = SqliteDb::open_read(files.profiler_db, out.notes);
+  if (!db) {
+    result.error = std::move(db).error();
+    return result;
+  }
+  if (!is_profile(*db)) {
+    result.error = Error{ErrorCode::kBadInput,
+                         "it has no table of an Ascend profiler (TASK, MSTX_EVENTS, COMMUNICATION_OP, …)",
+                         {files.profiler_db},
+                         "did the profiler finish its analysis before the job ended?"};
+    return result;
+  }
+  {
+    RankDb rank(*db, files, out, options.only_ranges);
+    read_identity(rank);
+    read_ranges(rank);
+    read_communication(rank);
+    read_tasks(rank);
+    read_host_calls(rank);
+    finish_communication(rank);
+    read_steps(rank);
+    if (!options.only_ranges) read_counters(rank);
+    if (rank.ranges.empty() && rank.out.ranges.empty())
+      out.notes.add("ascend.no_ranges", Severity::kInfo,
+                    "no mstx ranges were recorded: nothing marks the work of a pipeline", {db->path()});
+  }
+  add_summaries(files, out.part, out.notes);
+  result.part = out.finish(result.names);
+  result.notes = std::move(out.notes);
+  return result;
+}
+
+}  // namespace stageline::ascend

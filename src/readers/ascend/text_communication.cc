@@ -1,0 +1,174 @@
+#include "readers/ascend/text_communication.h"
+
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "base/input.h"
+#include "base/json_members.h"
+#include "base/number.h"
+#include "base/text.h"
+
+namespace stageline::ascend {
+namespace {
+
+constexpr int kMicroseconds = 3, kMilliseconds = 6;
+constexpr double kMegabyte = 1e6;
+constexpr std::string_view kTotal = "Total Op Info";
+
+double megabytes(std::string_view text) {
+  const std::optional<double> value = parse_double(json_text(text));
+  return value && *value >= 0 ? *value * kMegabyte : -1;
+}
+
+int64_t milliseconds(std::string_view text) { return decimal_time(json_text(text), kMilliseconds); }
+
+void read_times(std::string_view info, CommunicationRow& row) {
+  for (const JsonMember& m : json_members(info)) {
+    if (!m.whole) continue;  // the number may be cut
+    if (m.key == "Start Timestamp(us)") row.start_ns = decimal_time(json_text(m.value), kMicroseconds);
+    if (m.key == "Elapse Time(ms)") row.dur_ns = milliseconds(m.value);
+    if (m.key == "Transit Time(ms)") row.transit_ns = milliseconds(m.value);
+    if (m.key == "Wait Time(ms)") row.wait_ns = milliseconds(m.value);
+    if (m.key == "Synchronization Time(ms)") row.synchronization_ns = milliseconds(m.value);
+    if (m.key == "Idle Time(ms)") row.idle_ns = milliseconds(m.value);
+  }
+}
+
+void read_bandwidth(std::string_view info, CommunicationRow& row) {
+  double whole = -1, parts = -1;
+  std::string of_whole, of_parts;
+  for (const JsonMember& m : json_members(info)) {
+    const double bytes = m.whole ? megabytes(json_member(m.value, "Transit Size(MB)")) : -1;
+    if (bytes < 0) continue;
+    const bool is_whole = m.key == "SDMA" || m.key == "RDMA";
+    double& sum = is_whole ? whole : parts;
+    std::string& of = is_whole ? of_whole : of_parts;
+    sum = (sum < 0 ? 0 : sum) + bytes;
+    if (bytes > 0) of += (of.empty() ? "" : " ") + std::string(m.key);
+  }
+  row.bytes = whole > 0 || parts < 0 ? whole : parts;
+  row.transport = whole > 0 || parts < 0 ? of_whole : of_parts;
+}
+
+// Calls visit(step, type, "op@group", value) for everything in a file of steps.
+template <class Visit>
+Status for_entries(const std::string& path, Diagnostics& diagnostics, Visit&& visit) {
+  const Result<std::string> text = read_all(path, kMaxCommunicationBytes);
+  if (!text) return text.error();
+  const std::string_view begin = trim(*text);
+  if (!begin.starts_with('{'))
+    return Error{ErrorCode::kBadInput, "this is no JSON object of steps", {path}, "the profiler writes it anew"};
+  bool cut = false;
+  size_t end = 0;
+  for (const JsonMember& step : json_members(begin)) {
+    cut |= !step.whole;
+    end = static_cast<size_t>(step.value.data() + step.value.size() - begin.data());
+    for (const JsonMember& type : json_members(step.value))
+      for (const JsonMember& entry : json_members(type.value))
+        if (entry.key != kTotal) visit(step_number(step.key), type.key, entry.key, entry.value, entry.whole);
+  }
+  cut |= begin.find('}', end) == std::string_view::npos;
+  if (cut)
+    diagnostics.add("ascend.cut_json", Severity::kLoss, "this file ends in the middle; what was whole is kept", {path});
+  return {};
+}
+
+std::pair<std::string_view, std::string_view> at_sign(std::string_view name) {
+  const size_t at = name.find('@');
+  return at == std::string_view::npos ? std::pair(name, std::string_view())
+                                      : std::pair(name.substr(0, at), name.substr(at + 1));
+}
+
+}  // namespace
+
+int64_t step_number(std::string_view text) {
+  if (text.starts_with("step")) text.remove_prefix(4);
+  const std::optional<int64_t> number = parse_int(trim(text));
+  return number && *number >= 0 ? *number : -1;
+}
+
+int64_t decimal_time(std::string_view text, int unit_ns_log10) {
+  const std::optional<int64_t> ns = parse_decimal_ns(trim(text), unit_ns_log10);
+  return ns && *ns >= 0 ? *ns : -1;
+}
+
+void drop_repeated_links(std::vector<LinkSummary>& links) {
+  std::set<std::tuple<int64_t, std::string, std::string, int32_t, int32_t>> seen;
+  std::erase_if(links, [&](const LinkSummary& link) {
+    return !seen.emplace(link.step, link.op, link.group, link.src_rank, link.dst_rank).second;
+  });
+}
+
+std::string group_digits(std::string_view group_name) {
+  uint32_t high = 0, low = 0;
+  for (const char c : group_name) {  // names are ASCII: addresses, ports and numbers
+    high = high * 29 + static_cast<unsigned char>(c);
+    low = low * 131 + static_cast<unsigned char>(c);
+  }
+  return std::to_string(static_cast<uint64_t>(high) << 32 | low);
+}
+
+Status read_communication(const std::string& path, CommunicationSums& out, Diagnostics& diagnostics) {
+  return for_entries(path, diagnostics,
+                     [&](int64_t step, std::string_view type, std::string_view name, std::string_view value, bool) {
+                       CommunicationRow row;
+                       const auto [op, group] = at_sign(name);
+                       row.op = std::string(op);
+                       row.group = std::string(group);
+                       row.type = std::string(type);
+                       row.step = step;
+                       for (const JsonMember& info : json_members(value)) {
+                         if (info.key == "Communication Time Info") read_times(info.value, row);
+                         if (info.key == "Communication Bandwidth Info") read_bandwidth(info.value, row);
+                       }
+                       if (row.dur_ns < 0) {
+                         diagnostics.add("ascend.communication_time", Severity::kLoss,
+                                         "a communication operation without a usable time was left out", {path});
+                         return;
+                       }
+                       out.ops.push_back(std::move(row));
+                     });
+}
+
+Status read_communication_matrix(const std::string& path, CommunicationSums& out, Diagnostics& diagnostics) {
+  const auto links_of = [&](int64_t step, std::string_view type, std::string_view name, std::string_view value, bool) {
+    const auto [kind, group] = at_sign(name);
+    for (const JsonMember& link : json_members(value)) {
+      const size_t dash = link.key.find('-');
+      const std::optional<int64_t> from = parse_int(link.key.substr(0, dash));
+      const std::optional<int64_t> to =
+          dash == std::string_view::npos ? std::nullopt : parse_int(link.key.substr(dash + 1));
+      LinkSummary row;
+      std::string op;
+      double bytes = -1;
+      int64_t transit = -1;
+      for (const JsonMember& m : json_members(link.value)) {
+        if (!m.whole) continue;
+        if (m.key == "Transport Type") row.transport = json_text(m.value);
+        if (m.key == "Transit Size(MB)") bytes = megabytes(m.value);
+        if (m.key == "Transit Time(ms)") transit = milliseconds(m.value);
+        if (m.key == "Op Name") op = json_text(m.value);
+      }
+      if (!link.whole || !from || !to || *from < 0 || *to < 0 || *from > INT32_MAX || *to > INT32_MAX || bytes < 0 ||
+          transit < 0) {
+        diagnostics.add("ascend.link", Severity::kLoss, "a link without ranks, size or time was left out", {path});
+        continue;
+      }
+      row.step = step;
+      row.op = std::string(op.empty() ? kind : at_sign(op).first);
+      row.group = std::string(group);
+      row.type = std::string(type);
+      row.src_rank = static_cast<int32_t>(*from);
+      row.dst_rank = static_cast<int32_t>(*to);
+      row.bytes = bytes;
+      row.transit_ns = transit;
+      out.links.push_back(std::move(row));
+    }
+  };
+  if (Status s = for_entries(path, diagnostics, links_of); !s) return s;
+  drop_repeated_links(out.links);
+  return {};
+}
+
+}  // namespace stageline::ascend

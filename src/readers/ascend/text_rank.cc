@@ -1,0 +1,296 @@
+#include "readers/ascend/text_rank.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "base/input.h"
+#include "base/text.h"
+#include "readers/ascend/analysis_db.h"
+#include "readers/ascend/text_communication.h"
+#include "readers/ascend/text_groups.h"
+#include "readers/ascend/text_kernels.h"
+#include "readers/ascend/text_operations.h"
+#include "readers/ascend/text_slices.h"
+
+namespace stageline::ascend {
+namespace {
+
+constexpr size_t kMaxMetadataBytes = size_t{64} << 20;
+
+void read_metadata(const RankFiles& files, Part& part, Diagnostics& notes) {
+  const auto text_of = [&](const std::string& path) -> std::string {
+    if (path.empty()) return {};
+    Result<std::string> text = read_all(path, kMaxMetadataBytes);
+    if (text) return std::move(*text);
+    notes.add("ascend.unreadable_text", Severity::kLoss, text.error().what, {path});
+    return {};
+  };
+  if (part.metadata.empty()) part.metadata = metadata_of(text_of(files.profiler_metadata));
+  const bool known = std::any_of(part.metadata.begin(), part.metadata.end(),
+                                 [](const MetaField& field) { return field.key == "profiler_info"; });
+  if (known) return;
+  if (std::string info = text_of(files.profiler_info); !info.empty())
+    part.metadata.push_back({"profiler_info", std::move(info)});
+}
+
+// What the profiler summed up, from the database of sums where it is there, else from text.
+class Sums {
+ public:
+  Sums(const RankFiles& files, int32_t device, Diagnostics& notes) : notes_(notes) {
+    if (!files.analysis_db.empty()) {
+      if (Result<AnalysisSums> db = read_analysis_db(files.analysis_db, device, notes)) {
+        steps = std::move(db->steps);
+        communication = std::move(db->communication);
+        rows = db->rows;
+        read = true;
+      } else {
+        failed(db.error());
+      }
+    }
+    if (steps.empty() && !files.step_trace_time.empty()) {
+      if (Result<std::vector<StepSummary>> csv = read_step_trace_time(files.step_trace_time, notes)) {
+        steps = std::move(*csv);
+        rows += static_cast<int64_t>(steps.size());
+        read = true;
+      } else {
+        failed(csv.error());
+      }
+    }
+    if (communication.ops.empty() && !files.communication.empty())
+      take(read_communication(files.communication, communication, notes), communication.ops.size());
+    if (communication.links.empty() && !files.communication_matrix.empty())
+      take(read_communication_matrix(files.communication_matrix, communication, notes), communication.links.size());
+  }
+
+  std::vector<StepSummary> steps;
+  CommunicationSums communication;
+  int64_t rows = 0;
+  bool read = false;  // some file
+  Error error;        // the first
+
+ private:
+  void take(const Status& status, size_t count) {
+    if (!status) return failed(status.error());
+    rows += static_cast<int64_t>(count);
+    read = true;
+  }
+  void failed(const Error& why) {
+    if (error.what.empty()) error = why;
+    notes_.add("ascend.unreadable_text", Severity::kLoss, why.what, why.where);
+  }
+
+  Diagnostics& notes_;
+};
+
+void keep_summaries(Sums& sums, Part& part, Diagnostics& notes) {
+  part.step_summaries = std::move(sums.steps);
+  part.link_summaries = sums.communication.links;
+  if (part.link_summaries.empty()) return;
+  const int64_t unknown = make_links_global(ProcessGroups(part.metadata), part.rank, part.link_summaries);
+  if (unknown > 0)
+    notes.add("ascend.link_ranks", Severity::kWarning,
+              "links name ranks within a group whose members nothing names; their global ranks stay unknown",
+              {part.source}, unknown);
+}
+
+// Rows of kernel_details.csv, all of them or only what they say of rows that trace_view.json has.
+class Kernels {
+ public:
+  Kernels(const KernelTable& table, PartBuilder& builder) : table_(table), builder_(builder) {}
+
+  // `only_step`: the profiler's number where it summed up one step and rows name none; −1.
+  void add_all(std::vector<OperationRow>& operations, int64_t only_step) {
+    std::map<int64_t, std::pair<int64_t, int64_t>> steps;  // number → start, end
+    for (const KernelRow& row : table_.rows) {
+      const int64_t end = row.start_ns + row.dur_ns;
+      if (const int64_t step = row.step >= 0 ? row.step : only_step; step >= 0) {
+        const auto [it, added] = steps.try_emplace(step, row.start_ns, end);
+        it->second = {std::min(it->second.first, row.start_ns), std::max(it->second.second, end)};
+      }
+      if (row.communication) {
+        operations.push_back({std::string(table_.texts.text(row.name)), row.step, row.start_ns, row.dur_ns,
+                              std::max<int64_t>(row.device, 0)});
+        continue;
+      }
+      const int64_t device = std::max<int64_t>(row.device, 0);
+      const uint32_t lane =
+          row.stream >= 0 ? builder_.stream_lane(device, row.stream) : builder_.named_stream_lane(device, "device");
+      const uint32_t at =
+          builder_.add(lane, RowKind::kKernel, row.start_ns, end, builder_.text(table_.texts.text(row.name)));
+      if (at != kNoRow) add_facts(row, at);
+    }
+    // A step of the device: from its first row to its last, but never into the next one.
+    for (auto it = steps.begin(); it != steps.end(); ++it) {
+      const auto next = std::next(it);
+      int64_t end = it->second.second;
+      if (next != steps.end() && next->second.first > it->second.first) end = std::min(end, next->second.first);
+      builder_.step(it->first, it->second.first, end);
+    }
+  }
+
+  void add_facts_to(const RowsByStart& rows) {
+    for (const KernelRow& row : table_.rows) {
+      const auto it = rows.find(row.start_ns);
+      if (row.communication || it == rows.end()) continue;
+      const std::string_view name = table_.texts.text(row.name);
+      for (const KernelAt& kernel : it->second)
+        if (builder_.text_of(kernel.name) == name) {
+          add_facts(row, kernel.row);
+          break;
+        }
+    }
+  }
+
+ private:
+  void add_facts(const KernelRow& row, uint32_t at) {
+    if (row.blocks > 0) {
+      KernelFact fact;
+      fact.slice = at;
+      fact.grid = builder_.text("[" + std::to_string(row.blocks) + ", 1, 1]");
+      builder_.kernels.push_back(fact);
+    }
+    if (row.shapes == 0 && row.dtypes == 0) return;
+    InputFact fact;
+    fact.slice = at;
+    fact.dims = builder_.text(table_.texts.text(row.shapes));
+    fact.types = builder_.text(table_.texts.text(row.dtypes));
+    builder_.inputs.push_back(fact);
+  }
+
+  const KernelTable& table_;
+  PartBuilder& builder_;
+};
+
+}  // namespace
+
+bool is_text_export(const Source& source, size_t file) {
+  struct Export {
+    std::string_view name, word;  // a word that its beginning has
+  };
+  static constexpr Export kExports[] = {{"kernel_details.csv", "Accelerator Core"},
+                                        {"step_trace_time.csv", "Communication(Not Overlapped)"},
+                                        {"communication.json", "Communication Time Info"},
+                                        {"communication_matrix.json", "Transit Size(MB)"},
+                                        {"analysis.db", "StepTraceTime"},
+                                        {"analysis.db", "CommAnalyzer"},
+                                        {"trace_view.json", "Ascend Hardware"},
+                                        {"trace_view.json", "CANN"},
+                                        {"trace_view.json", "async_npu"},
+                                        {"trace_view.json", "HostToDevice"}};
+  const std::string& path = source.files[file].path;
+  const std::string name = file_name(path);
+  for (const Export& known : kExports)
+    if (name == known.name && (path.find("ASCEND_PROFILER_OUTPUT") != std::string::npos ||
+                               source.head(file).find(known.word) != std::string_view::npos))
+      return true;
+  return false;
+}
+
+namespace {
+
+Status fill(const RankFiles& files, const ReadOptions& options, PartBuilder& builder) {
+  Part& part = builder.part;
+  Diagnostics& notes = builder.notes;
+  part.rank = files.rank;
+  read_metadata(files, part, notes);
+  const ProcessGroups groups(part.metadata);
+  Sums sums(files, part.device, notes);
+  Error error = sums.error;
+  bool read = sums.read;
+  const auto failed = [&](const Error& why) {
+    if (error.what.empty()) error = why;
+    notes.add("ascend.unreadable_text", Severity::kLoss, why.what, why.where);
+  };
+
+  std::vector<OperationRow> operations;
+  RowsByStart rows_by_start;
+  OperationLinks links;
+  bool has_slices = false, has_kernels = false;
+  int64_t rows = sums.rows;
+  if (!files.trace_view.empty()) {
+    if (Result<TextTrace> trace = read_trace_view(files.trace_view, notes, options.progress)) {
+      rows += trace->events;
+      has_slices = has_kernels = read = true;
+      links = add_trace_slices(*trace, groups, builder, operations,
+                               files.kernel_details.empty() ? nullptr : &rows_by_start);
+    } else {
+      failed(trace.error());
+    }
+  }
+  if (!files.kernel_details.empty()) {
+    if (const Result<KernelTable> table = read_kernel_details(files.kernel_details, notes, options.progress)) {
+      read = has_kernels = true;
+      Kernels kernels(*table, builder);
+      if (has_slices) {
+        kernels.add_facts_to(rows_by_start);
+      } else {
+        kernels.add_all(operations, sums.steps.size() == 1 ? sums.steps[0].step : -1);
+        rows += static_cast<int64_t>(table->rows.size());
+      }
+    } else {
+      failed(table.error());
+    }
+  }
+  if (!read) {
+    if (error.what.empty())
+      error = {ErrorCode::kBadInput, "no text export that could be read", {files.folder}, "export the profile anew"};
+    return error;
+  }
+  // Sums say that the device computed, and no file says what.
+  const bool computed =
+      std::any_of(sums.steps.begin(), sums.steps.end(), [](const StepSummary& step) { return step.computing_ns > 0; });
+  if (!has_kernels && computed)
+    notes.add("ascend.no_kernels", Severity::kWarning,
+              "a rank's kernels are in no file; what is known is its communication and the sums of its steps",
+              {files.folder});
+  add_operations(operations, sums.communication, groups, builder);
+  link_operations(links, operations, builder);
+  keep_summaries(sums, part, notes);
+  part.event_count = std::max<int64_t>(rows, 1);
+  return {};
+}
+
+// Device work that no launch gives a step belongs to the step whose window holds its start.
+void place_device_work_in_steps(Part& part) {
+  if (part.steps.empty()) return;
+  for (const Lane& lane : part.lanes) {
+    if (lane.kind != LaneKind::kDeviceStream) continue;
+    for (size_t i = lane.begin; i < lane.end; ++i) {
+      if (part.slices.step[i] != 0 || part.slices.partner[i] != kNoSliceIndex) continue;
+      const int64_t start = part.slices.start_ns[i];
+      const auto after = std::upper_bound(part.steps.begin(), part.steps.end(), start,
+                                          [](int64_t at, const ProfilerStep& step) { return at < step.start_ns; });
+      if (after != part.steps.begin() && start < (after - 1)->end_ns)
+        part.slices.step[i] = static_cast<uint16_t>(after - part.steps.begin());
+    }
+  }
+}
+
+}  // namespace
+
+RankPart read_rank_text(const RankFiles& files, const ReadOptions& options) {
+  RankPart result;
+  const std::string* source = &files.folder;
+  for (const std::string* file :
+       {&files.step_trace_time, &files.analysis_db, &files.communication, &files.kernel_details, &files.trace_view})
+    if (!file->empty()) source = file;
+  PartBuilder builder(*source);
+  if (Status s = fill(files, options, builder); !s) {
+    result.error = std::move(s).error();
+  } else {
+    result.part = builder.finish(result.names);
+    place_device_work_in_steps(result.part);
+  }
+  result.notes = std::move(builder.notes);
+  return result;
+}
+
+void add_summaries(const RankFiles& files, Part& part, Diagnostics& notes) {
+  Sums sums(files, part.device, notes);
+  part.event_count += sums.rows;
+  keep_summaries(sums, part, notes);
+}
+
+}  // namespace stageline::ascend

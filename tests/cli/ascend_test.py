@@ -1,0 +1,246 @@
+"""Ascend profiler databases as a user gives them: every fault is said, the rest is read, and the files stay as they were."""
+import csv
+import hashlib
+import io
+import json
+import os
+import pathlib
+import shutil
+import sqlite3
+import sys
+import unittest
+
+from support import SHARED, SOURCE, Case, flaws, info, needs_shared, run
+
+sys.path.insert(0, str(SOURCE / 'tests' / 'gen'))
+import ascend_db  # noqa: E402
+
+REAL = SHARED / 'ascend' / 'msinsight_db'
+if not REAL.is_dir():  # a worktree lies one level deeper than the checkout it belongs to
+    REAL = SOURCE.parent.parent / 'shared' / 'data' / 'ascend' / 'msinsight_db'
+
+
+def snapshot(folder):
+    """Name, size, time of change and content of everything in a folder, and the folders' own times."""
+    found = {}
+    for path in sorted(pathlib.Path(folder).rglob('*')):
+        said = path.stat()
+        found[str(path)] = (said.st_mtime_ns, said.st_ctime_ns, hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else '')
+    return found
+
+
+def table(*args):
+    return list(csv.DictReader(io.StringIO(run('analyze', *args, '--table', args[0], '--include-last-profiler-step', 'true', '--format', 'csv', '-q', check=0).out)))
+
+
+class AscendCase(Case):
+    def make(self, name='d', **options):
+        out = self.dir / name
+        self.databases = ascend_db.write(out, **options)
+        return out
+
+
+class Reading(AscendCase):
+    def test_level1_counts(self):
+        report = info(self.make())
+        self.assertEqual(report['format'], 'ascend')
+        # a rank: 6 cells a step of a range, a kernel, an operator and a launch each; 3 transfers and an all-reduce a step
+        self.assertEqual(flaws(report).keys() & {'ascend.bad_row', 'ascend.missing_text', 'ascend.damaged_table'}, set())
+        events = table('events', self.databases[0])
+        kinds = {}
+        for row in events:
+            kinds[row['category']] = kinds.get(row['category'], 0) + 1
+        self.assertEqual(kinds, {'mstx': 12, 'user_annotation': 2, 'cpu_op': 12, 'cann_api': 21, 'kernel': 20, 'gpu_memcpy': 1,
+                                 'device_sync': 1, 'gpu_user_annotation': 12, 'hccl_task': 24, 'overhead': 1})
+
+    def test_old_schema_reads_alike(self):
+        new = table('events', self.make('new'))
+        old = table('events', self.make('old', schema='1.0.0'))
+        self.assertEqual(new, old)
+
+    def test_same_bytes_for_any_thread_count(self):
+        d = self.make()
+        one = run('analyze', 'events', d, '--format', 'csv', '-q', '--threads', 1, check=0).out
+        self.assertEqual(one, run('analyze', 'events', d, '--format', 'csv', '-q', '--threads', 4, check=0).out)
+
+    def test_mindspore(self):
+        self.assertEqual(info(self.make(mindspore=True))['ranks'], 2)
+
+    def test_any_depth_and_one_file(self):
+        d = self.make('a')
+        deep = self.dir / 'deep' / 'b' / 'c' / 'd' / 'e' / 'f'
+        deep.parent.mkdir(parents=True)
+        shutil.copytree(d, deep)
+        self.assertEqual(info(self.dir / 'deep')['ranks'], 2)
+        alone = info(self.databases[1])
+        self.assertEqual([p['rank'] for p in alone['parts']], [1])
+
+    def test_level_none_communication(self):
+        rows = [r for r in table('events', self.make(level='none')) if r['category'] == 'kernel']
+        self.assertEqual(sorted({r['name'] for r in rows}), ['HcclRecv', 'HcclSend'])
+        self.assertEqual(len(rows), 4)
+
+
+class Faults(AscendCase):
+    def read(self, fault, **options):
+        """Reads a spoilt profile; it stays as it was. Returns the flaws."""
+        d = self.make(fault=fault, **options)
+        before = snapshot(d)
+        report = info(d)
+        self.assertEqual(before, snapshot(d))
+        return flaws(report), report
+
+    def refused(self, fault, word):
+        d = self.make(fault=fault)
+        before = snapshot(d)
+        done = run('info', d, check=2)
+        self.assertEqual(before, snapshot(d))
+        self.assertIn(word, done.err)
+
+    def test_nothing_changes(self):
+        self.read(None)
+
+    def test_no_mstx(self):
+        found, report = self.read('no-mstx')
+        self.assertEqual(report['slices'], 212 - 2 * 12)
+
+    def test_no_steps(self):
+        self.assertEqual(self.read('no-steps')[1]['slices'], 212 - 2 * 2)
+
+    def test_nulls_and_text(self):
+        found, report = self.read('nulls')
+        self.assertEqual(found['ascend.bad_row']['count'], 4)
+        self.assertEqual(found['ascend.bad_step']['count'], 2)
+        self.assertEqual(report['slices'], 212 - 6)
+
+    def test_reversed(self):
+        self.assertEqual(self.read('reversed')[0]['ascend.reversed_time']['count'], 2)
+
+    def test_negative(self):
+        self.assertEqual(self.read('negative')[0]['ascend.bad_row']['count'], 2)
+
+    def test_missing_strings(self):
+        self.assertEqual(self.read('missing-strings')[0]['ascend.missing_text']['count'], 2)
+
+    def test_dangling_connection(self):
+        self.read('dangling')
+        rows = table('events', self.databases[0])
+        self.assertEqual(sum(r['category'] == 'mstx' for r in rows), 12)
+
+    def test_one_connection_on_several_tasks(self):
+        self.read('one-connection')
+        rows = [r for r in table('events', self.databases[0]) if r['category'] == 'gpu_user_annotation']
+        self.assertEqual(len(rows), 13)
+
+    def test_overlapping_steps(self):
+        self.assertEqual(self.read('overlapping-steps')[0]['ascend.overlapping_steps']['count'], 2)
+
+    def test_schema_versions(self):
+        self.assertEqual(self.read('wrong-schema')[0]['ascend.unknown_schema']['count'], 2)
+        self.assertNotIn('ascend.unknown_schema', self.read('no-schema')[0])
+
+    def test_corrupt_page(self):
+        found, report = self.read('corrupt')
+        self.assertIn('TASK is damaged after', found['ascend.damaged_table']['message'])
+        whole = len(table('events', self.make('whole')))
+        self.assertGreater(len(table('events', self.dir / 'd')), whole // 2)
+
+    def test_cut_file(self):
+        done = run('info', self.make(fault='cut'))
+        self.assertIn(done.returncode, (0, 2))
+        self.assertIn('damaged' if done.returncode == 0 else 'stageline:', done.out + done.err)
+
+    def test_unmerged_log(self):
+        self.assertEqual(self.read('wal')[0]['sqlite.unmerged_log']['count'], 2)
+
+    def test_hot_journal(self):
+        self.refused('journal', 'half-done change')
+
+    def test_empty_database(self):
+        self.refused('empty', 'no table of an Ascend profiler')
+
+    def test_no_database(self):
+        self.refused('no-database', 'profiler database')
+
+    def test_not_a_database(self):
+        d = self.make()
+        self.databases[1].write_bytes(b'hello world, this is no database at all')
+        self.assertIn('no SQLite database', flaws(info(d))['ascend.unusable_rank']['message'])
+
+    def test_locked_by_a_writer(self):
+        d = self.make()
+        writer = sqlite3.connect(self.databases[0], isolation_level=None)
+        writer.execute('BEGIN IMMEDIATE')
+        self.assertIn('writing', flaws(info(d))['ascend.unusable_rank']['message'])
+        self.assertIn('writing', run('info', self.databases[0], check=2).err)
+        writer.execute('ROLLBACK')
+        writer.close()
+        self.assertNotIn('ascend.unusable_rank', flaws(info(d)))
+
+    def test_read_only_folder(self):
+        d = self.make()
+        for path in [*d.rglob('*'), d]:
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        try:
+            self.assertEqual(info(d)['slices'], 212)
+        finally:
+            for path in [d, *d.rglob('*')]:
+                path.chmod(0o755 if path.is_dir() else 0o644)
+
+    def test_two_folders_for_one_rank(self):
+        d = self.make()
+        old = next(d.glob('node0_1000_*'))
+        shutil.copytree(old, d / 'node0_1000_20240101000000000_ascend_pt')
+        found = flaws(info(d))
+        self.assertEqual(found['ascend.older_profile']['count'], 1)
+        self.assertIn('20240101000000000', found['ascend.older_profile']['file'])
+
+    def test_missing_rank(self):
+        d = self.make()
+        shutil.rmtree(next(d.glob('node0_1000_*')))
+        self.assertIn('rank 0', flaws(info(d))['ascend.missing_ranks']['message'])
+
+    def test_two_frameworks(self):
+        d = self.make('a')
+        ascend_db.write(d, mindspore=True)
+        self.assertIn('MindSpore', run('info', d, check=2).err)
+
+    def test_rank_without_number(self):
+        d = self.make(ranks=1)
+        self.databases[0].rename(self.databases[0].with_name('ascend_pytorch_profiler.db'))
+        folder = next(d.glob('node0*'))
+        text = json.loads((folder / 'profiler_info_0.json').read_text())
+        (folder / 'profiler_info_0.json').unlink()
+        text['rank_id'] = '7'
+        (folder / 'profiler_info.json').write_text(json.dumps(text))
+        self.assertIn('ranks         1  (7)', run('info', d, check=0).out)
+
+
+class RealFiles(AscendCase):
+    @unittest.skipUnless(REAL.is_dir(), 'needs ../shared')
+    def test_rows_and_totals(self):
+        """Rows of every table that is read, and times of kernels and communication, as SQL counts them."""
+        for path in sorted(REAL.rglob('ascend_pytorch_profiler_*.db')):
+            db = sqlite3.connect(f'file:{path}?immutable=1', uri=True)
+            ask = lambda sql: db.execute(sql).fetchone()  # noqa: E731
+            rows = table('events', path)
+            of = lambda *kinds: [r for r in rows if r['category'] in kinds]  # noqa: E731
+            self.assertEqual(len(of('cann_api')), ask('SELECT count(*) FROM CANN_API')[0])
+            self.assertEqual(len(of('cpu_op', 'python_function', 'user_annotation')), ask('SELECT count(*) FROM PYTORCH_API')[0])
+            device = of('kernel', 'gpu_memcpy', 'gpu_memset', 'device_sync', 'hccl_task', 'gpu_user_annotation')
+            operations = [r for r in rows if r['name'].startswith('hcom_') and r['category'] == 'kernel']
+            self.assertEqual(len(device) - len(operations), ask('SELECT count(*) FROM TASK')[0])
+            self.assertEqual(len(of('hccl_task')), ask('SELECT count(*) FROM TASK JOIN COMMUNICATION_TASK_INFO USING (globalTaskId)')[0])
+            count, total = ask('SELECT count(*), sum(endNs - startNs) FROM COMMUNICATION_OP')
+            self.assertEqual((len(operations), total), (count, self.total(operations)))
+            kernels = [r for r in of('kernel') if not r['name'].startswith('hcom_')]
+            count, total = ask('SELECT count(*), sum(endNs - startNs) FROM TASK JOIN COMPUTE_TASK_INFO USING (globalTaskId)')
+            self.assertEqual((len(kernels), total), (count, self.total(kernels)))
+            db.close()
+
+    def total(self, rows):
+        return sum(int(r['dur_ns']) for r in rows)
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,177 @@
+"""pp-chart: what is written, that the profile stays as it is, what Insight asks of the tables, and faults."""
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import unittest
+
+from support import SHARED, Case, needs_shared, run
+
+GENERATOR = SHARED.parent / 'tools' / 'gen_ascend.py'
+
+
+def databases(folder):
+    return {int(re.search(r'_(\d+)\.db$', p.name)[1]): p for p in pathlib.Path(folder).rglob('ascend_pytorch_profiler_*.db')}
+
+
+def digest(folder):
+    return {p: hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(pathlib.Path(folder).rglob('*')) if p.is_file()}
+
+
+def ask(path, sql):
+    db = sqlite3.connect(f'file:{path}?immutable=1', uri=True)
+    try:
+        return db.execute(sql).fetchall()
+    finally:
+        db.close()
+
+
+def change(path, *statements):
+    db = sqlite3.connect(path)
+    for sql in statements:
+        db.execute(sql)
+    db.commit()
+    db.close()
+
+
+class PpChart(Case):
+    def make(self, *arguments):
+        subprocess.run([sys.executable, GENERATOR, '--out', self.dir / 'in', *map(str, arguments)], check=True, stdout=subprocess.DEVNULL)
+        return self.dir / 'in'
+
+    def write(self, source, *flags, check=0):
+        return run('pp-chart', '-d', source, '-o', self.dir / 'out', *flags, check=check)
+
+    def insight(self, folder):
+        """What Insight's server asks of every rank: all blocks by start, sends and receives, links of two points."""
+        points = {}
+        for rank, path in databases(folder).items():
+            blocks = ask(path, 'SELECT name, startNs, endNs, type FROM StepTaskInfo ORDER BY startNs')
+            self.assertTrue(blocks)
+            self.assertTrue(all(start < end and type in range(7) for _, start, end, type in blocks))
+            for name, link in ask(path, "SELECT s.value, c.opConnectionId FROM COMMUNICATION_OP c JOIN STRING_IDS s ON s.id = "
+                                        "c.opName WHERE s.value LIKE '%send%' OR s.value LIKE '%receive%'"):
+                points.setdefault(link, []).append((rank, name))
+        return points
+
+    @needs_shared
+    def test_insight_finds_links_of_two_points(self):
+        for name, arguments in {'level1': ['--level', 1], 'none': ['--level-none-comm', 'escaped'],
+                                'replicas': ['--level', 1, '--dp', 2, '--tp', 2]}.items():
+            with self.subTest(name):
+                source = self.make('--schedule', '1f1b', '--pp', 4, '--mb', 6, *arguments)
+                before = digest(source)
+                self.write(source)
+                points = self.insight(self.dir / 'out')
+                self.assertNotIn(None, points)
+                for link, ends in points.items():
+                    self.assertEqual(sorted('send' in n for _, n in ends), [False, True], (link, ends))
+                    self.assertTrue(all(n.startswith(('hcom_send', 'hcom_receive')) for _, n in ends))
+                links = (source / 'truth' / 'links.csv').read_text().splitlines()
+                self.assertEqual(len(points), len(links) - 1)
+                self.assertEqual(digest(source), before)
+                shutil.rmtree(source)
+                shutil.rmtree(self.dir / 'out')
+
+    @needs_shared
+    def test_lost_head_is_paired_by_time(self):
+        source = self.make('--schedule', '1f1b', '--pp', 2, '--mb', 8, '--level', 1)
+        change(databases(source)[0], "DELETE FROM COMMUNICATION_OP WHERE opId IN (SELECT c.opId FROM COMMUNICATION_OP c JOIN "
+               "STRING_IDS s ON s.id = c.opName WHERE s.value LIKE 'hcom_send%' ORDER BY c.startNs LIMIT 3)")
+        done = self.write(source)
+        self.assertIn('paired where both ends end together', done.err)
+        ends = {}
+        for path in databases(self.dir / 'out').values():
+            for link, end in ask(path, 'SELECT opConnectionId, endNs FROM COMMUNICATION_OP WHERE opConnectionId IS NOT NULL'):
+                ends.setdefault(link, []).append(end)
+        self.assertEqual({len(e) for e in ends.values()}, {2})
+        self.assertTrue(all(a == b for a, b in ends.values()))  # the generator ends both sides of a transfer at once
+
+    @needs_shared
+    def test_in_place_twice_and_backup(self):
+        source = self.make('--schedule', '1f1b', '--pp', 2, '--mb', 4)
+        before = {p: p.read_bytes() for p in databases(source).values()}
+        for _ in range(2):
+            run('pp-chart', '-d', source, '--in-place', '--compat', 'msprof', check=0)
+        for path, content in before.items():
+            self.assertEqual(pathlib.Path(f'{path}.stageline-backup').read_bytes(), content)
+            self.assertEqual(ask(path, 'SELECT count(*) FROM StepTaskInfo'), [(16,)])
+            self.assertEqual(ask(path, "SELECT count(*) FROM sqlite_master WHERE type = 'index'"),
+                             ask(f'{path}.stageline-backup', "SELECT count(*) FROM sqlite_master WHERE type = 'index'"))
+            self.assertEqual(ask(path, 'PRAGMA integrity_check'), [('ok',)])
+
+    @needs_shared
+    def test_failures_leave_the_file_as_it_was(self):
+        source = self.make('--schedule', '1f1b', '--pp', 1, '--mb', 4, '--bulk', 3000)
+        path = databases(source)[0]
+        before = hashlib.sha256(path.read_bytes()).hexdigest()
+        whole = lambda: self.assertEqual(hashlib.sha256(path.read_bytes()).hexdigest(), before)
+        lock = sqlite3.connect(path, isolation_level=None)
+        lock.execute('BEGIN EXCLUSIVE')
+        for flags in (['--in-place'], ['-o', self.dir / 'out']):
+            done = run('pp-chart', '-d', source, '--compat', 'msprof', *flags, check=2)
+            self.assertIn('another program is writing', done.err)
+        lock.execute('ROLLBACK')
+        lock.close()
+        whole()
+        # A file size limit stands for a full disk: the journal and the growing file meet it. The backup is there already.
+        shutil.copy(path, f'{path}.stageline-backup')
+        limit = path.stat().st_size // 1024 + 8
+        done = subprocess.run(['bash', '-c', f'ulimit -f {limit}; exec "$0" "$@"', os.environ.get('STAGELINE_BIN', run.__globals__['BIN']),
+                               'pp-chart', '-d', source, '--in-place', '--compat', 'msprof'], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        whole()
+        self.assertEqual(list(path.parent.glob('*-journal')), [])
+        damaged = bytearray(path.read_bytes())
+        damaged[len(damaged) // 2:len(damaged) // 2 + 9000] = b'\xff' * 9000
+        path.write_bytes(damaged)
+        done = run('pp-chart', '-d', source, '--in-place', '--compat', 'msprof', check=2)
+        self.assertIn(path.name, done.err)
+        self.assertEqual(path.read_bytes(), damaged)
+
+    @needs_shared
+    def test_never_onto_the_profile_or_strange_files(self):
+        source = self.make('--schedule', '1f1b', '--pp', 2, '--mb', 4)
+        before = digest(source)
+        done = run('pp-chart', '-d', source, '-o', source, check=2)
+        self.assertIn('--in-place', done.err)
+        self.assertEqual(digest(source), before)
+        self.write(source, '--compat', 'msprof')
+        self.write(source, '--compat', 'msprof')  # a folder of ours is written again
+        (self.dir / 'out' / 'stageline_pp_chart.json').unlink()
+        self.assertIn('another file', self.write(source, '--compat', 'msprof', check=2).err)
+
+    @needs_shared
+    def test_their_spellings(self):
+        source = self.make('--schedule', '1f1b', '--pp', 4, '--mb', 4)
+        done = run('pp-chart', 'cluster', '-m', 'pp_chart', '--profiling_path', source, '--output_path', self.dir / 'out', '--rank_list',
+                   '0,2,9', '--step_id', 10, '--export_type', 'db', '--parallel_mode', 'concurrent', '--force', check=0)
+        for word in ('--parallel-mode changes nothing', '--force changes nothing', 'not there: 9'):
+            self.assertIn(word, done.err)
+        self.assertEqual(sorted(databases(self.dir / 'out')), [0, 2])
+        for path in databases(self.dir / 'out').values():
+            self.assertEqual(ask(path, 'SELECT count(*) FROM StepTaskInfo'), [(8,)])  # one step of two
+        summary = json.loads((self.dir / 'out' / 'stageline_pp_chart.json').read_text())
+        self.assertEqual([r['rank'] for r in summary['ranks']], [0, 2])
+        self.assertIn('export', run('pp-chart', '-d', source, '--export_type', 'text', check=2).err)
+
+    @needs_shared
+    def test_two_folders_of_a_rank(self):
+        source = self.make('--schedule', '1f1b', '--pp', 2, '--mb', 4)
+        self.make('--schedule', '1f1b', '--pp', 2, '--mb', 5, '--stamp', '20250521101718000')
+        done = self.write(source, '--compat', 'msprof')
+        self.assertEqual(ask(databases(self.dir / 'out')[0], 'SELECT count(*) FROM StepTaskInfo'), [(20,)])
+        self.assertIn('20250521091718000', done.err)
+
+    def test_nothing_there(self):
+        self.assertIn('no Ascend profiler database', self.write(self.dir, check=2).err)
+        self.assertIn('needs the folder', run('pp-chart', check=2).err)
+
+
+if __name__ == '__main__':
+    unittest.main()

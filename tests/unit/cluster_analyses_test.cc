@@ -1,0 +1,298 @@
+// The analyses of clusters on traces made in memory, so that every fact is the test's own.
+#include "analyses/cluster/hccl_names.h"
+#include "engine/link_findings.h"
+#include "torch_traces.h"
+
+using namespace stageline;
+
+namespace {
+
+struct Event {
+  const char* name;
+  const char* category;  // kernel, memcpy, transfer, range, device range, call, sync, op
+  int64_t start_us, dur_us;
+  int lane = 0;
+  int launched_by = -1;  // index of the call
+};
+
+constexpr std::pair<const char*, Category> kCategories[] = {{"kernel", Category::kKernel},
+                                                            {"comm", Category::kKernel},
+                                                            {"memcpy", Category::kMemcpy},
+                                                            {"transfer", Category::kCollective},
+                                                            {"range", Category::kUserAnnotation},
+                                                            {"device range", Category::kGpuAnnotation},
+                                                            {"call", Category::kRuntime},
+                                                            {"sync", Category::kDeviceSync},
+                                                            {"op", Category::kCpuOp}};
+
+// One part per rank; every event is slice i of its rank, for lanes are given in order of events and starts.
+struct Maker {
+  Trace trace;
+
+  Maker() {
+    trace.format = "ascend";
+    for (const auto& [text, kind] : kCategories) trace.categories.push_back({text, kind});
+  }
+  StringId id(const char* text) { return trace.names.intern(text); }
+  Part& rank(const std::vector<Event>& events) {
+    Part part;
+    part.rank = static_cast<int32_t>(trace.parts.size());
+    part.event_count = static_cast<int64_t>(events.size());
+    Slices& s = part.slices;
+    for (size_t i = 0; i < events.size(); ++i) {
+      const Event& e = events[i];
+      s.start_ns.push_back(e.start_us * 1000);
+      s.dur_ns.push_back(e.dur_us * 1000);
+      s.name_id.push_back(id(e.name));
+      s.file_index.push_back(static_cast<uint32_t>(i));
+      s.parent.push_back(kNoSliceIndex);
+      s.correlation.push_back(kNoCorrelation);
+      s.partner.push_back(e.launched_by < 0 ? kNoSliceIndex : static_cast<uint32_t>(e.launched_by));
+      s.args_offset_low.push_back(0);
+      s.args_offset_high.push_back(0);
+      s.stream_id.push_back(0);
+      s.step.push_back(0);
+      uint8_t category = 0;
+      while (std::string_view(kCategories[category].first) != e.category) ++category;
+      s.category_id.push_back(category);
+      const std::string_view what = e.category;
+      s.kernel_class.push_back(static_cast<uint8_t>(what == "kernel"   ? KernelClass::kComputation
+                                                    : what == "comm"   ? KernelClass::kCommunication
+                                                    : what == "memcpy" ? KernelClass::kMemory
+                                                                       : KernelClass::kNone));
+      if (part.lanes.empty() || e.lane != static_cast<int>(part.lanes.size()) - 1) {
+        part.lanes.push_back({"lane", i, i, LaneKind::kDeviceStream, "0", std::to_string(e.lane)});
+      }
+      part.lanes.back().end = i + 1;
+    }
+    trace.parts.push_back(std::move(part));
+    return trace.parts.back();
+  }
+  void collective(Part& part, uint32_t slice, const char* name, int64_t number) {
+    CollectiveFact fact;
+    fact.slice = slice;
+    fact.name = id(name);
+    fact.group = id("group");
+    fact.seq = number;
+    part.collectives.push_back(fact);
+  }
+  void transfer(Part& part, uint32_t slice, uint32_t op, const char* task, int plane, int src, int dst, int64_t bytes) {
+    TransferFact fact;
+    fact.slice = slice;
+    fact.op = op;
+    fact.task = id(task);
+    fact.transport = id("SDMA");
+    fact.link = id("HCCS");
+    fact.bytes = bytes;
+    fact.plane = plane;
+    fact.src_rank = src;
+    fact.dst_rank = dst;
+    part.transfers.push_back(fact);
+  }
+};
+
+// Three collectives of ranks with these durations (us), all ending together.
+Trace collectives(const std::vector<int64_t>& durations) {
+  Maker maker;
+  for (const int64_t dur : durations) {
+    std::vector<Event> events = {{"launch", "call", 0, 1, 0}};
+    for (int i = 0; i < 3; ++i)
+      events.push_back({i == 0   ? "hcom_allReduce__1_0_1"
+                        : i == 1 ? "hcom_allReduce__1_1_1"
+                                 : "hcom_allReduce__1_2_1",
+                        "comm", 1000 * (i + 1) - dur, dur, 1, 0});
+    Part& part = maker.rank(events);
+    for (uint32_t i = 0; i < 3; ++i) maker.collective(part, i + 1, "allReduce", i);
+  }
+  return std::move(maker.trace);
+}
+
+}  // namespace
+
+TEST_CASE("slow-rank: the shortest came last, and what the others lose by it") {
+  const Trace trace = collectives({100, 101, 10, 103});
+  const auto tables = ask(trace, "slow-rank");
+  const Table& ranks = table_of(tables, "slow-ranks");
+  CHECK(cell(ranks, "vote_count", "rank", "2") == "3");
+  CHECK(cell(ranks, "lost_ns", "rank", "2") == "822000");  // 3 × (90 + 91 + 93)
+  CHECK(cell(ranks, "vote_count", "rank", "0") == "0");
+  CHECK(cell(ranks, "wait_ns", "rank", "3") == "279000");
+  CHECK(cell(table_of(tables, "slow-rank-groups"), "worst_rank") == "2");
+  CHECK(cell(table_of(tables, "late-collectives"), "late_ns") == "90000");
+  const auto theirs = ask(trace, "slow-rank", {.msprof = true});
+  CHECK(cell(theirs[0], "slowAffectCount", "rankId", "2") == "3");  // Dixon: 90/93 > 0.92
+  CHECK(cell(theirs[1], "MinNs") == "10");                          // microseconds, whatever the name says
+}
+
+TEST_CASE("slow-rank: groups of two vote here, and not at the rival") {
+  const Trace trace = collectives({100, 10});
+  CHECK(cell(ask(trace, "slow-rank")[0], "vote_count", "rank", "1") == "3");
+  CHECK(ask(trace, "slow-rank", {.msprof = true})[0].row_count() == 0);
+  CHECK(cell(ask(collectives({15, 10}), "slow-rank")[0], "vote_count", "rank", "1") == "0");  // 5 us are not late
+  CHECK(cell(ask(collectives({15, 10}), "slow-rank", {.options = {{"late", "5"}}})[0], "vote_count", "rank", "1") ==
+        "3");
+}
+
+TEST_CASE("slow-rank: a hundred ranks by Dixon, more by three deviations") {
+  std::vector<int64_t> durations;
+  for (int i = 0; i < 120; ++i) durations.push_back(500 + i % 7);
+  durations[17] = 100;
+  CHECK(cell(ask(collectives(durations), "slow-rank", {.msprof = true})[0], "slowAffectCount", "rankId", "17") == "3");
+  durations.resize(40);
+  CHECK(cell(ask(collectives(durations), "slow-rank", {.msprof = true})[0], "slowAffectCount", "rankId", "17") == "3");
+}
+
+TEST_CASE("communication-time-sum: waits of all planes count; the rival takes one plane") {
+  Maker maker;
+  Part& part = maker.rank({{"hcom_allReduce__1_0_1", "comm", 0, 100, 0},
+                           {"Notify_Wait", "transfer", 0, 10, 1},
+                           {"Memcpy", "transfer", 10, 20, 1},
+                           {"Notify_Wait", "transfer", 0, 80, 2},
+                           {"Memcpy", "transfer", 80, 15, 2}});
+  maker.collective(part, 0, "allReduce", 0);
+  maker.transfer(part, 1, 0, "Notify_Wait", 1, 0, 1, 0);
+  maker.transfer(part, 2, 0, "Memcpy", 1, 0, 1, 1000);
+  maker.transfer(part, 3, 0, "Notify_Wait", 2, 0, 2, 0);
+  maker.transfer(part, 4, 0, "Memcpy", 2, 0, 2, 1000);
+  const auto ours = ask(maker.trace, "communication-time-sum");
+  const Table& sums = table_of(ours, "communication-time-sum");
+  CHECK(cell(sums, "elapse_ns") == "100000");
+  CHECK(cell(sums, "transit_ns") == "35000");
+  CHECK(cell(sums, "wait_ns") == "60000");  // 80 − 20 under the first plane's copy
+  CHECK(cell(sums, "synchronization_ns") == "10000");
+  CHECK(cell(sums, "idle_ns") == "5000");
+  const auto theirs = ask(maker.trace, "communication-time-sum", {.msprof = true});
+  CHECK(cell(theirs[0], "transit_ns") == "20000");
+  CHECK(cell(theirs[0], "wait_ns") == "10000");
+  CHECK(cell(theirs[0], "idle_ns") == "70000");
+  const auto matrix = ask(maker.trace, "communication-matrix");
+  CHECK(cell(table_of(matrix, "links"), "gb_per_s", "dst_rank", "1") == "0.05");
+  CHECK(table_of(matrix, "links").row_count() == 2);
+}
+
+TEST_CASE("communication-time-sum: without tasks, beyond the shortest of all ranks is waiting") {
+  const auto tables = ask(collectives({100, 40}), "communication-time-sum");
+  CHECK(cell(tables[0], "wait_ns", "rank", "0") == "180000");
+  CHECK(cell(tables[0], "transit_ns", "rank", "0") == "120000");
+  CHECK(cell(tables[0], "basis", "rank", "0") == "other ranks");
+}
+
+TEST_CASE("slow-link: a row is the source, a column the destination, a cell the link") {
+  const auto readings = [](auto&& slow) {
+    Maker maker;
+    for (int src = 0; src < 4; ++src) {
+      std::vector<Event> events = {{"hcom_allReduce__1_0_1", "comm", 0, 1000, 0}};
+      for (int i = 0; i < 3; ++i)
+        events.push_back({"Memcpy", "transfer", 100 * i, slow(src, i < src ? i : i + 1) ? 40 : 10, 1});
+      Part& part = maker.rank(events);
+      for (int i = 0; i < 3; ++i)
+        maker.transfer(part, static_cast<uint32_t>(i + 1), 0, "Memcpy", 0, src, i < src ? i : i + 1, 1 << 20);
+    }
+    const auto tables = ask(maker.trace, "slow-link");
+    const Table& links = table_of(tables, "slow-links");
+    std::string out;
+    for (size_t row = 0; row < links.row_count(); ++row)
+      out += links.raw_text(row, 2) + links.raw_text(row, 3) + " " +
+             links.raw_text(row, static_cast<size_t>(links.column_index("reading"))) + ";";
+    return out;
+  };
+  CHECK(readings([](int, int) { return false; }).empty());
+  CHECK(readings([](int src, int) { return src == 2; }) == "20 source;21 source;23 source;");
+  CHECK(readings([](int, int dst) { return dst == 1; }) == "01 destination;21 destination;31 destination;");
+  CHECK(readings([](int src, int dst) { return src == 0 && dst == 3; }) == "03 link;");
+}
+
+TEST_CASE("cluster-time-summary: computing, exposed communication, exposed copies and free add up") {
+  Maker maker;
+  Part& part = maker.rank({{"MatMul", "kernel", 0, 100, 0},
+                           {"MatMul", "kernel", 200, 100, 0},
+                           {"hcom_allReduce__1_0_1", "comm", 50, 100, 1},
+                           {"hcom_receive__1_1_1", "comm", 320, 60, 1},
+                           {"Memcpy", "memcpy", 290, 20, 2}});
+  maker.collective(part, 2, "allReduce", 0);
+  maker.collective(part, 3, "receive", 1);
+  const auto tables = ask(maker.trace, "cluster-time-summary");
+  const Table& t = table_of(tables, "cluster-time-summary");
+  CHECK(cell(t, "span_ns") == "380000");
+  CHECK(cell(t, "compute_ns") == "200000");
+  CHECK(cell(t, "overlap_ns") == "50000");
+  CHECK(cell(t, "exposed_communication_ns") == "110000");
+  CHECK(cell(t, "exposed_memory_ns") == "10000");
+  CHECK(cell(t, "free_ns") == "60000");  // 380 − 200 − 110 − 10
+  CHECK(cell(t, "bubble_ns") == "60000");
+  CHECK(cell(t, "stage_ns") == "320000");
+  CHECK(cell(table_of(tables, "cluster-time-ranks"), "exposed_collective_ns") == "50000");
+}
+
+TEST_CASE("free-analysis: why a device stood still") {
+  Maker maker;
+  maker.rank({{"launch", "call", 0, 5, 0},
+              {"launch", "call", 180, 5, 0},    // late, host busy with nothing known
+              {"launch", "call", 400, 5, 0},    // late, under a data loader
+              {"launch", "call", 401, 130, 0},  // slow itself
+              {"launch", "call", 402, 1, 0},    // in time, and its stream waits
+              {"enumerate(DataLoader)", "op", 210, 190, 1},
+              {"A", "kernel", 10, 90, 2, 0},
+              {"B", "kernel", 190, 20, 2, 1},
+              {"C", "kernel", 410, 10, 2, 2},
+              {"D", "kernel", 520, 20, 2, 3},
+              {"Notify_Wait", "sync", 540, 60, 2},
+              {"E", "kernel", 600, 10, 2, 4},
+              {"F", "kernel", 615, 10, 2, 4}});
+  const auto tables = ask(maker.trace, "free-analysis");
+  const Table& reasons = table_of(tables, "free-reasons");
+  CHECK(cell(reasons, "sum_ns", "reason", "host slow") == "90000");
+  CHECK(cell(reasons, "sum_ns", "reason", "data loading") == "200000");
+  CHECK(cell(reasons, "sum_ns", "reason", "launch latency") == "100000");
+  CHECK(cell(reasons, "sum_ns", "reason", "waiting for a stream or event") == "60000");
+  CHECK(cell(table_of(tables, "free-time"), "short_gap_ns") == "5000");
+  CHECK(cell(table_of(tables, "free-time"), "free_ns") == "455000");
+  CHECK(cell(table_of(tables, "free-gaps"), "after") == "C");  // the longest one ends with it
+}
+
+TEST_CASE("compute-op-sum: by the type that the profiler says") {
+  Maker maker;
+  Part& part = maker.rank({{"a", "kernel", 0, 10, 0}, {"b", "kernel", 20, 30, 0}, {"c", "kernel", 60, 5, 0}});
+  for (uint32_t i = 0; i < 2; ++i) part.tasks.push_back({i, maker.id("MatMulV2"), maker.id("AI_CORE")});
+  const auto tables = ask(maker.trace, "compute-op-sum");
+  const Table& types = table_of(tables, "compute-op-types");
+  CHECK(cell(types, "count", "op_type", "MatMulV2") == "2");
+  CHECK(cell(types, "std_ns", "op_type", "MatMulV2") == "14142");
+  CHECK(cell(types, "p25_ns", "op_type", "MatMulV2") == "15000");
+  CHECK(cell(types, "sum_ns", "op_type", "") == "5000");
+  const auto theirs = ask(maker.trace, "compute-op-sum", {.msprof = true});
+  CHECK(cell(theirs[0], "Q1Ns", "OpType", "MatMulV2") == "15000");
+}
+
+TEST_CASE("names of HCCL's operations hold a hash of their group") {
+  CHECK(hccl_group_id("10.0.0.1%eth0_60000_1_1738895521183247") == "204");
+  CHECK(hccl_type("hcom_allReduce__377_4_1") == "hcom_allReduce_");
+  CHECK(hccl_type("HcclAllreduce_") == "HcclAllreduce_");
+}
+
+TEST_CASE("link.slow is found from one hundredth of the span on, and names its cause") {
+  const auto found = [](const char* reading, int64_t lost_ns) {
+    using Type = ColumnType;
+    Table table("slow-links", "",
+                {{"src_rank", "", Type::kInteger, ""},
+                 {"dst_rank", "", Type::kInteger, ""},
+                 {"lost_ns", "", Type::kDuration, ""},
+                 {"ratio", "", Type::kRatio, ""},
+                 {"link", "", Type::kText, ""},
+                 {"transport", "", Type::kText, ""},
+                 {"reading", "", Type::kText, ""}});
+    for (int64_t to : {1, 3}) table.add_row({int64_t{2}, to, lost_ns, 2.5, "HCCS", "SDMA", reading});
+    ProfileFacts facts;
+    facts.ranks.push_back({});
+    facts.ranks[0].span_ns = 1000;
+    std::vector<Finding> out;
+    add_link_findings(facts, {table}, out);
+    return out;
+  };
+  REQUIRE(found("source", 5).size() == 1);
+  CHECK(found("source", 5)[0].title_en == "Rank 2 sends slowly");
+  CHECK(found("source", 5)[0].weight == doctest::Approx(0.01));
+  CHECK(found("source", 4).empty());  // both together are under a hundredth
+  CHECK(found("destination", 10)[0].title_en == "Rank 1 is reached slowly");
+  CHECK(found("link", 10)[0].title_en == "The link from rank 2 to rank 1 is slow");
+}
