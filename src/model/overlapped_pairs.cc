@@ -26,4 +26,23 @@ std::vector<uint32_t> overlapped_pairs(const Cells& cells) {
   return pairs;
 }
 
+std::vector<uint32_t> loss_backwards(const Cells& cells) {
+  std::vector<uint32_t> whole(cells.size(), kNoPair);
+  const auto is_backward = [&](size_t i) {
+    return cells.kind[i] == CellKind::kBackward || cells.kind[i] == CellKind::kInputGrad;
+  };
+  uint32_t later[2] = {kNoPair, kNoPair};  // the two pieces of work after this one
+  for (size_t i = cells.size(); i-- > 0;) {
+    if (!is_compute(cells.kind[i])) continue;
+    for (const uint32_t j : later)
+      if (j != kNoPair && whole[i] == kNoPair && is_backward(i) && is_backward(j) && cells.part[i] == cells.part[j] &&
+          cells.step[i] == cells.step[j] && cells.micro_batch[i] != kUnknown && cells.chunk[i] != kUnknown &&
+          cells.micro_batch[i] == cells.micro_batch[j] && cells.chunk[i] == cells.chunk[j])
+        whole[i] = j;
+    later[1] = later[0];
+    later[0] = static_cast<uint32_t>(i);
+  }
+  return whole;
+}
+
 }  // namespace stageline

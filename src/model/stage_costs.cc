@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "base/number.h"
 #include "model/overlapped_pairs.h"
 
 namespace stageline {
@@ -29,13 +30,22 @@ std::vector<StageCost> stage_costs(const Trace& trace, const std::function<bool(
   const Cells& cells = trace.cells;
   std::map<std::pair<int32_t, CellKind>, std::vector<int64_t>> durations;
   const std::vector<uint32_t> pairs = overlapped_pairs(cells);
+  // A backward whose loss is marked apart costs both.
+  const std::vector<uint32_t> loss_of = loss_backwards(cells);
+  std::map<uint32_t, int64_t> loss_ns;
+  for (size_t i = 0; i < cells.size(); ++i)
+    if (loss_of[i] != kNoPair)
+      loss_ns[pairs[loss_of[i]] != kNoPair ? pairs[loss_of[i]] : loss_of[i]] += cells.dur_ns(i);
   for (size_t i = 0; i < cells.size(); ++i) {
+    if (loss_of[i] != kNoPair) continue;
     if (!is_compute(cells.kind[i]) || cells.step[i] == kUnknown || (counts && !counts(i))) continue;
     // The halves of an overlapped pair share their time: it is the cost of neither, and counts once.
     const bool paired = pairs[i] != kNoPair;
     if (paired && cells.kind[i] != CellKind::kForward) continue;
     const CellKind kind = paired ? CellKind::kForwardBackward : cells.kind[i];
-    durations[{trace.parts[static_cast<size_t>(cells.part[i])].stage, kind}].push_back(cells.dur_ns(i));
+    const auto loss = loss_ns.find(static_cast<uint32_t>(i));
+    durations[{trace.parts[static_cast<size_t>(cells.part[i])].stage, kind}].push_back(
+        sum_or_limit(cells.dur_ns(i), loss == loss_ns.end() ? 0 : loss->second));
   }
   std::vector<StageCost> costs;
   std::map<CellKind, std::vector<double>> means;

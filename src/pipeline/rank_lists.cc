@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/number.h"
+#include "model/overlapped_pairs.h"
 #include "pipeline/infer_layout.h"
 
 namespace stageline {
@@ -14,32 +15,17 @@ namespace {
 
 bool is_backward(CellKind kind) { return kind == CellKind::kBackward || kind == CellKind::kInputGrad; }
 
-// A backward in two ranges – MindSpeed marks that of the loss apart – is one: the second stands for it.
-void drop_loss_backwards(size_t first, std::vector<WorkToken>& tokens, std::vector<uint32_t>& row) {
-  constexpr size_t kFarthest = 2;  // the forward of a fused pair may stand between
-  size_t kept = first;
-  for (size_t t = first; t < tokens.size(); ++t) {
-    bool again = false;
-    for (size_t u = t + 1; u <= t + kFarthest && u < tokens.size() && is_backward(tokens[t].kind); ++u)
-      again = again || (is_backward(tokens[u].kind) && tokens[t].micro_batch != kUnknown &&
-                        tokens[u].micro_batch == tokens[t].micro_batch && tokens[u].chunk == tokens[t].chunk);
-    if (again) continue;
-    tokens[kept] = tokens[t];
-    row[kept++] = row[t];
-  }
-  tokens.resize(kept);
-  row.resize(kept);
-}
-
 // Appends the tokens of cells [begin, end), one rank and step by start.
-void add_tokens(const Cells& cells, size_t begin, size_t end, bool pieces, RankLists& all) {
+void add_tokens(const Cells& cells, const std::vector<uint32_t>& loss_of, size_t begin, size_t end, bool pieces,
+                RankLists& all) {
   std::vector<WorkToken>& tokens = all.tokens;
   std::vector<uint32_t>& row = all.cell;
   const size_t first = tokens.size();
   std::set<std::pair<CellKind, int32_t>> seen;
   for (size_t i = begin; i < end; ++i) {
     const CellKind kind = cells.kind[i];
-    if (!is_compute(kind)) continue;
+    // A backward whose loss has a range of its own is one backward.
+    if (!is_compute(kind) || (!pieces && loss_of[i] != kNoPair)) continue;
     const int32_t chunk = pieces ? 0 : std::clamp(cells.chunk[i], kUnknown, int32_t{INT16_MAX});
     if (pieces && !seen.emplace(kind, cells.micro_batch[i]).second) continue;
     if (kind == CellKind::kForwardBackward) {  // names one of its two micro-batches at most
@@ -51,7 +37,6 @@ void add_tokens(const Cells& cells, size_t begin, size_t end, bool pieces, RankL
     tokens.push_back({cells.micro_batch[i], static_cast<int16_t>(chunk), kind, false});
     row.push_back(static_cast<uint32_t>(i));
   }
-  drop_loss_backwards(first, tokens, row);
   for (size_t t = first; t + 1 < tokens.size(); ++t) {
     WorkToken &a = tokens[t], &b = tokens[t + 1];
     const bool opposite =
@@ -271,6 +256,7 @@ RankLists rank_lists(const Trace& trace, LabelRule rule) {
     };
     return key(a) < key(b);
   });
+  const std::vector<uint32_t> loss_of = loss_backwards(cells);
   size_t work = 0;
   for (const CellKind kind : cells.kind) work += kind == CellKind::kForwardBackward ? 2 : is_compute(kind) ? 1 : 0;
   all.tokens.reserve(work);
@@ -279,7 +265,7 @@ RankLists rank_lists(const Trace& trace, LabelRule rule) {
     const auto part = static_cast<size_t>(cells.part[s.begin]);
     RankList list{
         cells.step[s.begin], places[part].second, cells.part[s.begin], places[part].first, 0, all.tokens.size(), 0};
-    add_tokens(cells, s.begin, s.end, trace.chunks_are_pieces, all);
+    add_tokens(cells, loss_of, s.begin, s.end, trace.chunks_are_pieces, all);
     list.end = all.tokens.size();
     if (list.end > list.begin) all.lists.push_back(list);
   }

@@ -71,7 +71,7 @@ struct WorkLists {
 
 // Expects sorted cells. Steps of unknown number are left out; a part of unknown stage takes the stage that
 // infer_layout() finds. Two cells of opposite direction that overlap by more than half of the shorter one are one fused
-// pair; of two backwards of one micro-batch and chunk beside each other the second counts. Where chunk numbers are
+// pair; a backward's loss that is marked apart is none of its own (loss_backwards()). Where chunk numbers are
 // pieces of one job, the first piece stands for the job. O(cells), by labels of the
 // usual kind; O(cells log cells) by any.
 RankLists rank_lists(const Trace& trace, LabelRule rule);

@@ -67,6 +67,24 @@ struct CopyInfo {  // MEMCPY_INFO
   int64_t bytes = -1, operation = -1;
 };
 
+// A table proper: what a view gives may have no end.
+bool is_table(const SqliteDb& db, std::string_view table);
+// More rows than a file of this size can hold: damage or malice makes pages that lead to each other.
+int64_t most_rows(const SqliteDb& db);
+bool count_scan(PartBuilder& out, std::string_view table, const SqliteRows& rows, const std::string& missing,
+                bool endless);
+
+template <class Use>
+bool scan_table(const SqliteDb& db, PartBuilder& out, std::string_view table,
+                std::initializer_list<std::string_view> columns, Use use) {
+  if (!is_table(db, table)) return false;
+  const int64_t most = most_rows(db);
+  std::string missing;
+  SqliteRows rows = rows_of(db, table, columns, &missing);
+  while (rows.count() < most && rows.next()) use(rows);
+  return count_scan(out, table, rows, missing, rows.count() >= most);
+}
+
 struct RankDb {
   RankDb(const SqliteDb& database, const RankFiles& rank_files, PartBuilder& builder, bool ranges_alone)
       : db(database), files(rank_files), out(builder), texts(database, builder), only_ranges(ranges_alone) {}
@@ -98,18 +116,11 @@ struct RankDb {
   // counted, and what came before it stays.
   template <class Use>
   bool scan(std::string_view table, std::initializer_list<std::string_view> columns, Use use) {
-    std::string missing;
-    SqliteRows rows = rows_of(db, table, columns, &missing);
-    while (rows.next()) use(rows);
-    out.part.event_count += rows.count();
-    return scanned(table, rows, missing);
+    return scan_table(db, out, table, columns, use);
   }
   // Start and end in two columns from `column` on; false, counted, when they are no numbers.
   bool times(const SqliteRows& rows, int column, int64_t& start_ns, int64_t& end_ns);
   std::string_view enum_name(const std::string& table, int64_t id);
-
- private:
-  bool scanned(std::string_view table, const SqliteRows& rows, const std::string& missing);
 };
 
 inline uint32_t correlation_of(int64_t connection) {

@@ -1,6 +1,6 @@
 #include "readers/ascend/db_texts.h"
 
-#include "base/number.h"
+#include "readers/ascend/db_rows.h"
 
 namespace stageline::ascend {
 
@@ -8,6 +8,7 @@ namespace stageline::ascend {
 DbTexts::DbTexts(const SqliteDb& db, PartBuilder& builder) : builder_(builder) {
   SqliteRows info(db, "PRAGMA table_info(\"STRING_IDS\")");
   bool keyed = false, there = false;
+  if (!is_table(db, "STRING_IDS")) return;
   while (info.next()) {
     const std::string_view name = info.text(1), type = info.text(2);
     if (sqlite3_stricmp(std::string(name).c_str(), "id") != 0) continue;
@@ -19,8 +20,8 @@ DbTexts::DbTexts(const SqliteDb& db, PartBuilder& builder) : builder_(builder) {
     sqlite3_prepare_v2(db.handle(), "SELECT value FROM STRING_IDS WHERE id=?", -1, &statement, nullptr);
     statement_.reset(statement);
   } else if (there) {
-    SqliteRows rows = rows_of(db, "STRING_IDS", {"id", "value"});
-    while (rows.next()) known_.put(rows.integer(0), builder_.text(rows.text(1)));
+    scan_table(db, builder, "STRING_IDS", {"id", "value"},
+               [&](const SqliteRows& rows) { known_.put(rows.integer(0), builder_.text(rows.text(1))); });
   }
 }
 

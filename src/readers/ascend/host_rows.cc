@@ -148,14 +148,21 @@ class Operators {
       found[static_cast<size_t>(it - ids.begin())].entries.emplace_back(rows.integer_or(2, 0), rank_.texts.of(rows, 1));
     });
     std::vector<uint32_t> text(ids.size(), 0);
+    size_t bytes = 0;
     for (size_t c = 0; c < found.size(); ++c) {
       std::sort(found[c].entries.begin(), found[c].entries.end());
       std::string stack;
       for (const auto& [depth, entry] : found[c].entries) {
-        if (stack.size() > kMostStackBytes) break;
+        if (stack.size() + rank_.out.text_of(entry).size() > kMostStackBytes) break;
         if (!stack.empty()) stack += ';';
         stack += rank_.out.text_of(entry);
       }
+      if (bytes + stack.size() > kMostBytesOfStacks) {
+        rank_.out.notes.add("ascend.many_stacks", Severity::kLoss,
+                            "call stacks beyond 256 MiB of text a rank were left out", {rank_.db.path()});
+        break;
+      }
+      bytes += stack.size();
       text[c] = rank_.out.text(stack);
     }
     for (const auto& [id, row] : chains_) {
@@ -165,6 +172,7 @@ class Operators {
   }
 
   static constexpr size_t kMostStackBytes = 65536;
+  static constexpr size_t kMostBytesOfStacks = size_t{1} << 28;
   RankDb& rank_;
   std::vector<Torch> rows_;
   NumberMap of_connection_;  // PYTORCH_API.connectionId → rows_

@@ -119,6 +119,7 @@ void PartBuilder::add_steps() {
   std::sort(known.begin(), known.end());
   std::stable_sort(steps_.begin(), steps_.end(),
                    [](const ProfilerStep& a, const ProfilerStep& b) { return a.start_ns < b.start_ns; });
+  const uint32_t lane = steps_.empty() ? 0 : main_thread();
   int64_t end = INT64_MIN;
   for (const ProfilerStep& step : steps_) {
     if (step.start_ns < end)
@@ -126,8 +127,7 @@ void PartBuilder::add_steps() {
                 "step windows overlap; work belongs to the step that began last", {part.source});
     end = std::max(end, step.end_ns);
     if (std::binary_search(known.begin(), known.end(), step.number)) continue;
-    add(main_thread(), RowKind::kAnnotation, step.start_ns, step.end_ns,
-        text("ProfilerStep#" + std::to_string(step.number)));
+    add(lane, RowKind::kAnnotation, step.start_ns, step.end_ns, text("ProfilerStep#" + std::to_string(step.number)));
   }
 }
 

@@ -1,21 +1,38 @@
 #include "readers/ascend/rank_db.h"
 
 #include <cctype>
+#include <filesystem>
 
 #include "readers/ascend/db_rows.h"
 #include "readers/ascend/text_rank.h"
 
 namespace stageline::ascend {
 
-bool RankDb::scanned(std::string_view table, const SqliteRows& rows, const std::string& missing) {
-  if (!rows.ok())
+bool is_table(const SqliteDb& db, std::string_view table) {
+  std::string literal;
+  for (const char c : table) literal += c == '\'' ? "''" : std::string(1, c);
+  SqliteRows rows(
+      db, "SELECT 1 FROM sqlite_master WHERE type='table' AND rootpage>0 AND name='" + literal + "' COLLATE NOCASE");
+  return rows.next();
+}
+
+int64_t most_rows(const SqliteDb& db) {
+  constexpr int64_t kLeastRowBytes = 4;  // place in the page, length, number, one value
+  std::error_code ignored;
+  return static_cast<int64_t>(std::filesystem::file_size(db.path(), ignored)) / kLeastRowBytes + 1;
+}
+
+bool count_scan(PartBuilder& out, std::string_view table, const SqliteRows& rows, const std::string& missing,
+                bool endless) {
+  out.part.event_count += rows.count();
+  if (!rows.ok() || endless)
     out.notes.add(
         "ascend.damaged_table", Severity::kLoss,
         "table " + std::string(table) + " is damaged after " + std::to_string(rows.count()) + " rows, which were kept",
-        {db.path()});
+        {out.part.source});
   if (missing.find('.') != std::string::npos)
     out.notes.add("ascend.missing_column", Severity::kLoss,
-                  "a table without a column that it must have was left out: " + missing, {db.path()});
+                  "a table without a column that it must have was left out: " + missing, {out.part.source});
   return missing.empty();
 }
 
@@ -48,7 +65,7 @@ std::string_view RankDb::enum_name(const std::string& table, int64_t id) {
 // Anything that would fill a lane.
 static bool is_profile(const SqliteDb& db) {
   for (const char* table : {"TASK", "MSTX_EVENTS", "COMMUNICATION_OP", "CANN_API", "PYTORCH_API", "STEP_TIME"})
-    if (db.has_table(table)) return true;
+    if (is_table(db, table)) return true;
   return false;
 }
 
