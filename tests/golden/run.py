@@ -91,8 +91,8 @@ ALIGN = {
     'by-hand': ([BIN, 'simulate', '1f1b', '--machines', 2, '--dp', 2, '--stages', 2, '--clock-skew', '25ms'], ['--align-on', '0:2:F0'], 0),
     'apart': ([BIN, 'simulate', '1f1b', '--machines', 2, '--dp', 2, '--stages', 2, '--clock-skew', '25ms'], [], 2),
     # Profiles: messages of a pipeline, and collectives of replicas without one.
-    'profile-messages': ([*KINETO_PY, *PIPELINE[:2], '--ranks', 4, *PIPELINE[4:], '--notes', 'actions', *FAULTS], [], 0),
-    'profile-collectives': ([*KINETO_PY, *SMALL[:-5], '--ranks', 3, '--no-shapes', *FAULTS], [], 0),
+    'profile-messages': ([*KINETO_PY, *PIPELINE, '--ranks', 3, '--notes', 'actions', *FAULTS], [], 0),
+    'profile-collectives': ([*KINETO_PY, *SMALL, '--ranks', 3, *FAULTS], [], 0),
 }
 counts = {'passed': 0, 'failed': 0}
 
