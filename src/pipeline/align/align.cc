@@ -49,12 +49,7 @@ class Report {
           for (ClockSegment& s : out_.clocks[p].segments)
             s.evidence = std::max(s.evidence, ClockEvidence::kSharedClock);
         }
-        if (!tied(d)) {
-          out_.untied.push_back(p);
-        } else if (d > 0) {
-          const int64_t half = map.offset_half_ns();
-          out_.worst_half_ns = half < 0 || out_.worst_half_ns < 0 ? -1 : std::max(out_.worst_half_ns, half);
-        }
+        if (!tied(d)) out_.untied.push_back(p);
       }
     }
     std::sort(out_.untied.begin(), out_.untied.end());
@@ -199,6 +194,7 @@ class Report {
     std::set<ClockEvidence> by;
     int64_t ranks = 0;
     double worst = 0;
+    int64_t half_ns = 0;
     for (const ClockMap& map : out_.clocks) {
       bool measured = false;
       for (const ClockSegment& s : map.segments) {
@@ -206,6 +202,7 @@ class Report {
         measured = true;
         by.insert(s.evidence);
         worst = s.offset_error_ns < 0 || worst < 0 ? -1 : std::max(worst, s.offset_error_ns);
+        half_ns = s.offset_half_ns < 0 || half_ns < 0 ? -1 : std::max(half_ns, s.offset_half_ns);
       }
       ranks += measured;
     }
@@ -216,8 +213,8 @@ class Report {
             (ranks == 1 ? " rank was put on another rank's clock by " : " ranks were put on other ranks' clocks by ") +
             evidence_list({by.begin(), by.end()}) + " (" + grouped(out_.match_count) +
             " matches): " + (worst < 0 ? "" : "likely off by " + human_duration(worst) + " at worst, ") +
-            (out_.worst_half_ns < 0 ? "some offsets have no bound"
-                                    : "certainly within ± " + human_duration(static_cast<double>(out_.worst_half_ns))));
+            (half_ns < 0 ? "some offsets have no bound"
+                         : "certainly within ± " + human_duration(static_cast<double>(half_ns))));
   }
 
   std::string name(int32_t node) const { return clock_name_of(trace_, net_.domains[net_.domain_of_node(node)]); }
