@@ -349,8 +349,9 @@ const std::vector<Command>& command_table() {
        "[SCHEDULE]",
        "Draw a schedule; its span, bubbles and activations beside the published formulas",
        "Replays the order of a schedule (stageline help schedules) or of a file (--from-csv) with the given costs. "
-       "--format csv writes the order as a table, torch as the CSV that torch and torchtitan run; -o FILE.svg (.png, "
-       ".pdf, .html, …) draws it. Times without a unit are milliseconds.",
+       "--format csv, or -o FILE.csv, writes the order as a table that --from-csv reads; --format torch the CSV that "
+       "torch and torchtitan run, --format json the numbers. -o FILE.svg (.png, .pdf, .html, .json, …) draws it, "
+       "--to csv writes its cells with their times. Times without a unit are milliseconds.",
        {"stages", "micro-batches", "chunks", "group", "dw-detach", "plan-cost", "cost", "latency", "from-csv", "layout",
         "format", "output", "to", "rows", "dark", "width", "title"},
        0,
