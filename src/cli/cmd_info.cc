@@ -138,7 +138,7 @@ std::string info_text(const Trace& trace) {
   if (of_slices) slice_lines(trace, lines);
   if (trace.cells.size() > 0 || !of_slices) cell_lines(trace, of_slices, lines);
   lines.emplace_back("clocks", trace.clock == ClockState::kShared      ? "one clock"
-                               : trace.clock == ClockState::kUnaligned ? "as recorded, not aligned"
+                               : trace.clock == ClockState::kUnaligned ? "as recorded; stageline align says how far they are apart"
                                                                        : "each rank counts from its own zero");
   std::string out;
   for (const auto& [name, value] : lines) out += name + std::string(14 - name.size(), ' ') + value + "\n";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "base/number.h"
@@ -59,7 +60,17 @@ int32_t lane_of(const Part& part, uint32_t slice) {
   return static_cast<int32_t>(after - 1 - part.lanes.begin());
 }
 
-// How long a thread or stream of a rank was inside sends and receives: unions by (part, lane), with running sums.
+// Operators that a host thread sits in while torch communicates, and its mark of a receive that is under way.
+std::vector<bool> waiting_names(const Trace& trace) {
+  std::vector<bool> waiting(trace.names.size());
+  for (StringId id = 0; id < waiting.size(); ++id)
+    waiting[id] = trace.names.text(id).starts_with("c10d::") || trace.names.text(id) == "gloo:recv";
+  return waiting;
+}
+
+// How long a thread or stream of a rank was inside sends and receives: unions by (part, lane), with running sums. These
+// are message cells; and on the host threads of ranks without device work, which do nothing beside: torch's own
+// communication, and a cell's range before its first operator (it waits for its input there).
 class Blocked {
  public:
   Blocked(const Trace& trace, const Cells& cells) {
@@ -67,6 +78,30 @@ class Blocked {
       if (!is_message(cells.kind[i])) continue;
       const int32_t lane = lane_of(trace.parts[static_cast<size_t>(cells.part[i])], cells.slice[i]);
       if (lane >= 0) by_lane_[{cells.part[i], lane}].push_back({cells.start_ns[i], cells.end_ns[i], 0});
+    }
+    std::vector<bool> waiting;
+    for (size_t p = 0; p < trace.parts.size(); ++p) {
+      const Part& part = trace.parts[p];
+      if (!part.slices.has_facts() || std::any_of(part.lanes.begin(), part.lanes.end(), [](const Lane& lane) {
+            return lane.kind == LaneKind::kDeviceStream;
+          }))
+        continue;
+      if (waiting.empty()) waiting = waiting_names(trace);
+      host_only_.insert(static_cast<int32_t>(p));
+      for (size_t l = 0; l < part.lanes.size(); ++l)
+        for (size_t i = part.lanes[l].begin; i < part.lanes[l].end; ++i)
+          if (waiting[part.slices.name_id[i]])
+            by_lane_[{static_cast<int32_t>(p), static_cast<int32_t>(l)}].push_back(
+                {trace.common_ns(static_cast<int32_t>(p), part.slices.start_ns[i]),
+                 trace.common_ns(static_cast<int32_t>(p), part.slices.end_ns(i)), 0});
+    }
+    for (size_t i = 0; i < cells.size(); ++i) {
+      if (!is_compute(cells.kind[i]) || !host_only_.contains(cells.part[i])) continue;
+      const Part& part = trace.parts[static_cast<size_t>(cells.part[i])];
+      const int32_t lane = lane_of(part, cells.slice[i]);
+      if (lane < 0) continue;
+      const int64_t begins = trace.common_ns(cells.part[i], part.slices.start_ns[cells.slice[i]]);
+      if (begins < cells.start_ns[i]) by_lane_[{cells.part[i], lane}].push_back({begins, cells.start_ns[i], 0});
     }
     for (auto& [place, spans] : by_lane_) {
       std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.start_ns < b.start_ns; });
@@ -104,6 +139,7 @@ class Blocked {
     return sum_or_limit(last.before_ns, std::min(ns, last.end_ns) - last.start_ns);
   }
   std::map<std::pair<int32_t, int32_t>, std::vector<Span>> by_lane_;
+  std::set<int32_t> host_only_;
 };
 
 // When the host asked for the kernel that a cell begins with; INT64_MIN when the trace does not say.

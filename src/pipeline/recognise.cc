@@ -397,10 +397,15 @@ std::string labels_text(const Recognition& r) {
 
 std::string runner_up_text(const Recognition& r) {
   if (!r.recognised || r.best().score >= 1 || r.candidates.size() < 2) return {};
-  const ScheduleCandidate& second = r.candidates[1];
-  const bool same = std::find(r.same_as.begin(), r.same_as.end(), second.name) != r.same_as.end();
-  if (same || second.score < r.best().score - kNearlyAsNear) return {};
-  return second.name + " (" + fixed(second.score * 100, 1) + "\u202f%)";
+  for (size_t c = 1; c < r.candidates.size(); ++c) {
+    const ScheduleCandidate& other = r.candidates[c];
+    const bool same = std::find(r.same_as.begin(), r.same_as.end(), other.name) != r.same_as.end();
+    if (same || other.score < r.best().score - kNearlyAsNear ||
+        other.order_score < r.best().order_score - kNearlyAsNear)
+      continue;
+    return other.name + " (" + fixed(other.score * 100, 1) + "\u202f%)";
+  }
+  return {};
 }
 
 std::string recognition_share(const Recognition& r) {

@@ -209,7 +209,8 @@ std::optional<TheorySize> replay_at_pace(const Trace& trace, const std::vector<S
   std::vector<double> pace;
   for (const StagePace& stage : stages) pace.push_back(stage.pace());
   // Work is bounded by the cells that there are: a step of few does not replay a schedule of many.
-  if (found * kLeastFilled < whole || std::all_of(pace.begin(), pace.end(), [](double p) { return p == 1; }))
+  if (found * kLeastFilled < whole ||
+      std::none_of(stages.begin(), stages.end(), [](const StagePace& stage) { return stage.sure(); }))
     return std::nullopt;
   double sum_ns = 0;  // the longest that it can be
   for (size_t s = 0; s < pace.size(); ++s)

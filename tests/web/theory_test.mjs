@@ -54,7 +54,7 @@ export const cases = [
     const page = await open('theory.html');
     assert.match(await page.textContent('.chart-head .key'), /1f1b in theory: mean times, no latency/);
     assert.match(await page.textContent('.facts'), /Schedule1f1b, 16 of 16 lists/);
-    assert.match(await page.textContent('.facts'), /Phases\d.* · .* · /);
+    assert.match(await page.textContent('.facts'), /Phaseswarm-up \d.*, steady .*, cool-down /);
     assert.match(await page.textContent('.keys'), /T theory/);
     await page.click('#lang');
     assert.match(await page.textContent('.chart-head .key'), /1f1b 的理论值/);

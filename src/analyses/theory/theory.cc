@@ -40,8 +40,9 @@ Table ranks_table(const Trace& trace, const TheoryRun& run) {
                {"busy_ns", "busy", Type::kDuration, "Union of its compute cells"},
                {"late_end_ns", "ends late by", Type::kDuration, "Its last end minus theory's"},
                {"own_pace", "own pace", Type::kInteger,
-                "1: stages of this step were faster or slower than their means by more than noise, and its theory "
-                "takes them so"}});
+                "1: some stage of this step was faster or slower than its means by more than noise; its theory takes "
+                "the step's "
+                "own means"}});
   const PipelineSums sums = pipeline_sums(trace);
   size_t r = 0, s = 0;
   const Theory& theory = run.theory;
