@@ -86,7 +86,6 @@ const std::vector<Flag>& flag_table() {
        "Cost of one cell, that is of one micro-batch on one chunk; without a unit, ms; default 10,10,10, and F&B the "
        "sum of its parts",
        ""},
-      {"cp", "C", "Ranks of one context-parallel group; default 1", ""},
       {"first-step", "N", "ascend: number of the first step; default 10", ""},
       {"level", "LEVEL",
        "ascend: what the profiler recorded: none: markers only (default), 0: kernels and communication operations too, "

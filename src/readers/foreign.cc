@@ -23,7 +23,7 @@ constexpr ForeignFormat kNsysReport = {"this is a report of Nsight Systems (.nsy
                                        "Stageline reads PyTorch profiler traces; record with torch.profiler"};
 constexpr ForeignFormat kAscend = {
     "this is an Ascend profiler's trace_view.json: a Chrome trace, but its rows are not Kineto's",
-    "--reader kineto shows its slices as they stand, without facts of the device"};
+    "call it trace_view.json again, or give the folder that the profiler made: then the reader ascend takes it"};
 constexpr ForeignFormat kMemoryTimeline = {
     "this is a memory timeline (export_memory_timeline): sizes over time, not work",
     "give the profiler trace of the same run; its [memory] events hold the same and more"};

@@ -72,6 +72,9 @@ OPTIONS = {
 }
 # Analyses that need more than TORCH holds.
 INPUTS = {**dict.fromkeys(('tb-module', 'memory-categories'), 'readers/kineto-modules/input'), 'rank-map': 'readers/ascend-helper/input'}
+# Those that msprof-analyze has too.
+INPUTS |= dict.fromkeys(('compute-op-sum', 'hccl-sum', 'cann-api-sum', 'mstx-sum', 'cluster-time-summary', 'communication-matrix',
+                         'communication-time-sum', 'slow-rank', 'slow-link', 'free-analysis'), 'readers/ascend/input')
 # Calls of export-stacks.
 STACKS = [[], ['--metric', 'self_cuda_time_total', '--aggregate', '--leaf', 'kernel'], ['--aggregate', '--leaf', 'none'],
           ['--aggregate', '--metric', 'samples', '--format', 'speedscope']]

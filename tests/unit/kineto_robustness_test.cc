@@ -182,7 +182,7 @@ TEST_CASE("kineto robustness 11: other formats are named") {
         Case{"snap.pickle", std::string("\x80\x04\x95\x10\0\0\0", 7), "pickle"},
         Case{"report.nsys.sqlite", std::string("SQLite format 3\0 CUPTI_ACTIVITY_KIND_KERNEL", 43), "Nsight"},
         Case{"m.json", "[[-1, 1, 37888, 7], [5, 1, 512, 7]]", "memory timeline"},
-        Case{"trace_view.json",
+        Case{"renamed_trace.json",
              "[{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": 1, \"args\": {\"name\": \"Ascend Hardware\"}}]",
              "Ascend"}}) {
     const std::string path = folder.add(c.name, c.text);

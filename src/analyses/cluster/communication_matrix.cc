@@ -99,7 +99,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   // Nothing to draw; and the time of messages alone, with its waiting, would make a picture of late receivers.
   const bool from_links = sources[static_cast<size_t>(TransferSource::kTasks)] > 0 ||
                           sources[static_cast<size_t>(TransferSource::kSummaries)] > 0;
-  if (input.for_report && (all.links.empty() || !from_links)) return AnalysisResult{};
+  if (input.for_report && (all.links.empty() || !from_links)) return AnalysisResult();
   Table links("links", "Bytes from rank to rank", columns_with({kSource, kTarget, kTransport, kLink}));
   for (const auto& [key, sum] : all.links) {
     const auto& [src, dst, transport, link] = key;

@@ -20,19 +20,16 @@ namespace {
 bool is_sqlite(std::string_view head) { return head.starts_with(std::string_view("SQLite format 3\0", 16)); }
 
 Match sniff(const Source& source) {
-  Match best = Match::kNo;
   for (size_t i = 0; i < source.files.size(); ++i) {
     const SourceFile& file = source.files[i];
     if (is_profiler_db(file_name(file.path)) || is_text_export(source, i)) return Match::kCertain;
-    if (file_name(file.path) == "analysis.db" && source.head(i).find("StepTraceTime") != std::string_view::npos)
-      best = Match::kMaybe;
     if (!file.given || file_extension(file.path) != "db") continue;
     const std::string_view head = source.head(i);
     if (is_sqlite(head) && head.find("STRING_IDS") != std::string_view::npos &&
         head.find("RANK_DEVICE_MAP") != std::string_view::npos)
       return Match::kCertain;
   }
-  return best;
+  return Match::kNo;
 }
 
 // Machines are numbered in natural order of their names, where every rank's is known.

@@ -244,7 +244,7 @@ Status fill(const RankFiles& files, const ReadOptions& options, PartBuilder& bui
   if (!has_kernels && computed)
     notes.add("ascend.no_kernels", Severity::kWarning,
               "a rank's kernels are in no file; what is known is its communication and the sums of its steps",
-              {files.folder});
+              {part.source});
   add_operations(operations, sums.communication, groups, builder);
   link_operations(links, operations, builder);
   keep_summaries(sums, part, notes);
