@@ -32,9 +32,14 @@ export function cellValue(table: Table, column: Column, value: Value): Value {
   return (names as Record<string, string>)[`value.${table.name}.${column.name}.${value}`] ?? value;
 }
 
+// What a flaw is, in general; its own sentence with numbers and places is in English. '' in English, and of rare ones.
+export const flawWords = (name: string): string => (lang === 'zh' ? (names as Record<string, string>)[`flaw.${name}`] ?? '' : '');
+
 // What a source calls itself, where it is a sentence of ours.
 export function description(text: string): string {
   const logs = /^(\d+) worker logs?(?: of (\d+) machines?)?$/.exec(text);
+  const operations = /^table of (\d+) operations?, (\d+) ranks?$/.exec(text);
+  if (lang === 'zh' && operations) return t('description.operations', operations[1]!, operations[2]!);
   if (lang === 'en' || !logs) return text;
   return t('description.logs', logs[1]!) + (logs[2] ? t('description.machines', logs[2]) : '');
 }
