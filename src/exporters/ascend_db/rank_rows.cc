@@ -1,6 +1,7 @@
 #include "exporters/ascend_db/rank_rows.h"
 
 #include "base/json_writer.h"
+#include "model/hccl_names.h"
 
 namespace stageline::ascend {
 namespace {
@@ -154,7 +155,7 @@ Status RankRows::finish(const std::vector<std::pair<std::string, std::string>>& 
   SqliteInsert npu(db_, "NPU_INFO", 2), session(db_, "SESSION_TIME_INFO", 2), strings(db_, "STRING_IDS", 2);
   for (const auto& [key, json] : metadata) meta.text(key).text(json).next();
   map.integer(me_.rank).integer(me_.device).next();
-  const std::string uid = std::to_string(group_hash(host_name) >> 1);
+  const std::string uid = std::to_string(hccl_group_hash(host_name) >> 1);
   host.text(uid).text(host_name).next();
   npu.integer(me_.device).text("Ascend910B").next();
   if (!steps.empty()) session.integer(own(steps.front().start)).integer(own(steps.back().end)).next();
