@@ -54,7 +54,7 @@ class SimulateAscend(Case):
             return sorted((c['rank'], c['step'], c['kind'], c['chunk'], c['micro_batch'], c['start_ns'], c['dur_ns'])
                           for c in table if c['kind'] in ('F', 'B', 'I', 'W'))
 
-        for schedule in ('1f1b', 'vpp', 'zb-h1', 'interleaved-zb', 'zb-v', 'dualpipe-v'):
+        for schedule in ('1f1b', 'vpp', 'zb-h1', 'interleaved-zb', 'zb-v', 'dualpipe-v', 'dualpipe'):
             for marks in ('guide', 'helper'):
                 folder = self.dir / f'{schedule}-{marks}'
                 self.simulate(folder.name, '--marks', marks, '--level', 'none' if marks == 'guide' else 0, '--p2p', 'batch', '--micro-batches', 8,
@@ -62,6 +62,22 @@ class SimulateAscend(Case):
                 truth = self.dir / 'truth.csv'
                 (folder / 'truth.csv').replace(truth)
                 self.assertEqual(cells(folder), cells(truth), (schedule, marks))
+
+    def test_what_several_schedules_explain_stays_unknown(self):
+        """Breadth-first marks without numbers are those of all-forwards-first with twice the micro-batches: no number may be wrong."""
+        for schedule in ('bfs', 'bfs-unreversed'):
+            folder = self.dir / schedule
+            self.simulate(schedule, '--micro-batches', 8, '--steps', 1, schedule=schedule)
+            truth = self.dir / 'truth.csv'
+            (folder / 'truth.csv').replace(truth)
+            read = [{(c['rank'], c['start_ns']): (c['kind'], c['chunk'], c['micro_batch']) for c in csv.DictReader(
+                run('export', path, '--to', 'csv', '-o', '-', '-q', check=0).out.splitlines()) if c['kind'] in ('F', 'B')}
+                for path in (folder, truth)]
+            self.assertEqual(read[0].keys(), read[1].keys())
+            for place, found in read[0].items():
+                for got, want in zip(found, read[1][place]):
+                    self.assertIn(got, ('', want), (schedule, place, found))
+            self.assertIn('several_schedules', run('info', folder, check=0).out)
 
     def test_links_of_the_truth_are_operations_at_both_ends(self):
         opened = self.simulate('links', '--stages', 3, '--tp', 2, '--dp', 2, '--cp', 2, '--order', 'pp-tp-dp-cp', '--level', 1, '--steps', 1)
