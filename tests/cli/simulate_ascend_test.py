@@ -181,6 +181,25 @@ class SimulateAscend(Case):
         for stages in (4, 2):  # a second run replaces the first
             run('simulate', '1f1b', '--format', 'ascend', '--stages', stages, '-o', self.dir / 'own', check=0)
         self.assertEqual(len(list((self.dir / 'own').glob('*_ascend_pt'))), 2)
+        for flag, word in (('level', '7'), ('marks', 'none'), ('p2p', ''), ('framework', 'jax'), ('level-none-comm', 'x')):
+            self.assertIn(f'--{flag} is one of', run('simulate', '1f1b', '--format', 'ascend', f'--{flag}', word, '-o', self.dir / 'x', check=2).err)
+        self.assertIn('1 000 000 ranks', run('simulate', '1f1b', '--format', 'ascend', '--tp', 1000, '--dp', 250, '-o', self.dir / 'x',
+                                             check=2).err.replace('\u202f', ' '))
+        self.assertFalse((self.dir / 'x').exists())
+
+    def test_only_what_a_simulation_wrote_is_replaced(self):
+        own = self.dir / 'own'
+        again = ('simulate', '1f1b', '--format', 'ascend', '--stages', 2, '--micro-batches', 2, '--steps', 1, '-o', own)
+        run(*again, check=0)
+        theirs = own / 'node0_100000_20250101000000000_ascend_pt'  # beside truth.csv, and with a process number like ours
+        (theirs / 'ASCEND_PROFILER_OUTPUT').mkdir(parents=True)
+        self.assertIn('no simulation', run(*again, check=2).err)
+        self.assertTrue(theirs.exists())
+        (theirs / 'ASCEND_PROFILER_OUTPUT').rmdir()
+        theirs.rmdir()
+        (own / 'truth.csv').unlink()  # as an interrupted run leaves it
+        run(*again, check=0)
+        self.assertEqual(len(list(own.glob('*_ascend_pt'))), 2)
 
 
 if __name__ == '__main__':
