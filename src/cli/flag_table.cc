@@ -255,7 +255,7 @@ const std::vector<Command>& command_table() {
        "Offset and drift of every rank's clock against the first rank's, with error bounds, from what the ranks sent "
        "each "
        "other: messages, collectives, or the gaps between dependent cells. Exit 2 when a rank cannot be tied.",
-       with_open({"json", "format", "output", "align-on", "trust-clocks"}),
+       with_open({"json", "format", "output", "align", "align-on", "trust-clocks"}),
        1,
        -1,
        run_align,

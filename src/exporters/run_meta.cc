@@ -24,8 +24,10 @@ std::vector<MetaEntry> run_meta(const Trace& trace) {
     case ClockState::kShared: text("clock", "shared"); break;
     case ClockState::kUnaligned: text("clock", "unaligned"); break;
     case ClockState::kPerRank: text("clock", "per_rank"); break;
+    case ClockState::kPartlyAligned:
     case ClockState::kAligned:
-      text("clock", "aligned");
+      text("clock", trace.clock == ClockState::kAligned ? "aligned" : "partly_aligned");
+      text("clock_by", evidence_list(clock_summary(trace).by));
       if (trace.alignment_half_ns() >= 0) integer("clock_offset_half_ns", trace.alignment_half_ns());
       break;
   }

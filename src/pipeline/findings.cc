@@ -312,29 +312,41 @@ void add_outside(const Facts& f, std::vector<Finding>& out) {
 void add_causality(const Facts& f, std::vector<Finding>& out) {
   const Cells& cells = f.trace.cells;
   constexpr int64_t kToleranceNs = 50'000;  // stamps of one machine differ by tens of microseconds
+  constexpr int64_t kFewOf = 20;  // one in so many is no clock's doing: a clock that is off spoils all of a pair
   int64_t violations = 0, worst = 0;
+  const Link* first = nullptr;
   for (const Link& link : f.trace.links) {
     const int64_t early = f.trace.common_ns(cells.part[link.from_cell], cells.end_ns[link.from_cell]) -
                           f.trace.common_ns(cells.part[link.to_cell], cells.start_ns[link.to_cell]);
     if (early <= kToleranceNs) continue;
-    ++violations;
+    if (violations++ == 0) first = &link;
     worst = std::max(worst, early);
   }
   if (violations == 0 || !f.trace.comparable()) return;
   const std::string most = human_duration(static_cast<double>(worst));
   const std::string of = number(static_cast<int64_t>(f.trace.links.size()));
   const bool one_machine = f.trace.clock == ClockState::kShared;
+  const bool few = violations * kFewOf <= static_cast<int64_t>(f.trace.links.size());
   Finding finding;
   finding.id = "clock.causality";
   finding.weight = 0.5 * static_cast<double>(violations) / static_cast<double>(f.trace.links.size());
   finding.value = most;
   finding.value_note_en = "at most";
   finding.value_note_zh = "最多";
-  finding.title_en = one_machine ? "Cells begin before what they wait for has ended" : "The clocks disagree";
-  finding.title_zh = one_machine ? "有单元在其前驱结束前就开始" : "时钟不一致";
+  finding.title_en = one_machine || few ? "Cells begin before what they wait for has ended" : "The clocks disagree";
+  finding.title_zh = one_machine || few ? "有单元在其前驱结束前就开始" : "时钟不一致";
   finding.detail_en = number(violations) + " of " + of + " dependencies are too early, by up to " + most + ". ";
   finding.detail_zh = of + " 个依赖中有 " + number(violations) + " 个过早开始，最多提前 " + most + "。";
-  if (one_machine) {
+  if (few) {
+    const Cell cell = cells.at(first->to_cell);
+    const std::string which = cell_label(cell, true) + " of rank " +
+                              std::to_string(f.trace.parts[static_cast<size_t>(cell.part)].rank) + ", step " +
+                              std::to_string(cell.step);
+    finding.detail_en += "So few speak of cells under the wrong label rather than of clocks; the first is " + which +
+                         ". Look at the order of that rank's micro-batches.";
+    finding.detail_zh +=
+        "数量这么少，更可能是单元标签有误，而不是时钟问题；首个：" + which + "。请检查该 rank 的微批顺序。";
+  } else if (one_machine) {
     finding.detail_en +=
         "All stamps come from one machine, so the stages may be assigned wrongly (--pp; where there are replicas, "
         "--order), "
@@ -343,9 +355,14 @@ void add_causality(const Facts& f, std::vector<Finding>& out) {
         "所有时间戳来自同一台机器，因此可能是级的归属有误（--pp；有副本时 --order），或混入了不同运行的日志。";
   } else {
     finding.detail_en +=
-        "Times are shown as recorded; bubbles that compare ranks may be off by as much. Synchronise the "
-        "machines' clocks before the next run.";
-    finding.detail_zh += "时间按原始记录显示；跨 rank 比较的气泡可能偏差这么多。下次运行前请先同步各机时钟。";
+        std::string(f.trace.alignment == AlignState::kRaw || clock_summary(f.trace).by.empty()
+                        ? "Times are shown as recorded"
+                        : "So they are on the clocks that were measured, where ranks could be tied") +
+        "; bubbles that compare ranks may be off by as much. Synchronise the machines' clocks before the next run.";
+    finding.detail_zh += std::string(f.trace.alignment == AlignState::kRaw || clock_summary(f.trace).by.empty()
+                                         ? "时间按原始记录显示"
+                                         : "这是时钟对齐之后（就能对齐的 rank 而言）的结果") +
+                         "；跨 rank 比较的气泡可能偏差这么多。下次运行前请先同步各机时钟。";
   }
   out.push_back(std::move(finding));
 }

@@ -53,10 +53,25 @@ struct Lateness {
   int32_t micro_batch = 0, later = 0;
 };
 
-// Chunk 0 of the first forwards of each (replica, stage) of one step; of several ranks of a stage the first.
-void add_late_starts(const Trace& trace, const Recognition& r, std::vector<Finding>& out) {
-  if (r.best().layout == ChunkLayout::kBidirectional || trace.clock == ClockState::kPerRank) return;
-  const Cells& cells = trace.cells;
+// How far the stamps of two ranks may lie beside each other, once on common time; −1: nobody knows.
+int64_t apart_ns(const Trace& trace, const Part& a, const Part& b) {
+  const bool mapped = trace.alignment != AlignState::kRaw;
+  if (trace.clock == ClockState::kShared || (!mapped && a.machine != kUnknown && a.machine == b.machine)) return 0;
+  if (!mapped || a.clock_map.segments.empty() || b.clock_map.segments.empty()) return -1;
+  const int32_t reference = a.clock_map.segments.front().reference_rank;
+  for (const Part* part : {&a, &b})
+    for (const ClockSegment& s : part->clock_map.segments)
+      if (s.reference_rank != reference) return -1;
+  // One map for a whole machine: what is open is the same for both.
+  if (a.machine != kUnknown && a.machine == b.machine && a.clock_map.common_ns(0) == b.clock_map.common_ns(0)) return 0;
+  const int64_t half_a = a.clock_map.offset_half_ns(), half_b = b.clock_map.offset_half_ns();
+  return half_a < 0 || half_b < 0 ? -1 : sum_or_limit(half_a, half_b);
+}
+
+// Chunk 0 of the first forwards of each (replica, stage) of one step; of several ranks of a stage the first. `cells`
+// are on common time.
+void add_late_starts(const Trace& trace, const Cells& cells, const Recognition& r, std::vector<Finding>& out) {
+  if (r.best().layout == ChunkLayout::kBidirectional || !trace.comparable()) return;
   std::vector<int64_t> last_end(trace.parts.size(), INT64_MIN);
   std::map<int32_t, Lateness> by_stage;
   for (const StepRange& step : step_ranges(cells)) {
@@ -84,18 +99,21 @@ void add_late_starts(const Trace& trace, const Recognition& r, std::vector<Findi
       if (before == first.end()) continue;
       const Part &a = trace.parts[static_cast<size_t>(before->second.part)],
                  &b = trace.parts[static_cast<size_t>(own.part)];
-      if (trace.clock != ClockState::kShared && (a.machine == kUnknown || a.machine != b.machine)) continue;
+      const int64_t apart = apart_ns(trace, a, b);
+      if (apart < 0) continue;
       const auto& [micro_batch, times] = own.forwards.front();
       const auto sent = std::find_if(before->second.forwards.begin(), before->second.forwards.end(),
                                      [&, mb = micro_batch](const auto& f) { return f.first == mb; });
       if (sent == before->second.forwards.end()) continue;
       Lateness& late = by_stage[place.second];
       ++late.steps;
-      if (own.free_at_ns > sent->second.second || sent + 1 == before->second.forwards.end() ||
-          (sent + 1)->second.second > times.first)
+      // What the clocks leave open counts against it.
+      const int64_t starts_ns = sum_or_limit(times.first, -apart);
+      if (own.free_at_ns > sum_or_limit(sent->second.second, -apart) || sent + 1 == before->second.forwards.end() ||
+          (sent + 1)->second.second > starts_ns)
         continue;
       auto last = sent + 1;
-      while (last + 1 != before->second.forwards.end() && (last + 1)->second.second <= times.first) ++last;
+      while (last + 1 != before->second.forwards.end() && (last + 1)->second.second <= starts_ns) ++last;
       if (late.late++ == 0) late.micro_batch = micro_batch, late.later = last->first;
       late.delay_ns += static_cast<double>(times.first - sent->second.second);
       late.step_ns += static_cast<double>(end_ns - begin_ns);
@@ -200,7 +218,7 @@ void add_late(const Trace& trace, const TheoryRun& run, std::vector<Finding>& ou
 void add_schedule_findings(const Trace& trace, const TheoryRun& run, std::vector<Finding>& out) {
   if (!run.recognition.recognised) return;
   add_order(trace, run.recognition, out);
-  add_late_starts(trace, run.recognition, out);
+  add_late_starts(trace, run.cells(trace), run.recognition, out);
   add_late(trace, run, out);
 }
 

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "pipeline/late_cells.h"
@@ -134,6 +135,40 @@ TEST_CASE("late cells: producer, rank, and a gap that nothing explains") {
   CHECK(after.reason == LateReason::kRank);
   CHECK(trace.cells.micro_batch[after.waited_for] == 3);
   for (const LateCell& l : late.cells) CHECK(trace.cells.step[l.cell] == 5);
+}
+
+TEST_CASE("late cells: a kernel that its host launched late, and what is left of the gap") {
+  for (const int64_t before_ns : {int64_t{1'000'000}, int64_t{4'500'000}, int64_t{9'000'000}}) {
+    CAPTURE(before_ns);
+    SimulateOptions o;
+    o.steps = 6;
+    Trace trace = simulated("1f1b", o);
+    const uint32_t f3 = stageline::testing::find_cell(trace, 5, 2, CellKind::kForward, 3);
+    move_cells(trace, f3, 5'000'000);
+    // The host's call, and the kernel with which the cell begins.
+    Part& part = trace.parts[2];
+    const int64_t start_ns = trace.cells.start_ns[f3];
+    part.slices = {};
+    part.slices.start_ns = {start_ns - before_ns, start_ns};
+    part.slices.dur_ns = {10'000, 8'000'000};
+    part.slices.name_id = {0, 0};
+    part.slices.partner = {1, 0};
+    part.slices.category_id = {0, 0};
+    part.slices.kernel_class = {0, static_cast<uint8_t>(KernelClass::kComputation)};
+    part.lanes.resize(2);
+    part.lanes[0] = {"host", 0, 1, LaneKind::kHostThread};
+    part.lanes[1] = {"stream 7", 1, 2, LaneKind::kDeviceStream};
+    const LateCells late = late_cells(trace, theory_of(trace), 4'000'000);
+    const auto found =
+        std::find_if(late.cells.begin(), late.cells.end(), [&](const LateCell& l) { return l.cell == f3; });
+    REQUIRE(found != late.cells.end());
+    CHECK(found->gap_ns == 5'000'000);
+    // Launched so long after it could have run; before that, the device had it and waited for something else.
+    CHECK(found->launch_ns == std::max<int64_t>(0, 5'000'000 - before_ns));
+    CHECK(found->reason == (before_ns < 2'500'000 ? LateReason::kLaunch : LateReason::kUnexplained));
+    CHECK(late.by_stage[2][static_cast<size_t>(LateReason::kLaunch)].count == (before_ns < 2'500'000 ? 1 : 0));
+    CHECK(late.chain.launch_ns == static_cast<double>(found->launch_ns));
+  }
 }
 
 TEST_CASE("late cells: a recorded receive or send makes it a message") {

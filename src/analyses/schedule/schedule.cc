@@ -59,7 +59,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   if (r.candidates.empty())
     return Error{ErrorCode::kBadInput,
                  r.lists == 0 ? "no step holds a forward or backward cell; there is no schedule to recognise"
-                              : "no schedule has these sizes (stages, micro-batches, chunks)",
+                              : "no schedule has these sizes (4096 stages, 65 536 micro-batches and 64 chunks at most)",
                  {},
                  "stageline info says what was read"};
   AnalysisResult result;

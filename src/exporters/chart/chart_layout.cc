@@ -206,8 +206,8 @@ struct Builder {
     };
     if (trace.clock == ClockState::kPerRank && trace.parts.size() > 1) note(note_clocks_per_rank(options.lang));
     if (trace.clock == ClockState::kUnaligned && trace.parts.size() > 1) note(note_clocks_unaligned(options.lang));
-    if (trace.clock == ClockState::kAligned && trace.parts.size() > 1)
-      note(note_clocks_aligned(options.lang, trace.alignment_half_ns()));
+    if ((trace.clock == ClockState::kAligned || trace.clock == ClockState::kPartlyAligned) && trace.parts.size() > 1)
+      note(note_clocks_aligned(options.lang, clock_summary(trace)));
     if (trace.steps_laid_end_to_end) note(note_steps_laid(options.lang));
     return flow.y;
   }

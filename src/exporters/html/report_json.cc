@@ -169,6 +169,17 @@ void write_cells(JsonWriter& json, const Trace& trace, const CellPayload& payloa
   json.end_array().end_object();
 }
 
+void write_clocks(JsonWriter& json, const Trace& trace) {
+  json.field("clock", clock_name(trace.clock));
+  const ClockSummary clocks = clock_summary(trace);
+  if (clocks.by.empty()) return;
+  json.key("clockBy").begin_array();
+  for (const ClockEvidence one : clocks.by) json.value(evidence_name(one));
+  json.end_array();
+  if (clocks.error_ns >= 0) json.field("clockErrorNs", static_cast<int64_t>(std::llround(clocks.error_ns)));
+  if (clocks.half_ns >= 0) json.field("clockHalfNs", clocks.half_ns);
+}
+
 }  // namespace
 
 std::string report_json(const ExportInput& input, const CellPayload& payload, const HtmlLimits& limits) {
@@ -178,7 +189,8 @@ std::string report_json(const ExportInput& input, const CellPayload& payload, co
   json.field("version", STAGELINE_VERSION).field("title", input.options.title);
   json.field("lang", input.options.lang).field("dark", input.options.dark);
   json.field("format", trace.format).field("description", trace.description);
-  json.field("clock", clock_name(trace.clock)).field("laidEndToEnd", trace.steps_laid_end_to_end);
+  write_clocks(json, trace);
+  json.field("laidEndToEnd", trace.steps_laid_end_to_end);
   json.field("slices", static_cast<int64_t>(trace.slice_count()));
   json.key("palette").begin_object();
   write_theme(json, "light", light_theme());

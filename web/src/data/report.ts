@@ -25,10 +25,15 @@ export interface Palette {
 }
 export interface PayloadColumn { name: string; type: 'f64' | 'i32' | 'u32' | 'u8'; offset: number; count: number }
 
+// What clocks were measured by, the names of columns and documents.
+export type ClockEvidence = 'messages' | 'messages and collectives' | 'collectives' | 'compute gaps' | 'operator';
+
 export interface Report {
   version: string; title: string; lang: string; dark: boolean;
   format: string; description: string;
-  clock: 'shared' | 'unaligned' | 'per-rank' | 'aligned';
+  clock: 'shared' | 'unaligned' | 'per-rank' | 'partly-aligned' | 'aligned';
+  // Of aligned clocks: what by, the best first; likely error and bound of the worst offset, where there is one.
+  clockBy?: ClockEvidence[]; clockErrorNs?: number; clockHalfNs?: number;
   laidEndToEnd: boolean;
   slices: number;
   palette: { light: Palette; dark: Palette };
