@@ -2,9 +2,9 @@
 #include "base/output_file.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
+#include "engine/clock_table.h"
 #include "engine/one_clock.h"
 #include "exporters/table_text.h"
-#include "pipeline/link_cells.h"
 
 namespace stageline {
 
@@ -14,20 +14,26 @@ int run_align(const Arguments& arguments) {
   const std::string format = arguments.has("json") ? "json" : arguments.get("format", "text");
   if (format != "text" && format != "csv" && format != "json")
     return fail({ErrorCode::kUsage, "align comes as text, csv or json, not \"" + format + "\"", {}, ""});
-  AlignRequest request;
+  AlignOptions options;
+  Result<AlignMode> mode = parse_align_mode(arguments.get("align", "auto"));
+  if (!mode) return fail(mode.error());
+  if (*mode == AlignMode::kNever)
+    return fail({ErrorCode::kUsage, "align measures clocks: --align never leaves nothing to do", {}, ""});
+  options.mode = *mode;
   for (const std::string& text : arguments.all("align-on")) {
     Result<align::ByHand> hand = parse_align_on(text);
     if (!hand) return fail(hand.error());
-    request.by_hand.push_back(*hand);
+    options.by_hand.push_back(*hand);
   }
   Result<OutputFile> out = OutputFile::create(arguments.get("output", "-"));
   if (!out) return fail(out.error());
   Result<Trace> trace = open_run(arguments, *terminal, arguments.operands);
   if (!trace) return fail(trace.error());
-  // What the source says of a common clock is what this command is asked to check.
-  request.each_rank_alone = trace->clock == ClockState::kShared;
-  const ClockAlignment alignment = align_clocks(*trace, request);
-  const Table table = clock_table(*trace, alignment);
+  Result<ClockAlignment> alignment = measure_clocks(*trace, options);
+  if (!alignment) return fail(alignment.error());
+  const bool trusted = arguments.has("trust-clocks");
+  const Table table = format == "text" ? clock_summary_table(*trace, alignment->clocks, trusted)
+                                       : clock_table(*trace, alignment->clocks, trusted);
   if (format == "json") {
     JsonWriter json;
     json.begin_object();
@@ -40,12 +46,12 @@ int run_align(const Arguments& arguments) {
                                : format_table_text(table, terminal->table_width, terminal->colour_out, SIZE_MAX));
   }
   if (Status s = out->commit(); !s) return fail(s.error());
-  for (const Diagnostic& d : alignment.notes.items())
+  for (const Diagnostic& d : alignment->notes.items())
     if (d.severity == Severity::kInfo) note(*terminal, d.message);
   Diagnostics notes = trace->diagnostics;
-  notes.merge(alignment.notes);
+  notes.merge(alignment->notes);
   print_notes(*terminal, notes, arguments.operands[0]);
-  if (alignment.untied.empty() || arguments.has("trust-clocks")) return kExitGood;
+  if (alignment->untied.empty() || trusted) return kExitGood;
   return fail({ErrorCode::kUnavailable,
                "not every rank could be tied to the clock of rank " + std::to_string(trace->parts.front().rank),
                {},

@@ -68,6 +68,8 @@ int run_report(const Arguments& arguments) {
     return write_report(*trace, output, options, findings);
   }();
   if (!written) return fail(written.error());
+  for (const Diagnostic& d : trace->diagnostics.items())
+    if (d.name == "clock.aligned") note(*terminal, d.message);
   print_notes(*terminal, trace->diagnostics, arguments.operands[0]);
   std::string text = findings_text(*terminal, findings);
   if (output != "-") {

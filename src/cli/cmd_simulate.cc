@@ -57,7 +57,7 @@ Result<SimulateOptions> options_of(const Arguments& a) {
 bool is_profile_folder(const std::string& name) { return name.ends_with("_ascend_pt") || name.ends_with("_ascend_ms"); }
 
 // Logs of another run in the folder would be read as ranks of this one. What an earlier simulation
-// left (truth.csv is the mark) is removed; anybody else's logs are not ours to touch.
+// left (truth.csv is the mark, and what its profiles hold) is removed; anybody else's logs are not ours to touch.
 Status clear_folder(const std::filesystem::path& folder) {
   namespace fs = std::filesystem;
   std::vector<fs::path> logs, profiles;
@@ -75,11 +75,17 @@ Status clear_folder(const std::filesystem::path& folder) {
     if (entry.is_directory(ec) && entry.path().filename().string().starts_with("machine") &&
         !is_profile_folder(entry.path().filename().string()))
       collect(entry.path());
-  if (logs.empty() && profiles.empty()) return {};
-  if (!fs::exists(folder / "truth.csv", ec))
+  // Profiles tell by themselves; truth.csv may lie beside somebody's, and lacks where a run was interrupted.
+  std::vector<fs::path> foreign;
+  if (!logs.empty() && !fs::exists(folder / "truth.csv", ec)) foreign = {logs[0]};
+  for (const fs::path& profile : profiles)
+    if (foreign.empty() && !is_simulated_profile(profile.string())) foreign = {profile};
+  if (!foreign.empty())
     return Error{ErrorCode::kUsage,
-                 "the folder holds " + std::string(logs.empty() ? "profiles" : "logs") + " that no simulation wrote",
-                 {(logs.empty() ? profiles : logs)[0].string()},
+                 "the folder holds " +
+                     std::string(is_profile_folder(foreign[0].filename().string()) ? "profiles" : "logs") +
+                     " that no simulation wrote",
+                 {foreign[0].string()},
                  "give a folder of its own"};
   for (const fs::path& log : logs) fs::remove(log, ec);
   for (const fs::path& log : logs)

@@ -1,12 +1,25 @@
 #include "cli/simulate_ascend.h"
 
+#include <algorithm>
+
+#include "base/number.h"
+#include "base/text.h"
 #include "pipeline/rank_layout.h"
 
 namespace stageline {
 namespace {
 
 constexpr int64_t kLatencyNs = 200'000;  // of a message, unless --latency says otherwise
+constexpr int64_t kMostRanks = 65'536;   // each is a folder with databases
 constexpr int64_t kReduceNs = 500'000;   // of the gradients
+
+Status check_choice(const Arguments& a, const char* name) {
+  const std::string choices = flag_of(*a.command, name).choices, given = a.get(name);
+  const auto known = split(choices, ',');
+  if (!a.has(name) || std::find(known.begin(), known.end(), given) != known.end()) return {};
+  return Error{
+      ErrorCode::kUsage, "--" + std::string(name) + " is one of " + choices + ", not \"" + given + "\"", {}, ""};
+}
 
 }  // namespace
 
@@ -19,6 +32,8 @@ std::string ascend_only_flag(const Arguments& a) {
 
 Result<AscendDbOptions> ascend_options_of(const Arguments& a, SimulateOptions& run) {
   AscendDbOptions o;
+  for (const char* name : {"level", "marks", "p2p", "level-none-comm", "framework"})
+    if (Status s = check_choice(a, name); !s) return std::move(s).error();
   int64_t tp = 1, cp = 1;
   struct Whole {
     const char* name;
@@ -32,8 +47,11 @@ Result<AscendDbOptions> ascend_options_of(const Arguments& a, SimulateOptions& r
     *w.into = *value;
   }
   const int64_t peers = tp * cp;
-  if (peers * run.dp * run.schedule.sizes.stages > 1'000'000)
-    return Error{ErrorCode::kUsage, "more than 1 000 000 ranks", {}, "ask for a smaller --tp, --cp or --dp"};
+  if (const int64_t ranks = peers * run.dp * run.schedule.sizes.stages; ranks > kMostRanks)
+    return Error{ErrorCode::kUsage,
+                 grouped(ranks) + " ranks, each a folder with databases, are more than " + grouped(kMostRanks),
+                 {},
+                 "ask for a smaller --tp, --cp or --dp"};
   const std::string order = a.get("order", "tp-cp-ep-dp-pp");
   if (Status s = check_rank_order(order); !s) return std::move(s).error();
   o.grid.size = {static_cast<int32_t>(tp), static_cast<int32_t>(cp), run.dp, run.schedule.sizes.stages};

@@ -12,6 +12,7 @@
 #include "base/number.h"
 #include "base/output_file.h"
 #include "base/text.h"
+#include "engine/clock_table.h"
 #include "engine/filter_run.h"
 #include "engine/merge_findings.h"
 #include "engine/merge_notes.h"
@@ -141,6 +142,11 @@ std::vector<Table> all_tables(const Trace& trace, Diagnostics& diagnostics, bool
     }
   merge_notes(diagnostics, notes);
   const bool profiled = trace.cells.size() == 0 && trace.slice_count() > 0;
+  if (!clock_summary(trace).by.empty()) {
+    std::vector<ClockMap> clocks;
+    for (const Part& part : trace.parts) clocks.push_back(part.clock_map);
+    tables.push_back(whole ? clock_table(trace, clocks, false) : clock_summary_table(trace, clocks, false));
+  }
   if (!profiled) tables.push_back(cells_table(trace));
   tables.push_back(devices_table(trace));
   tables.push_back(diagnostics_table(trace));

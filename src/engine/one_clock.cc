@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <set>
 
@@ -37,6 +36,26 @@ void say_doubts(Trace& trace, const ClockAlignment& alignment) {
                         {part.source}, static_cast<int64_t>(doubts.size()));
 }
 
+// Everybody on the first rank's clock, as the source says.
+ClockAlignment as_said(const Trace& trace, const ClockAlignment& checked) {
+  ClockAlignment out;
+  out.match_count = checked.match_count;
+  for (size_t p = 0; p < trace.parts.size(); ++p) {
+    ClockMap map;
+    map.evidence = p == 0 ? ClockEvidence::kReference : ClockEvidence::kSharedClock;
+    ClockSegment segment;
+    segment.offset_half_ns = 0;
+    segment.offset_error_ns = segment.drift_half = segment.drift_error = 0;
+    segment.evidence = map.evidence;
+    segment.reference_rank = trace.parts.front().rank;
+    if (p < checked.clocks.size())
+      for (const ClockSegment& s : checked.clocks[p].segments) segment.message_count += s.message_count;
+    map.segments.push_back(segment);
+    out.clocks.push_back(std::move(map));
+  }
+  return out;
+}
+
 Status check_by_hand(const Trace& trace, const ClockAlignment& alignment, const AlignOptions& options) {
   for (const align::ByHand& hand : options.by_hand)
     for (const int32_t rank : {hand.rank_a, hand.rank_b}) {
@@ -63,6 +82,32 @@ int32_t reference_of(const ClockMap& map) {
   return map.segments.front().reference_rank;
 }
 
+// Dependencies that are too early by more than stamps are good for.
+int64_t broken_links(const Trace& trace, const std::vector<ClockMap>& clocks) {
+  constexpr int64_t kToleranceNs = 1000;
+  const Cells& cells = trace.cells;
+  const auto time = [&](uint32_t cell, int64_t stamp_ns) {
+    const auto part = static_cast<size_t>(cells.part[cell]);
+    return part < clocks.size() ? clocks[part].common_ns(stamp_ns) : stamp_ns;
+  };
+  int64_t broken = 0;
+  for (const Link& link : trace.links)
+    broken += time(link.from_cell, cells.end_ns[link.from_cell]) >
+              sum_or_limit(time(link.to_cell, cells.start_ns[link.to_cell]), kToleranceNs);
+  return broken;
+}
+
+// The last guard: clocks after which more cells begin before what they wait for than before are wrong, whatever they
+// were found by. "" when they are not.
+std::string why_refused(const Trace& trace, const ClockAlignment& alignment) {
+  if (trace.clock == ClockState::kPerRank) return {};  // as recorded, nothing can be compared
+  const int64_t before = broken_links(trace, {}), after = broken_links(trace, alignment.clocks);
+  if (after <= before) return {};
+  return "the clocks found would make " + grouped(after) + " of " + grouped(static_cast<int64_t>(trace.links.size())) +
+         " dependencies too early, as recorded it is " + grouped(before) +
+         ": outputs keep the stamps as recorded. What ties the ranks is not what it seems to be";
+}
+
 // Nothing but whole replicas apart from each other, each of them on one clock. A replica is a pipeline of its own: its
 // bubbles are right whatever the others' clocks say.
 bool only_replicas_apart(const Trace& trace) {
@@ -75,11 +120,20 @@ bool only_replicas_apart(const Trace& trace) {
   return clock_of.size() > 1;
 }
 
+// What was there and could not be used, else that there was nothing.
+std::string why_untied(const Trace& trace) {
+  for (const Diagnostic& d : trace.diagnostics.items())
+    if (d.name == "clock.contradicting_tie") return d.message;
+  return "nothing in the trace ties them";
+}
+
 }  // namespace
 
 Status map_clocks(Trace& trace, const AlignOptions& options) {
   const bool by_hand = !options.by_hand.empty();
-  if ((options.mode == AlignMode::kNever && !by_hand) || trace.parts.size() < 2 || trace.cells.size() == 0) return {};
+  if ((options.mode == AlignMode::kNever && !by_hand) || trace.parts.size() < 2) return {};
+  // Profiles without a pipeline are put on one clock, by their collectives, only when that is asked for.
+  if (trace.cells.size() == 0 && options.mode != AlignMode::kAlways && !by_hand) return {};
   link_cells(trace);
   const bool only_check = trace.clock == ClockState::kShared && options.mode != AlignMode::kAlways && !by_hand;
   AlignRequest request;
@@ -91,10 +145,38 @@ Status map_clocks(Trace& trace, const AlignOptions& options) {
     say_doubts(trace, alignment);
     return {};
   }
+  if (const std::string why = by_hand ? "" : why_refused(trace, alignment); !why.empty()) {
+    trace.diagnostics.merge(alignment.notes);
+    trace.diagnostics.add("clock.refused", Severity::kLoss, why);
+    return {};
+  }
   for (size_t p = 0; p < trace.parts.size(); ++p) trace.parts[p].clock_map = std::move(alignment.clocks[p]);
   trace.diagnostics.merge(alignment.notes);
   trace.alignment = AlignState::kMapped;
   return {};
+}
+
+Result<ClockAlignment> measure_clocks(Trace& trace, const AlignOptions& options) {
+  link_cells(trace);
+  AlignRequest request;
+  request.by_hand = options.by_hand;
+  request.each_rank_alone = trace.clock == ClockState::kShared;
+  ClockAlignment alignment = align_clocks(trace, request);
+  if (Status s = check_by_hand(trace, alignment, options); !s) return s.error();
+  if (trace.clock != ClockState::kShared || options.mode == AlignMode::kAlways || !options.by_hand.empty() ||
+      trace.parts.empty()) {
+    const std::string why = options.by_hand.empty() ? why_refused(trace, alignment) : "";
+    if (!why.empty()) alignment.notes.add("clock.refused", Severity::kLoss, why);
+    return alignment;
+  }
+  const size_t doubts = doubt_shared_clock(alignment).size();
+  say_doubts(trace, alignment);
+  ClockAlignment said = as_said(trace, alignment);
+  if (doubts == 0 && alignment.match_count > 0)
+    said.notes.add("clock.shared", Severity::kInfo,
+                   "the source says that all ranks share one clock, and " + grouped(alignment.match_count) +
+                       " matches agree; --align always measures rank by rank");
+  return said;
 }
 
 Status check_one_clock(const Trace& trace, const AlignOptions& options) {
@@ -110,12 +192,13 @@ Status check_one_clock(const Trace& trace, const AlignOptions& options) {
     (same ? with_first : others).push_back(part.rank);
   }
   if (others.empty() || (options.mode != AlignMode::kAlways && only_replicas_apart(trace))) return {};
-  return Error{ErrorCode::kUnavailable,
-               ranks_text(others) + " cannot be put on one clock with " + ranks_text(with_first) +
-                   ": nothing in the trace ties them",
-               {trace.parts.front().source},
-               "--trust-clocks draws them as recorded; --ranks leaves ranks out; --align-on RANK:RANK:NAME ties two by "
-               "an operator; stageline align says what ties which"};
+  return Error{
+      ErrorCode::kUnavailable,
+      ranks_text(others) + " cannot be put on one clock with " + ranks_text(with_first) + ": " + why_untied(trace),
+      {trace.parts.front().source},
+      "--align never takes all stamps to be of one clock; --trust-clocks draws these as recorded; --ranks "
+      "leaves ranks out; --align-on RANK:RANK:NAME ties two by an operator; stageline align says what ties "
+      "which"};
 }
 
 void draw_on_one_clock(Trace& trace) {
@@ -153,40 +236,9 @@ void draw_on_one_clock(Trace& trace) {
     link_cells(trace);
   }
   trace.alignment = AlignState::kDrawn;
-  trace.clock = ClockState::kAligned;
-}
-
-Table clock_table(const Trace& trace, const ClockAlignment& alignment) {
-  using Type = ColumnType;
-  Table table(
-      "clocks", "Clocks",
-      {{"rank", "rank", Type::kInteger, "Global rank"},
-       {"host", "host", Type::kText, "Machine, where the source names it"},
-       {"reference", "reference", Type::kInteger, "Rank whose clock it is put on"},
-       {"offset_ns", "offset", Type::kDuration, "This clock minus the reference's, in the middle of the run"},
-       {"offset_half_ns", "±", Type::kDuration,
-        "The true offset lies within ± this of it, by causality alone; empty when nothing bounds it"},
-       {"drift_ppb", "drift ppb", Type::kReal, "Nanoseconds that this clock gains in a second"},
-       {"drift_half_ppb", "± ppb", Type::kReal, "The true drift lies within ± this of it"},
-       {"messages", "matches", Type::kInteger, "Messages, collectives or gaps that its own ties stand on"},
-       {"method", "method", Type::kText,
-        "What leads to the reference: messages, collectives, compute gaps, an operator; trusted: nothing does"},
-       {"from_ns", "from", Type::kTime, "Stamp from which this row holds, where the clock was set in mid-run"}});
-  const double unknown = std::numeric_limits<double>::quiet_NaN();
-  for (size_t p = 0; p < trace.parts.size() && p < alignment.clocks.size(); ++p) {
-    const ClockMap& map = alignment.clocks[p];
-    for (const ClockSegment& s : map.segments) {
-      const bool itself = map.evidence == ClockEvidence::kReference || map.evidence == ClockEvidence::kSharedClock;
-      const std::string_view method = s.reference_rank == trace.parts[p].rank && !itself
-                                          ? evidence_name(ClockEvidence::kTrusted)
-                                          : evidence_name(map.evidence);
-      table.add_row({int64_t{trace.parts[p].rank}, trace.parts[p].machine_name, int64_t{s.reference_rank}, s.offset_ns,
-                     s.offset_half_ns < 0 ? kNullInteger : s.offset_half_ns, std::round(s.drift * 1e12) / 1e3,
-                     s.drift_half < 0 ? unknown : std::ceil(s.drift_half * 1e12) / 1e3, s.message_count,
-                     std::string(method), s.from_ns == INT64_MIN ? kNullInteger : s.from_ns});
-    }
-  }
-  return table;
+  const ClockSummary summary = clock_summary(trace);
+  if (summary.by.empty()) return;  // nothing was tied: as recorded
+  trace.clock = summary.untied.empty() ? ClockState::kAligned : ClockState::kPartlyAligned;
 }
 
 Result<AlignMode> parse_align_mode(std::string_view text) {

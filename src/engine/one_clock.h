@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/result.h"
-#include "model/table.h"
 #include "model/trace.h"
 #include "pipeline/align/align.h"
 
@@ -38,8 +37,10 @@ Status check_one_clock(const Trace& trace, const AlignOptions& options);
 // Turns the columns of a mapped trace into times of the reference clock, for exporters. Raw stamps are gone after that.
 void draw_on_one_clock(Trace& trace);
 
-// `stageline align`: a row for each rank, and one more for each time its clock was set.
-Table clock_table(const Trace& trace, const ClockAlignment& alignment);
+// `stageline align`: clocks as map_clocks() would put them, or, where the source says that all ranks share one, that
+// clock, with what the matches have against it (clock.not_shared in the trace's diagnostics); kAlways measures there
+// too. Errors: as map_clocks().
+Result<ClockAlignment> measure_clocks(Trace& trace, const AlignOptions& options);
 
 // "auto", "always", "never"; "RANK:RANK:NAME". Errors: kUsage.
 Result<AlignMode> parse_align_mode(std::string_view text);

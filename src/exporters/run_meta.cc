@@ -1,5 +1,7 @@
 #include "exporters/run_meta.h"
 
+#include "model/run_extent.h"
+
 namespace stageline {
 
 std::vector<MetaEntry> run_meta(const Trace& trace) {
@@ -15,7 +17,7 @@ std::vector<MetaEntry> run_meta(const Trace& trace) {
   integer("replicas", extent.dp_count);
   integer("steps", extent.step_count);
   integer("chunks", extent.chunk_count);
-  integer("micro_batches", extent.micro_batch_count);
+  integer("micro_batches", micro_batches_per_step(trace));
   integer("cells", static_cast<int64_t>(trace.cells.size()));
   integer("slices", static_cast<int64_t>(trace.slice_count()));
   integer("start_ns", extent.start_ns);
@@ -24,8 +26,10 @@ std::vector<MetaEntry> run_meta(const Trace& trace) {
     case ClockState::kShared: text("clock", "shared"); break;
     case ClockState::kUnaligned: text("clock", "unaligned"); break;
     case ClockState::kPerRank: text("clock", "per_rank"); break;
+    case ClockState::kPartlyAligned:
     case ClockState::kAligned:
-      text("clock", "aligned");
+      text("clock", trace.clock == ClockState::kAligned ? "aligned" : "partly_aligned");
+      text("clock_by", evidence_list(clock_summary(trace).by));
       if (trace.alignment_half_ns() >= 0) integer("clock_offset_half_ns", trace.alignment_half_ns());
       break;
   }

@@ -19,6 +19,11 @@ std::string_view evidence_name(ClockEvidence evidence) {
   return "trusted";
 }
 
+bool is_measured(ClockEvidence evidence) {
+  return evidence != ClockEvidence::kReference && evidence != ClockEvidence::kSharedClock &&
+         evidence != ClockEvidence::kTrusted;
+}
+
 const ClockSegment& ClockMap::segment_at(int64_t stamp_ns) const {
   auto next = std::upper_bound(segments.begin(), segments.end(), stamp_ns,
                                [](int64_t stamp, const ClockSegment& s) { return stamp < s.from_ns; });

@@ -24,6 +24,7 @@ enum class ClockEvidence : uint8_t {
   kOperator,  // chosen by hand: an operator that is taken to start on both ranks at once
   kTrusted,   // nothing ties it: its stamps are taken as they are
 };
+bool is_measured(ClockEvidence evidence);                // stands on a comparison of stamps, not on what somebody says
 std::string_view evidence_name(ClockEvidence evidence);  // "reference", "shared clock", "messages", …
 
 struct ClockSegment {
@@ -31,15 +32,18 @@ struct ClockSegment {
   int64_t origin_ns = 0;        // the stamp at which offset_ns holds
   int64_t offset_ns = 0;        // this clock minus the reference's
   int64_t offset_half_ns = -1;  // the true offset at origin_ns lies within ± this of offset_ns; −1: nobody knows
+  double offset_error_ns = -1;  // how far offset_ns is likely off (one standard error): an estimate; −1: unknown
   double drift = 0;             // seconds gained per second against the reference: 1e-6 is a ppm fast
   double drift_half = -1;       // the same for the drift; −1: unknown
+  double drift_error = -1;      // likely error of the drift; −1: unknown
   int64_t message_count = 0;    // matched messages, collectives or gaps it stands on
+  ClockEvidence evidence = ClockEvidence::kTrusted;  // of this segment
   int32_t reference_rank = -1;  // whose clock it is put on; of ranks that nothing ties to the first: one of their own
 };
 
 struct ClockMap {
-  std::vector<ClockSegment> segments;  // by from_ns; empty: stamps are left as they are
-  ClockEvidence evidence = ClockEvidence::kTrusted;
+  std::vector<ClockSegment> segments;                // by from_ns; empty: stamps are left as they are
+  ClockEvidence evidence = ClockEvidence::kTrusted;  // the worst of the segments'
 
   // Nanoseconds on the reference's clock. O(log segments). Stamps too far out to map come back as they are.
   int64_t common_ns(int64_t stamp_ns) const;

@@ -53,7 +53,6 @@ MemoryHistory memory_history(const Part& part) {
   MemoryHistory history;
   const std::vector<MemoryRecord>& records = part.memory;
   for (uint32_t i = 0; i < records.size(); ++i) {
-    if (records[i].failed) continue;
     if (records[i].bytes == 0) {
       ++history.without_size;
       continue;

@@ -56,14 +56,24 @@ std::map<int32_t, StepSpan> step_spans(const std::vector<Op>& ops) {
 }  // namespace
 
 bool steps_restart(const std::vector<Op>& ops) {
-  const std::map<int32_t, StepSpan> spans = step_spans(ops);
-  int64_t restarts = 0;
-  const StepSpan* before = nullptr;
-  for (const auto& [step, span] : spans) {
-    if (before) restarts += span.start_ns < before->start_ns + (before->end_ns - before->start_ns) / 2;
-    before = &span;
+  // Rank by rank: clocks that are hours apart make the steps of all ranks overlap, and restart nothing.
+  std::map<std::pair<int32_t, int32_t>, StepSpan> spans;  // (rank, step)
+  StepSpan* span = nullptr;
+  std::pair<int32_t, int32_t> last{};
+  for (const Op& op : ops) {
+    if (op.step == kUnknown) continue;
+    if (const std::pair place(op.rank, op.step); !span || place != last) span = &spans[last = place];
+    span->start_ns = std::min(span->start_ns, op.start_ns);
+    span->end_ns = std::max(span->end_ns, op.end_ns);
   }
-  return spans.size() > 1 && restarts * 2 > static_cast<int64_t>(spans.size()) - 1;
+  int64_t restarts = 0, pairs = 0;
+  for (auto at = spans.begin(); at != spans.end(); ++at) {
+    const auto next = std::next(at);
+    if (next == spans.end() || next->first.first != at->first.first) continue;
+    ++pairs;
+    restarts += next->second.start_ns < at->second.start_ns + (at->second.end_ns - at->second.start_ns) / 2;
+  }
+  return restarts * 2 > pairs;
 }
 
 bool lay_steps_end_to_end(std::vector<Op>& ops, const std::map<int32_t, int64_t>* least_ns) {

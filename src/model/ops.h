@@ -71,8 +71,8 @@ void number_compute(std::vector<Op>& ops, std::string_view format, Diagnostics& 
 // receive ends before its cell ended. Otherwise it stays unknown.
 void number_messages(std::vector<Op>& ops, std::string_view format, Diagnostics& diagnostics);
 
-// True when the steps' own times say that the source restarts its clock at every step: most steps
-// begin before the middle of the step before.
+// True when the steps' own times say that the source restarts its clock at every step: most steps of
+// a rank begin before the middle of the rank's step before. Ranks must be resolved. O(ops log steps).
 bool steps_restart(const std::vector<Op>& ops);
 // Puts steps one after another without gap, each keeping its own times; the first begins at 0.
 // `least_ns`: lower bounds for the length of steps whose clock starts at the step's own zero.

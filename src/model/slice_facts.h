@@ -173,7 +173,7 @@ struct TransferFact {
   int32_t src_rank = -1, dst_rank = -1;  // global where the group's members are known, else within the group
 };
 
-struct MemoryRecord {  // [memory] and [OutOfMemory] instants
+struct MemoryRecord {  // [memory] instants
   int64_t time_ns = 0;
   uint64_t address = 0;
   int64_t bytes = 0;  // negative: freed
@@ -181,7 +181,6 @@ struct MemoryRecord {  // [memory] and [OutOfMemory] instants
   int32_t device_type = 0, device_id = -1;  // c10 numbers: 0 CPU, 1 CUDA, …
   uint32_t lane = 0;
   uint32_t file_index = 0;
-  bool failed = false;  // [OutOfMemory]: `bytes` were asked for and not given
 };
 
 // Calls visit(StringId&) for every text of a fact: readers rename them.

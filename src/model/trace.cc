@@ -1,6 +1,7 @@
 #include "model/trace.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 #include <tuple>
@@ -31,6 +32,7 @@ std::string_view clock_name(ClockState clock) {
     case ClockState::kShared: return "shared";
     case ClockState::kUnaligned: return "unaligned";
     case ClockState::kPerRank: return "per-rank";
+    case ClockState::kPartlyAligned: return "partly-aligned";
     case ClockState::kAligned: return "aligned";
   }
   return "unaligned";
@@ -57,17 +59,59 @@ int32_t Trace::machine_count() const {
   return static_cast<int32_t>(machines.size());
 }
 
-int64_t Trace::alignment_half_ns() const {
-  if (alignment == AlignState::kRaw) return -1;
-  int64_t worst = 0;
-  for (const Part& part : parts) {
-    if (part.clock_map.evidence == ClockEvidence::kReference || part.clock_map.evidence == ClockEvidence::kSharedClock)
-      continue;
-    const int64_t half = part.clock_map.offset_half_ns();
-    if (half < 0) return -1;
-    worst = std::max(worst, half);
+int64_t Trace::alignment_half_ns() const { return clock_summary(*this).half_ns; }
+
+ClockSummary clock_summary(const Trace& trace) {
+  ClockSummary out;
+  if (trace.alignment == AlignState::kRaw) return out;
+  std::map<int32_t, int64_t> ranks_of;  // reference → how many
+  const auto reference = [](const Part& part) {
+    int32_t of = part.clock_map.segments.empty() ? -1 : part.clock_map.segments.front().reference_rank;
+    for (const ClockSegment& s : part.clock_map.segments)
+      if (s.reference_rank != of) of = -1;
+    return of;
+  };
+  std::set<ClockEvidence> by;
+  bool bounded = true, estimated = true;
+  for (const Part& part : trace.parts) {
+    if (const int32_t of = reference(part); of >= 0) ++ranks_of[of];
+    for (const ClockSegment& s : part.clock_map.segments) {
+      if (!is_measured(s.evidence)) continue;
+      by.insert(s.evidence);
+      bounded = bounded && s.offset_half_ns >= 0;
+      estimated = estimated && s.offset_error_ns >= 0;
+      out.half_ns = std::max(out.half_ns, s.offset_half_ns);
+      out.error_ns = std::max(out.error_ns, s.offset_error_ns);
+    }
   }
-  return worst;
+  if (!bounded) out.half_ns = -1;
+  if (!estimated) out.error_ns = -1;
+  out.by.assign(by.begin(), by.end());
+  if (out.by.empty()) return out;
+  const auto most = std::max_element(ranks_of.begin(), ranks_of.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  for (const Part& part : trace.parts)
+    if (most == ranks_of.end() || reference(part) != most->first) out.untied.push_back(part.rank);
+  return out;
+}
+
+std::string evidence_list(const std::vector<ClockEvidence>& evidence) {
+  std::vector<std::string> names;
+  const auto add = [&](ClockEvidence one) {
+    std::string name = (one == ClockEvidence::kOperator ? "an " : "") + std::string(evidence_name(one));
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
+  };
+  for (const ClockEvidence one : evidence) {
+    if (one == ClockEvidence::kMixed) {
+      add(ClockEvidence::kMessages);
+      add(ClockEvidence::kCollectives);
+    } else {
+      add(one);
+    }
+  }
+  std::string out;
+  for (size_t k = 0; k < names.size(); ++k) out += (k == 0 ? "" : k + 1 == names.size() ? " and " : ", ") + names[k];
+  return out;
 }
 
 std::string_view Trace::slice_name(const Cell& cell) const {
@@ -89,8 +133,11 @@ Extent extent_of(const Trace& trace) {
   if (cells.size() == 0) return extent;
   extent.start_ns = *std::min_element(cells.start_ns.begin(), cells.start_ns.end());
   extent.end_ns = *std::max_element(cells.end_ns.begin(), cells.end_ns.end());
-  extent.chunk_count = *std::max_element(cells.chunk.begin(), cells.chunk.end()) + 1;
-  extent.micro_batch_count = *std::max_element(cells.micro_batch.begin(), cells.micro_batch.end()) + 1;
+  const auto count = [](const std::vector<int32_t>& values) {  // labels may be any number
+    return std::min(*std::max_element(values.begin(), values.end()), INT32_MAX - 1) + 1;
+  };
+  extent.chunk_count = count(cells.chunk);
+  extent.micro_batch_count = count(cells.micro_batch);
   std::set<int32_t> steps;
   for (size_t i = 0; i < cells.size(); ++i)
     if (i == 0 || cells.step[i] != cells.step[i - 1]) steps.insert(cells.step[i]);  // cells come sorted by step

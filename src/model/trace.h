@@ -170,13 +170,14 @@ struct Link {
 };
 
 enum class ClockState : uint8_t {
-  kShared,     // all parts are stamped by one clock
-  kUnaligned,  // several clocks, trusted as they are
-  kPerRank,    // every rank counts from its own zero: ranks cannot be compared
-  kAligned,    // the columns hold times of one clock: AlignState::kDrawn
+  kShared,         // all parts are stamped by one clock
+  kUnaligned,      // several clocks, trusted as they are
+  kPerRank,        // every rank counts from its own zero: ranks cannot be compared
+  kPartlyAligned,  // as kAligned, but nothing ties some ranks to the others
+  kAligned,        // the columns hold times of one clock: AlignState::kDrawn
 };
 
-std::string_view clock_name(ClockState clock);  // "shared", "unaligned", "per-rank", "aligned"
+std::string_view clock_name(ClockState clock);  // "shared", "unaligned", "per-rank", "partly-aligned", "aligned"
 
 enum class AlignState : uint8_t {
   kRaw,     // stamps as recorded, no maps
@@ -217,6 +218,9 @@ struct Trace {
   // Chunk numbers tell pieces of one forward or backward apart (Paddle's overlap mode cuts them into
   // slices), not virtual stages.
   bool chunks_are_pieces = false;
+  // Cells of messages are calls of the host, which may return before the message is through (isend, irecv): they say
+  // who sends what, not when it arrived.
+  bool messages_are_calls = false;
   int32_t pipeline_stages = 0;  // of the whole run, whatever ranks were filtered out; 0: places are guesses
 
   size_t slice_count() const;
@@ -232,9 +236,20 @@ struct Trace {
   // The cells with times that all parts share, in the same order: a copy. Of a trace whose clocks are not mapped its
   // own.
   Cells common_cells() const;
-  // How far the parts' clocks may be off after alignment; −1: unknown, or not aligned.
+  // How far the clocks that were measured may be off; −1: unknown, or none was.
   int64_t alignment_half_ns() const;
 };
+
+// What alignment came to, for outputs to say in their own words.
+struct ClockSummary {
+  std::vector<ClockEvidence> by;  // what clocks were measured by, the best first; empty: nothing was aligned
+  std::vector<int32_t> untied;    // ranks that are not on the clock of most others, where others are on one
+  int64_t half_ns = -1;           // bound of the worst offset; −1: some have none
+  double error_ns = -1;           // its likely error; −1: unknown
+};
+ClockSummary clock_summary(const Trace& trace);
+// "messages", "compute gaps and collectives".
+std::string evidence_list(const std::vector<ClockEvidence>& evidence);
 
 // Trace-wide sizes, computed from the cells. kUnknown entries do not count.
 struct Extent {

@@ -40,6 +40,10 @@ Kinds kinds_of(const std::vector<std::vector<ExpectedRow>>& stages) {
 
 }  // namespace
 
+int32_t chunks_of_a_micro_batch(const Schedule& schedule) {
+  return schedule.layout == ChunkLayout::kBidirectional ? 1 : schedule.sizes.chunks;
+}
+
 std::vector<ExpectedRow> expected_rows(const Schedule& schedule, int32_t stage, bool logits) {
   std::vector<ExpectedRow> rows;
   for (const ScheduleCell& cell : schedule.ranks[static_cast<size_t>(stage)]) {
@@ -77,11 +81,11 @@ std::vector<RowHypothesis> row_hypotheses(const HypothesisFacts& facts) {
     const bool planned = std::string_view(name) == "zbvpp";  // its order is searched for
     if (size > (planned ? kMostPlanned : kMostRows) || (planned && !facts.weights)) return;
     Result<Schedule> made = make_schedule(name, sizes);
-    if (!made || made->layout == ChunkLayout::kBidirectional) return;
+    if (!made) return;
     RowHypothesis one;
     one.schedule = std::move(*made);
     one.logits = logits;
-    one.offset = facts.largest != kUnknown && facts.largest >= sizes.micro_batches;
+    one.offset = facts.largest != kUnknown && facts.largest >= one.schedule.sizes.micro_batches;
     for (int32_t stage = 0; stage < sizes.stages; ++stage)
       one.stages.push_back(expected_rows(one.schedule, stage, logits));
     const Kinds kinds = kinds_of(one.stages);
@@ -93,6 +97,8 @@ std::vector<RowHypothesis> row_hypotheses(const HypothesisFacts& facts) {
     for (int32_t chunks = least; chunks <= std::min(def->most_chunks, std::max(least, kMostChunksTried)); ++chunks) {
       if (facts.forwards % chunks != 0 || (facts.chunks_said > 0 && facts.chunks_said > chunks)) continue;
       ScheduleSizes sizes{.stages = facts.stages, .micro_batches = facts.forwards / chunks, .chunks = chunks};
+      // Each micro-batch passes a rank in one of the two directions.
+      if (std::string_view(def->name) == "dualpipe") sizes.micro_batches = facts.forwards;
       const bool mindspeed = std::string_view(def->name) == "dualpipe-v-mindspeed";
       for (const bool detach : {false, true}) {
         if (detach && !mindspeed) continue;

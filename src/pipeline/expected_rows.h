@@ -25,6 +25,9 @@ struct RowHypothesis {
   std::vector<std::vector<ExpectedRow>> stages;
 };
 
+// Forwards of a micro-batch on one rank: where micro-batches run both ways, each passes a rank once.
+int32_t chunks_of_a_micro_batch(const Schedule& schedule);
+
 std::vector<ExpectedRow> expected_rows(const Schedule& schedule, int32_t stage, bool logits);
 
 // Whether a recorded row can be this one, by kind and by the numbers it says.

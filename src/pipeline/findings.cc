@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 #include <string>
 
 #include "base/number.h"
 #include "model/pipeline_sums.h"
+#include "model/run_extent.h"
 #include "model/stage_costs.h"
 #include "pipeline/schedule_findings.h"
 #include "pipeline/schedule_ideal.h"
+#include "pipeline/slow_rank.h"
 
 namespace stageline {
 namespace {
@@ -20,11 +21,9 @@ constexpr double kSlowKind = 1.05;     // of a slow stage's median cell against 
 constexpr double kComputeShare = 0.1;  // of the step, below which no stage's compute is what is waited for
 constexpr double kSavedShare = 0.01;   // of the step that a finding about compute must be worth
 constexpr double kSavedOfWait = 0.05;  // the same, of all that is not compute
-constexpr double kOutlierRatio = 1.3;  // step against the median step
 constexpr double kOutsideShare = 0.1;
 constexpr double kBubbleShare = 0.05;
 constexpr double kReplicaShare = 0.05;
-constexpr size_t kMinStepsForOutliers = 4;
 
 std::string times(double ratio) { return fixed(ratio, 2) + "×"; }
 std::string number(int64_t n) { return grouped(n); }
@@ -36,11 +35,11 @@ struct Facts {
   std::vector<StageCost> costs;
   std::vector<StageLoad> loads;
   double median_step_ns = 0;
-  std::set<int32_t> outliers;                   // steps that take 1.3 × the median: told apart, not averaged in
+  std::vector<int32_t> outliers;                // outlier_steps(): told apart, not averaged in
   double compute = 0, bubble = 0, outside = 0;  // shares of all ranks' step time; add up to 1
 };
 
-bool is_outlier(const Facts& f, int32_t step) { return f.outliers.count(step) > 0; }
+bool is_outlier(const Facts& f, int32_t step) { return std::binary_search(f.outliers.begin(), f.outliers.end(), step); }
 
 std::vector<StageCost> usual_costs(const Facts& f, int32_t without_part = -1) {
   const Cells& cells = f.trace.cells;
@@ -52,9 +51,7 @@ Facts collect(const Trace& trace) {
   std::vector<double> spans;
   for (const StepSums& step : f.sums.steps) spans.push_back(static_cast<double>(step.span_ns()));
   f.median_step_ns = median_of(spans);
-  if (f.sums.steps.size() >= kMinStepsForOutliers)
-    for (const StepSums& step : f.sums.steps)
-      if (static_cast<double>(step.span_ns()) >= kOutlierRatio * f.median_step_ns) f.outliers.insert(step.step);
+  f.outliers = outlier_steps(trace, f.sums);
   f.costs = usual_costs(f);
   f.loads = stage_loads(f.costs);
   double whole = 0, busy = 0, waiting = 0;
@@ -212,28 +209,10 @@ void add_bubble(const Facts& f, const Recognition& recognition, std::vector<Find
 // A rank that is slower than the others of its own stage: a straggler rather than an imbalance.
 // When it alone makes its stage the slowest, that stage's finding is withdrawn.
 void add_slow_rank(const Facts& f, std::vector<Finding>& out) {
-  std::vector<double> busy(f.trace.parts.size());
-  for (const RankSums& rank : f.sums.ranks)
-    if (!is_outlier(f, rank.step)) busy[static_cast<size_t>(rank.part)] += static_cast<double>(rank.busy_ns);
-  std::map<int32_t, std::vector<size_t>> by_stage;
-  for (size_t part = 0; part < busy.size(); ++part)
-    if (busy[part] > 0) by_stage[f.trace.parts[part].stage].push_back(part);
-  size_t worst = busy.size();
-  double worst_ratio = kSlowRatio;
-  for (const auto& [stage, parts] : by_stage) {
-    if (parts.size() < 2) continue;
-    for (const size_t part : parts) {
-      std::vector<double> peers;
-      for (const size_t other : parts)
-        if (other != part) peers.push_back(busy[other]);
-      const double ratio = busy[part] / median_of(peers);
-      if (ratio >= worst_ratio) {
-        worst_ratio = ratio;
-        worst = part;
-      }
-    }
-  }
-  if (worst == busy.size()) return;
+  const auto found = slow_rank(f.trace, f.sums, f.outliers, kSlowRatio);
+  if (!found) return;
+  const size_t worst = found->part;
+  const double worst_ratio = found->ratio;
   const Part& part = f.trace.parts[worst];
   const StageLoad* slow = slowest(f);
   if (slow && slow->stage == part.stage) {
@@ -312,29 +291,41 @@ void add_outside(const Facts& f, std::vector<Finding>& out) {
 void add_causality(const Facts& f, std::vector<Finding>& out) {
   const Cells& cells = f.trace.cells;
   constexpr int64_t kToleranceNs = 50'000;  // stamps of one machine differ by tens of microseconds
+  constexpr int64_t kFewOf = 20;  // one in so many is no clock's doing: a clock that is off spoils all of a pair
   int64_t violations = 0, worst = 0;
+  const Link* first = nullptr;
   for (const Link& link : f.trace.links) {
     const int64_t early = f.trace.common_ns(cells.part[link.from_cell], cells.end_ns[link.from_cell]) -
                           f.trace.common_ns(cells.part[link.to_cell], cells.start_ns[link.to_cell]);
     if (early <= kToleranceNs) continue;
-    ++violations;
+    if (violations++ == 0) first = &link;
     worst = std::max(worst, early);
   }
   if (violations == 0 || !f.trace.comparable()) return;
   const std::string most = human_duration(static_cast<double>(worst));
   const std::string of = number(static_cast<int64_t>(f.trace.links.size()));
   const bool one_machine = f.trace.clock == ClockState::kShared;
+  const bool few = violations * kFewOf <= static_cast<int64_t>(f.trace.links.size());
   Finding finding;
   finding.id = "clock.causality";
   finding.weight = 0.5 * static_cast<double>(violations) / static_cast<double>(f.trace.links.size());
   finding.value = most;
   finding.value_note_en = "at most";
   finding.value_note_zh = "最多";
-  finding.title_en = one_machine ? "Cells begin before what they wait for has ended" : "The clocks disagree";
-  finding.title_zh = one_machine ? "有单元在其前驱结束前就开始" : "时钟不一致";
+  finding.title_en = one_machine || few ? "Cells begin before what they wait for has ended" : "The clocks disagree";
+  finding.title_zh = one_machine || few ? "有单元在其前驱结束前就开始" : "时钟不一致";
   finding.detail_en = number(violations) + " of " + of + " dependencies are too early, by up to " + most + ". ";
   finding.detail_zh = of + " 个依赖中有 " + number(violations) + " 个过早开始，最多提前 " + most + "。";
-  if (one_machine) {
+  if (few) {
+    const Cell cell = cells.at(first->to_cell);
+    const std::string which = cell_label(cell, true) + " of rank " +
+                              std::to_string(f.trace.parts[static_cast<size_t>(cell.part)].rank) + ", step " +
+                              std::to_string(cell.step);
+    finding.detail_en += "So few speak of cells under the wrong label rather than of clocks; the first is " + which +
+                         ". Look at the order of that rank's micro-batches.";
+    finding.detail_zh +=
+        "数量这么少，更可能是单元标签有误，而不是时钟问题；首个：" + which + "。请检查该 rank 的微批顺序。";
+  } else if (one_machine) {
     finding.detail_en +=
         "All stamps come from one machine, so the stages may be assigned wrongly (--pp; where there are replicas, "
         "--order), "
@@ -343,9 +334,14 @@ void add_causality(const Facts& f, std::vector<Finding>& out) {
         "所有时间戳来自同一台机器，因此可能是级的归属有误（--pp；有副本时 --order），或混入了不同运行的日志。";
   } else {
     finding.detail_en +=
-        "Times are shown as recorded; bubbles that compare ranks may be off by as much. Synchronise the "
-        "machines' clocks before the next run.";
-    finding.detail_zh += "时间按原始记录显示；跨 rank 比较的气泡可能偏差这么多。下次运行前请先同步各机时钟。";
+        std::string(f.trace.alignment == AlignState::kRaw || clock_summary(f.trace).by.empty()
+                        ? "Times are shown as recorded"
+                        : "So they are on the clocks that were measured, where ranks could be tied") +
+        "; bubbles that compare ranks may be off by as much. Synchronise the machines' clocks before the next run.";
+    finding.detail_zh += std::string(f.trace.alignment == AlignState::kRaw || clock_summary(f.trace).by.empty()
+                                         ? "时间按原始记录显示"
+                                         : "这是时钟对齐之后（就能对齐的 rank 而言）的结果") +
+                         "；跨 rank 比较的气泡可能偏差这么多。下次运行前请先同步各机时钟。";
   }
   out.push_back(std::move(finding));
 }
@@ -408,20 +404,36 @@ Headline headline_of(const Facts& f, const Recognition& recognition, const std::
   const auto count = [](int32_t n, const char* one, const char* many) {
     return std::to_string(n) + " " + (n == 1 ? one : many);
   };
+  // Labels may be any; a schedule counts its own.
+  const int32_t micro_batches =
+      recognition.recognised ? recognition.best().sizes.micro_batches : micro_batches_per_step(f.trace);
+  const bool two_ways = recognition.recognised && recognition.best().layout == ChunkLayout::kBidirectional;
   h.lead_en = count(f.extent.stage_count, "stage", "stages") +
               (f.extent.dp_count > 1 ? " × " + count(f.extent.dp_count, "replica", "replicas") : "") + ", " +
-              count(f.extent.micro_batch_count, "micro-batch", "micro-batches") +
-              (f.extent.chunk_count > 1 ? ", " + std::to_string(f.extent.chunk_count) + " chunks a rank" : "") + ", " +
-              count(f.extent.step_count, "step", "steps") + ".";
+              count(micro_batches, "micro-batch", "micro-batches") +
+              (f.extent.chunk_count > 1
+                   ? ", " + std::to_string(f.extent.chunk_count) + (two_ways ? " directions" : " chunks a rank")
+                   : "") +
+              ", " + count(f.extent.step_count, "step", "steps") + ".";
   h.lead_zh = std::to_string(f.extent.stage_count) + " 级" +
               (f.extent.dp_count > 1 ? " × " + std::to_string(f.extent.dp_count) + " 个副本" : "") + "，" +
-              std::to_string(f.extent.micro_batch_count) + " 个微批" +
-              (f.extent.chunk_count > 1 ? "，每 rank " + std::to_string(f.extent.chunk_count) + " 个分块" : "") + "，" +
-              std::to_string(f.extent.step_count) + " 步。";
+              std::to_string(micro_batches) + " 个微批" +
+              (f.extent.chunk_count > 1 ? (two_ways ? "，" : "，每 rank ") + std::to_string(f.extent.chunk_count) +
+                                              (two_ways ? " 个方向" : " 个分块")
+                                        : "") +
+              "，" + std::to_string(f.extent.step_count) + " 步。";
   if (recognition.recognised) {
-    const std::string schedule = recognition_share(recognition);
-    h.lead_en += " Schedule: " + schedule + " of the lists of work match.";
-    h.lead_zh += "调度：" + schedule + " 的工作列表吻合。";
+    const std::string schedule = recognition_share(recognition), near = runner_up_text(recognition);
+    std::string schedule_zh = schedule;
+    schedule_zh.replace(schedule.rfind(", "), 2, "，");
+    h.lead_en += " Schedule: " + schedule + " of the lists of work match" +
+                 (near.empty() ? "." : "; " + near + " is nearly as near.");
+    h.lead_zh += "调度：" + schedule_zh + " 的工作列表吻合" + (near.empty() ? "。" : "；" + near + " 几乎同样接近。");
+  } else if (!recognition.candidates.empty()) {
+    const std::string nearest = recognition.best().name + " with a score of " + percent(recognition.best().score);
+    h.lead_en += " Schedule: not recognised; the nearest is " + nearest + ".";
+    h.lead_zh +=
+        "调度：未能识别；最接近的是 " + recognition.best().name + "，" + percent(recognition.best().score) + "。";
   }
   if (f.trace.parts.size() == 1 && f.trace.pipeline_stages <= 1) {
     h.lead_en += " Only one rank was given: what it waits for is not in the picture.";
@@ -460,7 +472,7 @@ Findings find_findings(const Trace& trace) {
   add_outside(facts, result.list);
   add_causality(facts, result.list);
   add_replicas(facts, result.list);
-  add_schedule_findings(trace, theory, result.list);
+  add_schedule_findings(trace, theory, facts.compute + facts.bubble, result.list);
   std::stable_sort(result.list.begin(), result.list.end(),
                    [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
   // What is slow comes before what follows from it: a stage that everyone waits for explains the bubble.

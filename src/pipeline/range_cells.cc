@@ -29,7 +29,7 @@ class RangeCellMaker {
     if (!place_ranks(trace_, options_)) lay_out_by_rows();
     found_.labels = label_rows(trace_, found_.rows, found_.lists, named_schedule(trace_));
     forget_doubtful_steps();
-    chunks_ = found_.labels.proven() ? found_.labels.made.front().schedule.sizes.chunks : chunks_said();
+    chunks_ = found_.labels.proven() ? found_.labels.chunks : chunks_said();
     add_work();
     add_messages();
     add_collectives();
@@ -226,6 +226,12 @@ class RangeCellMaker {
   void say_schedule(const RangeLabels& labels) {
     const Schedule& s = labels.made.front().schedule;
     Diagnostics& notes = trace_.diagnostics;
+    if (labels.fitting > 1)
+      notes.add("cells.several_schedules", Severity::kWarning,
+                "the rows are those of several schedules (" + s.name + " with " +
+                    counted(s.sizes.micro_batches, "micro-batch", "micro-batches") +
+                    " and others): numbers stand where all agree; marks that say micro-batch and chunk would decide",
+                {}, labels.fitting);
     std::string text = "micro-batches" + std::string(s.sizes.chunks > 1 ? " and chunks" : "") + " follow from " +
                        s.name + ", " + counted(s.sizes.micro_batches, "micro-batch", "micro-batches") +
                        ": kinds and numbers of every row are its, and of " + grouped(labels.checked) +

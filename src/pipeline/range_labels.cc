@@ -14,7 +14,7 @@ namespace stageline {
 namespace {
 
 constexpr size_t kMostSampled = 256;                 // lists that schedules are compared with where none fits all
-constexpr size_t kMostTied = 4;                      // schedules that fit equally well
+constexpr size_t kMostTied = 32;                     // schedules that fit equally well
 constexpr int64_t kMostEditShare = 4;                // a quarter of a list's rows may be edits
 constexpr int64_t kMostWrongShare = 50;              // a fiftieth of the neighbours may be out of order
 constexpr int64_t kMostForwards = int64_t{1} << 21;  // of all sizes of one schedule, over all stages
@@ -134,7 +134,8 @@ class Labeller {
   // Of this list's step where every rank has as many forwards, else of most steps.
   int32_t own_micro_batches(const RowList& list, const RowHypothesis& usual) const {
     const auto own = own_forwards_.find(list.step);
-    const int32_t forwards = own == own_forwards_.end() ? 0 : own->second, chunks = usual.schedule.sizes.chunks;
+    const int32_t forwards = own == own_forwards_.end() ? 0 : own->second;
+    const int32_t chunks = chunks_of_a_micro_batch(usual.schedule);
     return forwards <= 0 || forwards % chunks != 0 ? usual.schedule.sizes.micro_batches : forwards / chunks;
   }
   void say_off(const RowHypothesis& h, const RowList& list, const RowAlignment& way, RangeLabels& out) const;
@@ -324,21 +325,26 @@ RangeLabels label_rows(const Trace& trace, const RangeRows& rows, const RowLists
   // What the job says of itself decides between schedules that fit equally well.
   if (hypotheses[tied.front()].schedule.name == named)
     std::erase_if(tied, [&](size_t h) { return hypotheses[h].schedule.name != named; });
-  std::vector<RangeLabels> good;
+  RangeLabels out;
   for (const size_t h : tied) {
     RangeLabels labels = labeller.label(hypotheses[h]);
-    if (labels.wrong * kMostWrongShare <= labels.checked) good.push_back(std::move(labels));
+    if (labels.wrong * kMostWrongShare > labels.checked) continue;
+    const ScheduleSizes& sizes = hypotheses[h].schedule.sizes;
+    if (!out.proven()) {
+      out = std::move(labels);
+    } else {
+      for (size_t p = 0; p < out.rows.size(); ++p)
+        for (size_t i = 0; i < out.rows[p].size(); ++i)
+          if (!same_label(out.rows[p][i], labels.rows[p][i])) out.rows[p][i] = kNoLabel;
+    }
+    out.chunks = std::max(out.chunks, sizes.chunks);
+    ++out.fitting;
   }
-  if (good.empty()) {
+  if (!out.proven()) {
     none.why_not = "with the labels of " + hypotheses[tied.front()].schedule.name +
                    " work would begin before what it waits for has ended";
     return none;
   }
-  RangeLabels out = std::move(good.front());
-  for (size_t other = 1; other < good.size(); ++other)
-    for (size_t p = 0; p < out.rows.size(); ++p)
-      for (size_t i = 0; i < out.rows[p].size(); ++i)
-        if (!same_label(out.rows[p][i], good[other].rows[p][i])) out.rows[p][i] = kNoLabel;
   for (size_t p = 0; p < out.rows.size(); ++p)
     for (size_t i = 0; i < out.rows[p].size(); ++i)
       if (is_compute(rows.parts[p][i].kind)) ++(out.rows[p][i].action_count > 0 ? out.labelled : out.unknown);

@@ -34,6 +34,8 @@ struct RangeLabels {
   std::vector<OffSchedule> off;
   int64_t labelled = 0, unknown = 0;  // compute rows
   int64_t checked = 0, wrong = 0;     // neighbours in causal order, and not
+  int32_t fitting = 0;                // schedules that pass; rows have labels where all of them agree
+  int32_t chunks = 1;                 // the most that one of them has
   std::string why_not;                // where no schedule was proven
   bool proven() const { return !made.empty(); }
 };

@@ -53,10 +53,25 @@ struct Lateness {
   int32_t micro_batch = 0, later = 0;
 };
 
-// Chunk 0 of the first forwards of each (replica, stage) of one step; of several ranks of a stage the first.
-void add_late_starts(const Trace& trace, const Recognition& r, std::vector<Finding>& out) {
-  if (r.best().layout == ChunkLayout::kBidirectional || trace.clock == ClockState::kPerRank) return;
-  const Cells& cells = trace.cells;
+// How far the stamps of two ranks may lie beside each other, once on common time; −1: nobody knows.
+int64_t apart_ns(const Trace& trace, const Part& a, const Part& b) {
+  const bool mapped = trace.alignment != AlignState::kRaw;
+  if (trace.clock == ClockState::kShared || (!mapped && a.machine != kUnknown && a.machine == b.machine)) return 0;
+  if (!mapped || a.clock_map.segments.empty() || b.clock_map.segments.empty()) return -1;
+  const int32_t reference = a.clock_map.segments.front().reference_rank;
+  for (const Part* part : {&a, &b})
+    for (const ClockSegment& s : part->clock_map.segments)
+      if (s.reference_rank != reference) return -1;
+  // One map for a whole machine: what is open is the same for both.
+  if (a.machine != kUnknown && a.machine == b.machine && a.clock_map.common_ns(0) == b.clock_map.common_ns(0)) return 0;
+  const int64_t half_a = a.clock_map.offset_half_ns(), half_b = b.clock_map.offset_half_ns();
+  return half_a < 0 || half_b < 0 ? -1 : sum_or_limit(half_a, half_b);
+}
+
+// Chunk 0 of the first forwards of each (replica, stage) of one step; of several ranks of a stage the first. `cells`
+// are on common time.
+void add_late_starts(const Trace& trace, const Cells& cells, const Recognition& r, std::vector<Finding>& out) {
+  if (r.best().layout == ChunkLayout::kBidirectional || !trace.comparable()) return;
   std::vector<int64_t> last_end(trace.parts.size(), INT64_MIN);
   std::map<int32_t, Lateness> by_stage;
   for (const StepRange& step : step_ranges(cells)) {
@@ -84,18 +99,21 @@ void add_late_starts(const Trace& trace, const Recognition& r, std::vector<Findi
       if (before == first.end()) continue;
       const Part &a = trace.parts[static_cast<size_t>(before->second.part)],
                  &b = trace.parts[static_cast<size_t>(own.part)];
-      if (trace.clock != ClockState::kShared && (a.machine == kUnknown || a.machine != b.machine)) continue;
+      const int64_t apart = apart_ns(trace, a, b);
+      if (apart < 0) continue;
       const auto& [micro_batch, times] = own.forwards.front();
       const auto sent = std::find_if(before->second.forwards.begin(), before->second.forwards.end(),
                                      [&, mb = micro_batch](const auto& f) { return f.first == mb; });
       if (sent == before->second.forwards.end()) continue;
       Lateness& late = by_stage[place.second];
       ++late.steps;
-      if (own.free_at_ns > sent->second.second || sent + 1 == before->second.forwards.end() ||
-          (sent + 1)->second.second > times.first)
+      // What the clocks leave open counts against it.
+      const int64_t starts_ns = sum_or_limit(times.first, -apart);
+      if (own.free_at_ns > sum_or_limit(sent->second.second, -apart) || sent + 1 == before->second.forwards.end() ||
+          (sent + 1)->second.second > starts_ns)
         continue;
       auto last = sent + 1;
-      while (last + 1 != before->second.forwards.end() && (last + 1)->second.second <= times.first) ++last;
+      while (last + 1 != before->second.forwards.end() && (last + 1)->second.second <= starts_ns) ++last;
       if (late.late++ == 0) late.micro_batch = micro_batch, late.later = last->first;
       late.delay_ns += static_cast<double>(times.first - sent->second.second);
       late.step_ns += static_cast<double>(end_ns - begin_ns);
@@ -149,7 +167,7 @@ struct LateWords {
   const char *title_en, *title_end_en, *title_zh, *detail_en, *detail_zh;
 };
 
-void add_late(const Trace& trace, const TheoryRun& run, std::vector<Finding>& out) {
+void add_late(const Trace& trace, const TheoryRun& run, double pipeline_share, std::vector<Finding>& out) {
   if (!on_one_clock(trace)) return;
   const LateChain c = late_cells(trace, run, INT64_MAX).chain;
   const LateWords reasons[] = {
@@ -159,6 +177,11 @@ void add_late(const Trace& trace, const TheoryRun& run, std::vector<Finding>& ou
       {c.launch_ns, "Late launches hold the pipeline up for ", " a step", "内核下发过晚，流水线每步为此多等 ",
        "Inputs were there and the devices free before the host asked for the work. Look at what the host does then.",
        "输入已到、设备空闲之后，主机才下发计算。请检查主机此时在做什么。"},
+      {c.blocked_ns, "Ranks sit in sends and receives for ", " a step", "rank 停在收发操作中，流水线每步为此多等 ",
+       "What the next cell needed was there, but its rank was inside a send or receive of other work: sends that wait "
+       "for their receives, receives waited for in order. Post them earlier, or asynchronously.",
+       "下一个单元所需的一切已就绪，但 rank "
+       "正停在其他工作的发送或接收中：发送在等对方接收，或按顺序逐个等待接收。请提前或异步发起。"},
       {c.unexplained_ns, "Ranks stand ready for ", " a step, and nothing says why",
        "没有记录能说明原因：rank 已就绪却未开始，每步共 ",
        "Between the end of what it needs and its own start a cell could have run: latency of messages that were not "
@@ -176,13 +199,13 @@ void add_late(const Trace& trace, const TheoryRun& run, std::vector<Finding>& ou
   const double share = c.actual_ns > 0 ? std::min(worst->ns, c.actual_ns - c.theory_ns) / c.actual_ns : 0;
   if (share < kLeastLate || worst->ns < kMostOfLate * sum) return;
   const bool said = std::any_of(out.begin(), out.end(), [](const Finding& f) { return f.id == "schedule.late_start"; });
-  if (said && worst != &reasons[0] && worst != &reasons[1]) return;
+  if (said && worst >= &reasons[3]) return;
   const auto steps = static_cast<double>(c.steps);
   const std::string each = human_duration(worst->ns / steps), name = run.theory.schedule;
   const std::string actual = human_duration(c.actual_ns / steps), theory = human_duration(c.theory_ns / steps);
   Finding f;
   f.id = "schedule.late";
-  f.weight = share;
+  f.weight = share * pipeline_share;  // of a step, as other findings'
   f.value = percent(share);
   f.value_note_en = "of the pipeline's span";
   f.value_note_zh = "占流水线跨度";
@@ -197,11 +220,11 @@ void add_late(const Trace& trace, const TheoryRun& run, std::vector<Finding>& ou
 
 }  // namespace
 
-void add_schedule_findings(const Trace& trace, const TheoryRun& run, std::vector<Finding>& out) {
+void add_schedule_findings(const Trace& trace, const TheoryRun& run, double pipeline_share, std::vector<Finding>& out) {
   if (!run.recognition.recognised) return;
   add_order(trace, run.recognition, out);
-  add_late_starts(trace, run.recognition, out);
-  add_late(trace, run, out);
+  add_late_starts(trace, run.cells(trace), run.recognition, out);
+  add_late(trace, run, pipeline_share, out);
 }
 
 }  // namespace stageline

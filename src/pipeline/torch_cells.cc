@@ -31,6 +31,7 @@ struct PartCells {
   int64_t clipped = 0;       // cells that ended after the next one of their lane began
   int64_t unknown_messages = 0;
   bool on_device = false;
+  bool calls = false;  // some message has the times of the host's call
 };
 
 // Overlap on the compute lane where one cell's last kernels run beside the next cell's first: the later start is
@@ -187,6 +188,7 @@ class CellMaker {
         ++out.empty;
         cell.start_ns = cell.end_ns;
       }
+      out.calls |= !spans.on_device && is_message(mark.kind);
       out.cells.push_back(cell);
     }
     out.clipped = clip_overlaps(out.cells);
@@ -227,6 +229,7 @@ class CellMaker {
       sum.clipped += part.clipped;
       sum.empty += part.empty;
       sum.unknown_messages += part.unknown_messages;
+      trace_.messages_are_calls |= part.calls;
       if (part.cells.empty()) continue;
       sum.on_device |= part.on_device;
       one |= part.steps == StepSource::kOne;

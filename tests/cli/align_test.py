@@ -2,6 +2,7 @@
 import csv
 import io
 import json
+import re
 import statistics
 import subprocess
 import sys
@@ -41,15 +42,95 @@ class Align(Case):
         self.assertTrue(any(offsets.values()))
         rows, done = clocks(logs)
         self.assertEqual(list(next(iter(rows.values()))), ['rank', 'host', 'reference', 'offset_ns', 'offset_half_ns', 'drift_ppb',
-                                                            'drift_half_ppb', 'messages', 'method', 'from_ns'])
+                                                            'drift_half_ppb', 'messages', 'method', 'from_ns', 'offset_error_ns',
+                                                            'drift_error_ppb', 'step'])
         for rank, r in rows.items():
             error = abs(int(r['offset_ns']) - (offsets[rank] - offsets[0]))
-            self.assertLessEqual(error, int(r['offset_half_ns']) + 2000)  # stamps are whole microseconds
+            self.assertLessEqual(error, int(r['offset_half_ns']))  # stamps are whole microseconds, and the bounds know it
             self.assertLessEqual(error, 100_000)
         self.assertEqual(rows[0]['method'], 'reference')
         self.assertEqual(rows[3]['method'], 'compute gaps')
         as_json = json.loads(run('align', logs, '--json', check=0).out)
         self.assertEqual(len(as_json['tables'][0]['rows']), 4)
+
+        # For people: ppm, and the estimate beside the bound.
+        text = run('align', logs, check=0).out
+        for word in ('likely off', 'at most ±', 'drift ppm'):
+            self.assertIn(word, text)
+        self.assertNotIn('ppb', text)
+        self.assertNotRegex(text, r'(?<!\d)-0\.000')
+
+    def test_no_latency(self):
+        """Messages that take no time leave one offset: it is found."""
+        for schedule in ('1f1b', 'zb-h1'):
+            for skew in (0, 25):
+                out = self.dir / f'{schedule}{skew}'
+                run('simulate', schedule, '--jitter', 0.02, '--machines', 2, '--steps', 3, '--clock-skew', skew, '-o', out, check=0)
+                (out / 'truth.csv').unlink(missing_ok=True)
+                rows, done = clocks(out)
+                self.assertNotRegex(done.err, 'contradict|left out')
+                self.assertLessEqual(int(rows[2]['offset_half_ns']), 4000)
+                if not skew:
+                    self.assertLessEqual(abs(int(rows[2]['offset_ns'])), int(rows[2]['offset_half_ns']))
+                run('report', out, '-o', self.dir / 'r.html', check=0)
+
+    def test_recorded_pipelines(self):
+        """Real runs of torch on one host: their clocks are one, and measuring them all the same says so too."""
+        for folder in sorted((SOURCE / 'tests/torch/recorded/pipelines').iterdir()):
+            with self.subTest(run=folder.name):
+                rows, done = clocks(folder)
+                self.assertEqual([r['method'] for r in rows.values()], ['reference'] + ['shared clock'] * (len(rows) - 1))
+                self.assertEqual({r['offset_ns'] for r in rows.values()}, {'0'})
+                self.assertNotIn('said to share one clock', done.err)
+                rows, done = clocks(folder, '--align', 'always')
+                for rank, r in rows.items():
+                    self.assertNotEqual(r['offset_half_ns'], '')
+                    self.assertLessEqual(abs(int(r['offset_ns'])), int(r['offset_half_ns']), f'rank {rank}: a bound is broken')
+                drawn = run('export', folder, '-o', self.dir / 'x.svg', '--align', 'always', check=0)
+                self.assertNotIn('keep the stamps as recorded', drawn.err)
+                self.assertNotRegex(drawn.err, 'contradict|no clocks can explain')
+
+    def test_words(self):
+        """A page says what its clocks stand on, and claims nothing that was not done."""
+        logs, _ = self.simulate('apart', '--machines', 2, '--dp', 2)
+        page = self.dir / 'x.html'
+
+        def said(*flags, of=logs):
+            done = run('report', of, '-o', page, *flags, check=0)
+            data = re.search(r'<script[^>]*id="report"[^>]*>(.*?)</script>', page.read_text(), re.S)
+            data = json.loads(data.group(1))
+            return data['clock'], data.get('clockBy'), data, done
+
+        self.assertEqual(said('--align', 'never')[:2], ('unaligned', None))
+        self.assertEqual(said()[:2], ('unaligned', None))  # nothing ties the replicas: nothing was done
+        state, by, _, done = said('--align-on', '0:4:F0')
+        self.assertEqual((state, by), ('aligned', ['operator']))
+        self.assertIn('put on other ranks\' clocks by an operator', done.err)
+        rows, _ = clocks(logs, code=2)
+        self.assertEqual((rows[4]['method'], rows[4]['offset_ns']), ('untied', ''))
+        rows, _ = clocks(logs, '--trust-clocks')
+        self.assertEqual((rows[4]['method'], rows[4]['offset_ns']), ('trusted', '0'))
+        alone, _ = self.simulate('four', '--machines', 4, '--clock-skew', 25)
+        state, by, data, _ = said(of=alone)
+        self.assertEqual((state, by), ('aligned', ['compute gaps']))
+        self.assertLess(data['clockErrorNs'], data['clockHalfNs'])
+        self.assertIn('clocks', [table['name'] for table in data['tables']])
+
+    def test_two_labels(self):
+        """Two cells under each other's label are named; they neither untie the run nor blame the clocks."""
+        logs, _ = self.simulate('labels')
+        twin = self.dir / 'labels.csv'
+        run('export', logs, '-o', twin, check=0)
+        rows = rows_of(twin)
+        a, b = [next(r for r in rows if (r['rank'], r['kind'], r['micro_batch'], r['step']) == ('2', 'F', mb, rows[-1]['step'])) for mb in '45']
+        a['micro_batch'], b['micro_batch'] = b['micro_batch'], a['micro_batch']
+        with open(twin, 'w') as f:
+            out = csv.DictWriter(f, rows[0].keys(), lineterminator='\n')
+            out.writeheader()
+            out.writerows(rows)
+        done = run('report', twin, '-o', self.dir / 'r.html', check=0)
+        self.assertIn('no clocks can explain', done.err)
+        self.assertNotIn('Synchronise', done.out)
 
     def test_drawn(self):
         """A skewed run is drawn as the straight one was."""
@@ -103,7 +184,7 @@ class Align(Case):
         run('export', logs, '-o', self.dir / 'cells.csv', check=0)
         clocks(logs, '--trust-clocks')
 
-    def test_words(self):
+    def test_usage(self):
         logs, _ = self.simulate('logs')
         for flags, hint in [(['--align', 'sometimes'], 'auto'), (['--align-on', '0-1'], '--align-on 0:3:'), (['--align-on', '0:9:F0'], 'rank 9'),
                             (['--align-on', '0:1:nothing'], '"nothing"')]:
@@ -145,11 +226,18 @@ class RealTraces(Case):
         offsets = [abs(found[b][0] - found[a][0]) / 1e3 for a, b in pairs]
         drifts = [abs(found[b][1] - found[a][1]) / 1e3 for a, b in pairs]
         self.assertLessEqual(statistics.median(offsets), most_us)
-        self.assertLessEqual(statistics.median(drifts), 2)
+        likely = {rank: float(r['offset_error_ns']) for rank, r in rows.items()}
+        for rank, r in rows.items():
+            self.assertLessEqual(likely[rank], int(r['offset_half_ns']))
+        if job == 'ST':  # SE's own stamps are off by more than its messages leave open (docs/howto/clocks.md)
+            ratios = [abs(found[r][0]) / likely[r] for r in found if likely[r] > 0]
+            self.assertLess(max(ratios), 3)
         # What the traces' own clocks were off stands in both: the disturbance itself comes back far better.
         path, still, _ = self.inject(job, '--offset-ms', 0, '--drift-ppm', 0)
         before = self.errors(clocks(path)[0], still)
         self.assertLessEqual(max(abs(found[r][0] - before[r][0]) / 1e3 for r in found), 0.15 * most_us)
+        for r in found:
+            self.assertLessEqual(abs(found[r][0] - before[r][0]), max(likely[r], 1))
         self.assertLessEqual(max(abs(found[r][1] - before[r][1]) / 1e3 for r in found), 0.1)
 
     def test_st(self):

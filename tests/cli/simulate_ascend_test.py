@@ -54,7 +54,7 @@ class SimulateAscend(Case):
             return sorted((c['rank'], c['step'], c['kind'], c['chunk'], c['micro_batch'], c['start_ns'], c['dur_ns'])
                           for c in table if c['kind'] in ('F', 'B', 'I', 'W'))
 
-        for schedule in ('1f1b', 'vpp', 'zb-h1', 'interleaved-zb', 'zb-v', 'dualpipe-v'):
+        for schedule in ('1f1b', 'vpp', 'zb-h1', 'interleaved-zb', 'zb-v', 'dualpipe-v', 'dualpipe'):
             for marks in ('guide', 'helper'):
                 folder = self.dir / f'{schedule}-{marks}'
                 self.simulate(folder.name, '--marks', marks, '--level', 'none' if marks == 'guide' else 0, '--p2p', 'batch', '--micro-batches', 8,
@@ -62,6 +62,22 @@ class SimulateAscend(Case):
                 truth = self.dir / 'truth.csv'
                 (folder / 'truth.csv').replace(truth)
                 self.assertEqual(cells(folder), cells(truth), (schedule, marks))
+
+    def test_what_several_schedules_explain_stays_unknown(self):
+        """Breadth-first marks without numbers are those of all-forwards-first with twice the micro-batches: no number may be wrong."""
+        for schedule in ('bfs', 'bfs-unreversed'):
+            folder = self.dir / schedule
+            self.simulate(schedule, '--micro-batches', 8, '--steps', 1, schedule=schedule)
+            truth = self.dir / 'truth.csv'
+            (folder / 'truth.csv').replace(truth)
+            read = [{(c['rank'], c['start_ns']): (c['kind'], c['chunk'], c['micro_batch']) for c in csv.DictReader(
+                run('export', path, '--to', 'csv', '-o', '-', '-q', check=0).out.splitlines()) if c['kind'] in ('F', 'B')}
+                for path in (folder, truth)]
+            self.assertEqual(read[0].keys(), read[1].keys())
+            for place, found in read[0].items():
+                for got, want in zip(found, read[1][place]):
+                    self.assertIn(got, ('', want), (schedule, place, found))
+            self.assertIn('several_schedules', run('info', folder, check=0).out)
 
     def test_links_of_the_truth_are_operations_at_both_ends(self):
         opened = self.simulate('links', '--stages', 3, '--tp', 2, '--dp', 2, '--cp', 2, '--order', 'pp-tp-dp-cp', '--level', 1, '--steps', 1)
@@ -165,6 +181,25 @@ class SimulateAscend(Case):
         for stages in (4, 2):  # a second run replaces the first
             run('simulate', '1f1b', '--format', 'ascend', '--stages', stages, '-o', self.dir / 'own', check=0)
         self.assertEqual(len(list((self.dir / 'own').glob('*_ascend_pt'))), 2)
+        for flag, word in (('level', '7'), ('marks', 'none'), ('p2p', ''), ('framework', 'jax'), ('level-none-comm', 'x')):
+            self.assertIn(f'--{flag} is one of', run('simulate', '1f1b', '--format', 'ascend', f'--{flag}', word, '-o', self.dir / 'x', check=2).err)
+        self.assertIn('1 000 000 ranks', run('simulate', '1f1b', '--format', 'ascend', '--tp', 1000, '--dp', 250, '-o', self.dir / 'x',
+                                             check=2).err.replace('\u202f', ' '))
+        self.assertFalse((self.dir / 'x').exists())
+
+    def test_only_what_a_simulation_wrote_is_replaced(self):
+        own = self.dir / 'own'
+        again = ('simulate', '1f1b', '--format', 'ascend', '--stages', 2, '--micro-batches', 2, '--steps', 1, '-o', own)
+        run(*again, check=0)
+        theirs = own / 'node0_100000_20250101000000000_ascend_pt'  # beside truth.csv, and with a process number like ours
+        (theirs / 'ASCEND_PROFILER_OUTPUT').mkdir(parents=True)
+        self.assertIn('no simulation', run(*again, check=2).err)
+        self.assertTrue(theirs.exists())
+        (theirs / 'ASCEND_PROFILER_OUTPUT').rmdir()
+        theirs.rmdir()
+        (own / 'truth.csv').unlink()  # as an interrupted run leaves it
+        run(*again, check=0)
+        self.assertEqual(len(list(own.glob('*_ascend_pt'))), 2)
 
 
 if __name__ == '__main__':

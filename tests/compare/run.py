@@ -4,7 +4,7 @@ and the installed torch, which profiles small programs on the spot and whose tab
 
   run.py [--deep] [--only NAME,NAME] [--checks REGEX] [--keep DIR] [FOLDER…]    HTA, then torch
   run.py --torch [--only CASE,CASE] [--keep DIR]                                torch alone
-  run.py --msprof                                                               msprof-analyze alone (tests/compare/msprof.py)
+  run.py --msprof [FOLDER…]                                                     msprof-analyze alone: msprof*.py beside this
 
 Without FOLDER: every trace folder of ../shared/data/kineto where there is one, and traces made by tests/gen/kineto.py.
 --deep also compares what takes HTA minutes. HTA comes from PyPI into .cache/rivals, or is the one of
@@ -76,6 +76,18 @@ def compare_torch(only, keep):
     return failed
 
 
+def compare_msprof(folders):
+    """The installed msprof-analyze: pp-chart --compat msprof, what it makes of our simulated runs, and its sums. 1: something differs."""
+    python = rivals.find_msprof()
+    if python:
+        os.environ['STAGELINE_RIVAL_MSPROF'] = str(pathlib.Path(python).parent / 'msprof-analyze')
+    failed = 0
+    for script, arguments in (('msprof.py', []), ('msprof_sim.py', []), ('msprof_sums.py', folders)):
+        print(f'{script}:', flush=True)
+        failed |= subprocess.run([sys.executable, HERE / script, *arguments]).returncode
+    return failed
+
+
 def main():
     parser = argparse.ArgumentParser(prog='./dev compare', description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('folders', nargs='*')
@@ -84,10 +96,10 @@ def main():
     parser.add_argument('--checks', default='')
     parser.add_argument('--keep', default='', help='leave HTA\'s answers in this folder, and use those that are there')
     parser.add_argument('--torch', action='store_true', help='only torch\'s tables and pipelines')
-    parser.add_argument('--msprof', action='store_true', help='only msprof-analyze and pp-chart --compat msprof')
+    parser.add_argument('--msprof', action='store_true', help='only msprof-analyze: pp-chart, our simulated runs, its sums (of FOLDER…)')
     options = parser.parse_args()
     if options.msprof:
-        return subprocess.run([sys.executable, HERE / 'msprof.py']).returncode
+        return compare_msprof(options.folders)
     if options.torch:
         return compare_torch(options.only, options.keep)
     only = [name for name in options.only.split(',') if name]

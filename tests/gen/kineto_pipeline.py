@@ -341,7 +341,8 @@ def generate_pipeline(options):
         meta = {'schemaVersion': 1, 'deviceProperties': [], 'cupti_version': 26, 'with_stack': int(options.notes == 'megatron'),
                 'distributedInfo': {'backend': 'nccl', 'rank': rank.rank, 'world_size': options.ranks, 'pg_count': len(own),
                                     'pg_config': own, 'nccl_version': '2.26.2'},
-                'displayTimeUnit': 'ms', 'baseTimeNanoseconds': NS_BASE}
+                'displayTimeUnit': 'ms',  # a clock that is off moves the zero that stamps count from
+                'baseTimeNanoseconds': NS_BASE + int(options.skew_ms.get(rank.rank, 0) * 1e6)}
         path, size = write_trace(os.path.join(options.out, f'rank-{rank.rank}.pt.trace.json'), meta,
                                  [*rank.events, *device_events(rank), span(900_000, rank.t)], options.format == 'gz')
         written.append((rank.rank, path, len(rank.events) + 2 * len(rank.work), size))

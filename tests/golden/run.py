@@ -7,6 +7,7 @@
   schedules/NAME.txt      the order on 4 stages with 8 micro-batches, one line a rank, as simulated logs have it; drawing and numbers
   analyses/NAME.txt       its tables: of pipeline cells on readers/paddle-log, of profiler traces on readers/kineto in
                           both modes, of two runs on readers/kineto and readers/kineto-us, of files on files/…
+  align/NAME.txt          the clocks of small runs whose clocks are off, made on the spot (ALIGN below)
   exporters/NAME.txt      the bytes, or facts read back from them by an outside decoder, on readers/paddle-log
 
 readers/kineto* are made by tests/gen/kineto.py, readers/ascend* by tests/gen/ascend_db.py; `run.py --make-inputs` makes them again
@@ -80,6 +81,19 @@ STACKS = [[], ['--metric', 'self_cuda_time_total', '--aggregate', '--leaf', 'ker
           ['--aggregate', '--metric', 'samples', '--format', 'speedscope']]
 # Analyses of files that are no traces.
 FILES = dict.fromkeys(('memory-timeline', 'memory-analysis'), 'files/memory_timeline.raw.gz')
+# Runs for `align`: how they are made (a folder follows), its options, and the exit code.
+KINETO_PY = [sys.executable, HERE.parent / 'gen/kineto.py']
+FAULTS = ['--fault', 'clock:1,-4', '--fault', 'clock:2,25']
+ALIGN = {
+    # Gaps between cells that wait for each other; one clock a machine.
+    'gaps': ([BIN, 'simulate', '1f1b', '--machines', 4, '--clock-skew', '25ms', '--latency', '100us', '--jitter', 0.02, '--seed', 3], [], 0),
+    # Replicas that nothing ties, but for an operator named by hand.
+    'by-hand': ([BIN, 'simulate', '1f1b', '--machines', 2, '--dp', 2, '--stages', 2, '--clock-skew', '25ms'], ['--align-on', '0:2:F0'], 0),
+    'apart': ([BIN, 'simulate', '1f1b', '--machines', 2, '--dp', 2, '--stages', 2, '--clock-skew', '25ms'], [], 2),
+    # Profiles: messages of a pipeline, and collectives of replicas without one.
+    'profile-messages': ([*KINETO_PY, *PIPELINE, '--ranks', 3, '--notes', 'actions', *FAULTS], [], 0),
+    'profile-collectives': ([*KINETO_PY, *SMALL, '--ranks', 3, *FAULTS], [], 0),
+}
 counts = {'passed': 0, 'failed': 0}
 
 
@@ -330,6 +344,17 @@ def stacks_text():
     return out.rstrip('\n') + '\n'
 
 
+def align_text(make, options, code):
+    """The table, and the notes without the input's path."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([*map(str, make), '-o', folder], check=True, capture_output=True)
+        done = subprocess.run([BIN, 'align', folder, '--format', 'csv', *options], capture_output=True,
+                              env={**os.environ, 'LC_ALL': 'C.UTF-8', 'NO_COLOR': '1'})
+        if done.returncode != code:
+            raise RuntimeError(f'stageline align: exit {done.returncode}, not {code}\n{done.stderr.decode()}')
+        return (done.stdout + b'\n' + done.stderr).decode().replace(folder, 'RUN')
+
+
 def main():
     if '--make-inputs' in sys.argv:
         return make_inputs()
@@ -353,6 +378,8 @@ def main():
             compare(HERE / 'schedules' / f'{name}.txt', orders)
     for name in topics['analyses']:
         compare(HERE / 'analyses' / f'{name}.txt', analysis_text(name))
+    for name, how in ALIGN.items():
+        compare(HERE / 'align' / f'{name}.txt', align_text(*how))
     for name in topics['exporters']:
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / 'out'

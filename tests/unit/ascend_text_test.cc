@@ -1,5 +1,9 @@
 #include <sqlite3.h>
 
+#include <cmath>
+#include <limits>
+
+#include "model/hccl_names.h"
 #include "reader_fixture.h"
 #include "readers/ascend/analysis_db.h"
 #include "readers/ascend/text_communication.h"
@@ -44,6 +48,27 @@ TEST_CASE("ascend text: columns of kernel_details.csv by name, times to the nano
   CHECK(notes.items()[0].first.line == 4);
 }
 
+TEST_CASE("ascend text: sizes that no profile can mean are none") {
+  CHECK(usable_bytes(0) == 0);
+  CHECK(usable_bytes(1e18) == 1e18);
+  for (const double bytes : {-1.0, 1e19, std::numeric_limits<double>::infinity(), std::nan("")})
+    CHECK(usable_bytes(bytes) == -1);
+  const Folder folder;
+  Diagnostics notes;
+  CommunicationSums sums;
+  const std::string size = R"j({"Transit Size(MB)": 1e302, "Transit Time(ms)": 1})j";
+  const std::string times = R"j("Communication Time Info": {"Elapse Time(ms)": 1})j";
+  const std::string path =
+      folder.add("communication.json", R"({"step1": {"p2p": {"hcom_send__1_0_1@1": {)" + times +
+                                           R"(, "Communication Bandwidth Info": {"SDMA": )" + size + "}}}}}");
+  REQUIRE(read_communication(path, sums, notes));
+  REQUIRE(sums.ops.size() == 1);
+  CHECK(sums.ops[0].bytes == -1);
+  const std::string matrix = R"({"step1": {"p2p": {"send@1": {"0-1": )" + size + "}}}}";
+  REQUIRE(read_communication_matrix(folder.add("communication_matrix.json", matrix), sums, notes));
+  CHECK(sums.links.empty());
+}
+
 TEST_CASE("ascend text: a table without what it needs says what") {
   const Folder folder;
   Diagnostics notes;
@@ -65,12 +90,12 @@ TEST_CASE("ascend text: names of operations and numbers of groups") {
        {"", "hcom_", "hcom_send", "hcom___1_2_3", "hcom_send__x", "hcom_send__1_x_1", "allReduce__1_2"})
     CHECK_FALSE(parse_operation_name(other));
   // As a real profile has them beside each other.
-  CHECK(group_digits("90.91.105.46%enp189s0f0_60000_0_1736410538306028") == "17148521525495523210");
-  CHECK(group_digits("") == "0");
+  CHECK(hccl_group_digits("90.91.105.46%enp189s0f0_60000_0_1736410538306028") == "17148521525495523210");
+  CHECK(hccl_group_digits("") == "0");
 }
 
 TEST_CASE("ascend text: links become global by the group's members, or by a rank's link with itself") {
-  const std::string number = group_digits("group_a");
+  const std::string number = hccl_group_digits("group_a");
   const std::vector<MetaField> metadata =
       metadata_of(R"({"parallel_group_info": "{\"group_a\": {\"group_name\": \"pp\", \"global_ranks\": [1, 5]}}"})");
   const ProcessGroups groups(metadata);

@@ -1,6 +1,6 @@
 // The analyses of clusters on traces made in memory, so that every fact is the test's own.
-#include "analyses/cluster/hccl_names.h"
 #include "engine/link_findings.h"
+#include "model/hccl_names.h"
 #include "torch_traces.h"
 
 using namespace stageline;
@@ -262,6 +262,36 @@ TEST_CASE("compute-op-sum: by the type that the profiler says") {
   CHECK(cell(types, "sum_ns", "op_type", "") == "5000");
   const auto theirs = ask(maker.trace, "compute-op-sum", {.msprof = true});
   CHECK(cell(theirs[0], "Q1Ns", "OpType", "MatMulV2") == "15000");
+}
+
+TEST_CASE("aten-op-kernels-and-delay: a launch on another thread belongs to the operator that its kernel names") {
+  Maker maker;
+  Part& part =
+      maker.rank({{"aten::mm", "op", 0, 100, 0}, {"launch", "call", 40, 5, 1}, {"MatMul", "kernel", 60, 30, 2, 1}});
+  for (Lane& lane : part.lanes)
+    if (lane.tid != "2") lane.kind = LaneKind::kHostThread;
+  part.slices.parent[2] = 0;
+  const auto tables = ask(maker.trace, "aten-op-kernels-and-delay");
+  CHECK(cell(tables[0], "kernel_sequence", "aten_op_name", "aten::mm") == "MatMul");
+  CHECK(cell(tables[0], "avg_launch_delay_ns", "aten_op_name", "aten::mm") == "40000");
+}
+
+TEST_CASE("links: sums beyond 64 bits stop at the limit, transfers without time have no rate") {
+  Maker maker;
+  Part& part = maker.rank({{"op", "comm", 0, 10, 0}});
+  for (int i = 0; i < 20; ++i) {
+    LinkSummary link;
+    link.src_rank = i % 4;
+    link.dst_rank = (i + 1) % 4;
+    link.bytes = 4e18;
+    link.transit_ns = i % 4 == 0 ? 0 : INT64_MAX / 2;
+    part.link_summaries.push_back(link);
+  }
+  const Table links = ask(maker.trace, "communication-matrix")[0];
+  CHECK(cell(links, "bytes", "src_rank", "1") == "9223372036854775807");
+  CHECK(cell(links, "transit_ns", "src_rank", "1") == "9223372036854775807");
+  CHECK(cell(links, "gb_per_s", "src_rank", "0") == "");
+  CHECK(cell(table_of(ask(maker.trace, "slow-link"), "link-classes"), "bytes") == "9223372036854775807");
 }
 
 TEST_CASE("names of HCCL's operations hold a hash of their group") {

@@ -1,11 +1,13 @@
 // stageline_make_report FOLDER: writes the reports that the browser tests open, from hand-made traces.
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 
 #include "base/number.h"
 #include "base/output_file.h"
 #include "engine/engine.h"
+#include "exporters/ascend_db/ascend_db.h"
 #include "exporters/html/html.h"
 #include "pipeline/simulate.h"
 #include "pipeline/theory.h"
@@ -332,6 +334,30 @@ int profile(const std::string& path, const std::string& source, bool unknown_tab
   return write(path, {*trace, tables, found.headline, found.list, {.title = "two ranks"}});
 }
 
+// Profiles of 16 Ascend NPUs: four stages of two replicas and two slices.
+int cluster(const std::string& folder) {
+  SimulateOptions o;
+  Result<Schedule> schedule = make_schedule("1f1b", {.stages = 4, .micro_batches = 8});
+  if (!schedule) return 1;
+  AscendDbOptions db;
+  db.schedule = o.schedule = std::move(*schedule);
+  db.level = AscendLevel::kLevel1;
+  db.grid.size = {2, 1, 2, 4};  // tp, cp, dp, pp
+  db.latency_ns = o.costs.latency_ns = 200'000;
+  db.reduce_ns = o.reduce_ns = 500'000;
+  o.dp = o.peers = o.steps = 2;
+  o.faults = {{"slow-stage", 2, 1.4}};
+  for (int32_t dp = 0; dp < 2; ++dp)
+    for (int32_t stage = 0; stage < 4; ++stage)
+      for (int32_t tp = 0; tp < 2; ++tp) o.rank_of.push_back(db.grid.rank_at(tp, 0, dp, stage));
+  Result<SimulatedRun> run = simulate_run(o);
+  const std::string profiles = folder + "/cluster";
+  std::error_code ec;
+  std::filesystem::create_directories(profiles, ec);
+  if (!run || ec || !write_ascend_databases(run->trace, run->clock_offset_ns, db, profiles)) return 1;
+  return profile(folder + "/cluster.html", profiles);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -342,7 +368,7 @@ int main(int argc, char** argv) {
   const std::string folder = argv[1], tests = argv[2], golden = tests + "/golden/readers/";
   const int profiles = profile(folder + "/profile.html", golden + "kineto/input", true) +
                        profile(folder + "/both.html", golden + "kineto-pipeline/input") +
-                       profile(folder + "/modules.html", golden + "kineto-modules/input") +
+                       profile(folder + "/modules.html", golden + "kineto-modules/input") + cluster(folder) +
                        profile(folder + "/host.html", tests + "/torch/recorded/memory-shapes.trace.json.gz");
   const int pipelines = usual(folder) + theory(folder) + wide(folder) + empty(folder) + edge(folder) + hostile(folder) +
                         large(folder) + many(folder);

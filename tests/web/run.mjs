@@ -39,7 +39,9 @@ const browser = await playwright.chromium.launch({
 const {cases: pipelineCases} = await import('./report_test.mjs');
 const {cases: profileCases} = await import('./profile_test.mjs');
 const {cases: theoryCases} = await import('./theory_test.mjs');
-const cases = [...pipelineCases, ...theoryCases, ...profileCases];
+const {cases: clusterCases} = await import('./cluster_test.mjs');
+const only = process.env.STAGELINE_WEB_ONLY ?? '';  // cases whose name has this
+const cases = [...pipelineCases, ...theoryCases, ...profileCases, ...clusterCases].filter(([name]) => name.includes(only));
 let failed = 0;
 for (const [name, run] of cases) {
   const context = await browser.newContext({viewport: {width: 1320, height: 1030}});

@@ -1,13 +1,24 @@
 // Names of things in the current language.
 import type {App} from './app';
 import {KIND_CODES} from './data/kind';
-import type {Part} from './data/report';
+import {lateOf} from './data/late';
+import type {Part, Report} from './data/report';
 import {duration} from './format';
-import {t, type Key} from './i18n/i18n';
+import {currentLang, t, type Key} from './i18n/i18n';
 
 export const kindName = (kind: number): string => t(`kind.${KIND_CODES[kind]!}` as Key);
 
 export const countOf = (what: 'ranks' | 'steps', n: number): string => (n === 1 ? t(`${what}.one`) : t(what, n));
+
+// What the page's times are worth beside each other.
+export function clockHelp(report: Report): string {
+  if (report.clock !== 'aligned' && report.clock !== 'partly-aligned') return t(`clock.${report.clock}.help`);
+  const by = (report.clockBy ?? []).map(one => t(`clock.by.${one}`)).join(t('list.comma'));
+  const space = currentLang() === 'zh' ? '' : ' ';
+  const error = report.clockErrorNs === undefined ? [] : [t('clock.error', duration(report.clockErrorNs))];
+  const half = report.clockHalfNs === undefined ? t('clock.nohalf') : t('clock.half', duration(report.clockHalfNs));
+  return t(`clock.${report.clock}.help`, by, [...error, half].join(space));
+}
 
 // "F3", "F3.c1": short, the same in both languages.
 export function cellCode(app: App, cell: number): string {
@@ -28,6 +39,16 @@ export function rowTitle(part: Part, low: boolean, replicas: boolean): [string, 
 // Times of a step are told from its first start.
 export const stepZero = (app: App, cell: number): number =>
   app.model.steps.find(s => s.step === app.cells.step[cell])?.t0 ?? app.model.whole.t0;
+
+// How far a cell is from theory, when that is more than rounding, and why, where the table of late cells says it.
+export function lateWords(app: App, cell: number): string {
+  const {cells} = app, theory = cells.theoryStart?.[cell] ?? NaN, by = cells.start[cell]! - theory;
+  if (!(Math.abs(by) >= 1)) return '';
+  const words = t(by > 0 ? 'tip.late' : 'tip.early', duration(Math.abs(by))), late = by > 0 ? lateOf(app, cell) : null;
+  if (!late) return words;
+  const reason = t(`reason.${late.reason}` as Key);
+  return words + t('tip.because', late.waitedFor ? t('tip.after', reason, late.waitedFor, late.waitedRank) : reason);
+}
 
 export function cellSentence(app: App, cell: number): string {
   const {cells, report} = app, start = cells.start[cell]! - stepZero(app, cell);

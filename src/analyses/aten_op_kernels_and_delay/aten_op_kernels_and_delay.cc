@@ -211,6 +211,11 @@ RankResult exact_result(const TorchRun& run, const TorchRank& rank, const std::v
   const Slices& s = rank.part->slices;
   std::vector<int32_t> row_of(s.size(), -1);
   for (size_t i = 0; i < rank.rows.size(); ++i) row_of[rank.rows[i].slice] = static_cast<int32_t>(i);
+  const auto operator_above = [&](uint32_t slice) {
+    uint32_t at = s.parent[slice];
+    while (at != kNoSliceIndex && !is_op[s.name_id[at]]) at = s.parent[at];
+    return at;
+  };
   std::vector<Launch> launches;
   std::vector<std::pair<int64_t, int64_t>> when;  // start of launch, of kernel
   for (const TorchRow& kernel : rank.rows) {
@@ -220,8 +225,8 @@ RankResult exact_result(const TorchRun& run, const TorchRank& rank, const std::v
       continue;
     }
     const TorchRow& launch = rank.rows[static_cast<size_t>(kernel.partner)];
-    uint32_t at = s.parent[launch.slice];
-    while (at != kNoSliceIndex && !is_op[s.name_id[at]]) at = s.parent[at];
+    uint32_t at = operator_above(launch.slice);
+    if (at == kNoSliceIndex) at = operator_above(kernel.slice);  // called on another thread; the profile says whose
     if (at == kNoSliceIndex || row_of[at] < 0) {
       ++result.unowned;
       continue;
@@ -248,7 +253,7 @@ Table exact_table() {
       "aten-op-kernels-and-delay",
       "Operators, the kernels they launch, and the delays",
       {{"rank", "rank", Type::kInteger, "Global rank"},
-       {"aten_op_name", "operator", Type::kText, "Innermost operator around the launch call, on its thread"},
+       {"aten_op_name", "operator", Type::kText, "Innermost operator around the launch call; else the one recorded"},
        {"kernel_sequence", "kernels", Type::kText, "Device work of one call, in order of launch"},
        {"occurrence_count", "calls", Type::kInteger, "Calls with this sequence"},
        {"kernel_count", "kernels", Type::kInteger, "Kernels, copies and memsets of one call"},

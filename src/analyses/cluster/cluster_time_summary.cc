@@ -12,6 +12,7 @@
 #include "analyses/cluster/communication_ops.h"
 #include "analyses/cluster/durations.h"
 #include "analyses/cluster/rival_time_summary.h"
+#include "base/number.h"
 #include "base/parallel.h"
 #include "model/intervals.h"
 
@@ -71,8 +72,8 @@ RankTimes times_of(const TorchRun& run, const TorchRank& rank, const std::vector
   for (const CommunicationOp& op : ops) {
     StepTimes& t = steps[op.step];
     if (op.messages) t.messages.push_back({op.start_ns, op.end_ns()});
-    t.wait_ns += op.wait_ns();
-    t.transfer_ns += std::max<int64_t>(op.transfer_ns, 0);
+    t.wait_ns = sum_or_limit(t.wait_ns, op.wait_ns());
+    t.transfer_ns = sum_or_limit(t.transfer_ns, std::max<int64_t>(op.transfer_ns, 0));
   }
   for (const ProfilerStep& step : rank.part->steps) {
     const auto it = steps.find(static_cast<int32_t>(std::clamp<int64_t>(step.number, INT32_MIN, INT32_MAX)));
@@ -143,7 +144,7 @@ Table total_table(const TorchRun& run, const std::vector<RankTimes>& ranks) {
       collectives += t.exposed_ns - bubble;
       memory += t.exposed_memory_ns;
       free += t.free_ns;
-      wait += t.wait_ns;
+      wait = sum_or_limit(wait, t.wait_ns);
     }
     if (ranks[k].empty()) continue;
     table.add_row({int64_t{run.ranks[run.parts[k]]}, steps, span, compute, messages, collectives, memory, free,

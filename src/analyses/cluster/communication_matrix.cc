@@ -8,6 +8,7 @@
 
 #include "analyses/analysis.h"
 #include "analyses/cluster/transfers.h"
+#include "base/number.h"
 #include "base/parallel.h"
 
 namespace stageline {
@@ -19,8 +20,8 @@ struct Sum {
   int64_t count = 0, bytes = 0, time_ns = 0;
   void add(const Sum& other) {
     count += other.count;
-    bytes += other.bytes;
-    time_ns += other.time_ns;
+    bytes = sum_or_limit(bytes, other.bytes);
+    time_ns = sum_or_limit(time_ns, other.time_ns);
   }
 };
 using Link = std::tuple<int32_t, int32_t, std::string_view, std::string_view>;  // src, dst, transport, link

@@ -15,6 +15,7 @@
 #include "analyses/cluster/communication_ops.h"
 #include "analyses/cluster/durations.h"
 #include "analyses/cluster/transfers.h"
+#include "base/number.h"
 #include "base/parallel.h"
 #include "model/intervals.h"
 
@@ -124,18 +125,17 @@ std::vector<OpTime> times_of(const TorchRun& run, const std::vector<Communicatio
 }
 
 struct Sum {
-  int64_t count = 0, elapse = 0, known = 0, transit = 0, wait = 0, sync = 0, idle = 0;
+  int64_t count = 0, elapse = 0, transit = 0, wait = 0, sync = 0, idle = 0;
   Basis basis = Basis::kNone;
   void add(const OpTime& time) {
     ++count;
-    elapse += time.op.dur_ns;
+    elapse = sum_or_limit(elapse, time.op.dur_ns);
     if (time.basis == Basis::kNone) return;
     basis = std::max(basis, time.basis);
-    known += time.op.dur_ns;
-    transit += time.transit_ns;
-    wait += time.wait_ns;
-    sync += time.sync_ns;
-    idle += time.idle_ns();
+    transit = sum_or_limit(transit, time.transit_ns);
+    wait = sum_or_limit(wait, time.wait_ns);
+    sync = sum_or_limit(sync, time.sync_ns);
+    idle = sum_or_limit(idle, time.idle_ns());
   }
 };
 
@@ -160,7 +160,7 @@ std::vector<Table::Value> behind(std::vector<Table::Value> keys, const Sum& sum)
   keys.emplace_back(sum.elapse);
   for (const int64_t ns : {sum.transit, sum.wait, sum.sync, sum.idle}) keys.emplace_back(known ? ns : kNullInteger);
   for (const int64_t ns : {sum.wait, sum.sync})
-    keys.emplace_back(share_or_nan(static_cast<double>(ns), static_cast<double>(sum.transit + ns)));
+    keys.emplace_back(share_or_nan(static_cast<double>(ns), static_cast<double>(sum_or_limit(sum.transit, ns))));
   keys.emplace_back(std::string(basis_text(sum.basis)));
   return keys;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/number.h"
 #include "model/statistics.h"
 
 namespace stageline {
@@ -66,7 +67,9 @@ std::vector<Table::Value> with_durations(std::vector<Table::Value> keys, std::ve
   return keys;
 }
 
-int64_t sum_of(const std::vector<int64_t>& ns) { return std::accumulate(ns.begin(), ns.end(), int64_t{0}); }
+int64_t sum_of(const std::vector<int64_t>& ns) {
+  return std::accumulate(ns.begin(), ns.end(), int64_t{0}, sum_or_limit);
+}
 
 double share_or_nan(double part, double whole) { return whole > 0 ? part / whole : NAN; }
 

@@ -7,7 +7,7 @@
 #include "analyses/analysis.h"
 #include "analyses/cluster/communication_ops.h"
 #include "analyses/cluster/durations.h"
-#include "analyses/cluster/hccl_names.h"
+#include "model/hccl_names.h"
 
 namespace stageline {
 namespace {

@@ -12,6 +12,7 @@
 #include "analyses/analysis.h"
 #include "analyses/cluster/durations.h"
 #include "analyses/cluster/transfers.h"
+#include "base/number.h"
 #include "base/parallel.h"
 #include "model/statistics.h"
 
@@ -79,8 +80,8 @@ ClassAnswer answer_for(const Class& name, std::vector<Transfer>& list, double th
     costs[size_of(t.bytes)].push_back(static_cast<double>(t.time_ns) / static_cast<double>(t.bytes));
     gbps.push_back(t.gbps());
     answer.transfers += t.count;
-    answer.bytes += t.bytes;
-    answer.time_ns += t.time_ns;
+    answer.bytes = sum_or_limit(answer.bytes, t.bytes);
+    answer.time_ns = sum_or_limit(answer.time_ns, t.time_ns);
   }
   std::map<int, double> median;
   for (auto& [size, values] : costs) {
@@ -96,8 +97,8 @@ ClassAnswer answer_for(const Class& name, std::vector<Transfer>& list, double th
     link.src = t.src;
     link.dst = t.dst;
     link.count += t.count;
-    link.bytes += t.bytes;
-    link.time_ns += t.time_ns;
+    link.bytes = sum_or_limit(link.bytes, t.bytes);
+    link.time_ns = sum_or_limit(link.time_ns, t.time_ns);
     const double expected = median[size_of(t.bytes)] * static_cast<double>(t.bytes);
     link.expected_ns += expected;
     if (static_cast<double>(t.time_ns) >= threshold * expected && expected > 0) outliers.push_back({t, expected});

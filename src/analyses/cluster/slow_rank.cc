@@ -7,6 +7,7 @@
 #include "analyses/cluster/communication_ops.h"
 #include "analyses/cluster/durations.h"
 #include "analyses/cluster/rival_slow_rank.h"
+#include "base/number.h"
 
 namespace stageline {
 namespace {
@@ -80,16 +81,16 @@ Sums sums_of(const TorchRun& run, const Matched& matched, int64_t late_ns, size_
     for (auto at = begin; at != end; ++at) {
       RankSum& rank = sums.ranks[(*at)->rank_index];
       ++rank.collectives;
-      rank.wait_ns += (*at)->wait_ns();
-      lost += (*at)->wait_ns();
+      rank.wait_ns = sum_or_limit(rank.wait_ns, (*at)->wait_ns());
+      lost = sum_or_limit(lost, (*at)->wait_ns());
       if (*at != last) second = std::min(second, (*at)->dur_ns);
     }
-    group.wait_ns += lost;
+    group.wait_ns = sum_or_limit(group.wait_ns, lost);
     const int64_t number = run.ranks[run.parts[last->rank_index]];
     Late late{last, number, end - begin, second - last->dur_ns, kNullInteger, lost};
     RankSum& rank = sums.ranks[last->rank_index];
-    rank.lost_ns += lost;
-    group.of[number].lost_ns += lost;
+    rank.lost_ns = sum_or_limit(rank.lost_ns, lost);
+    group.of[number].lost_ns = sum_or_limit(group.of[number].lost_ns, lost);
     if (sums.clocks) {
       const ByClock clock = by_clock(run, begin, end);
       sums.ranks[begin[clock.last]->rank_index].lost_by_clock_ns += clock.lost_ns;
@@ -120,7 +121,7 @@ Table rank_table(const TorchRun& run, const Sums& sums) {
   std::vector<size_t> order;
   int64_t whole = 0;
   for (size_t k = 0; k < sums.ranks.size(); ++k) {
-    whole += sums.ranks[k].lost_ns;
+    whole = sum_or_limit(whole, sums.ranks[k].lost_ns);
     if (sums.ranks[k].collectives > 0) order.push_back(k);
   }
   std::stable_sort(order.begin(), order.end(),

@@ -22,8 +22,7 @@ class Plugin {
     for (const Lane& lane : part_.lanes)
       if (lane.begin < lane.end) zero_ns_ = std::min(zero_ns_, part_.slices.start_ns[lane.begin]);
     for (const MemoryRecord& record : part_.memory) zero_ns_ = std::min(zero_ns_, record.time_ns);
-    for (uint32_t i = 0; i < part_.memory.size(); ++i)
-      if (!part_.memory[i].failed) by_time_.push_back(i);
+    for (uint32_t i = 0; i < part_.memory.size(); ++i) by_time_.push_back(i);
     std::stable_sort(by_time_.begin(), by_time_.end(),
                      [&](uint32_t a, uint32_t b) { return part_.memory[a].time_ns < part_.memory[b].time_ns; });
   }

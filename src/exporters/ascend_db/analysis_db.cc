@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/output_file.h"
+#include "model/hccl_names.h"
 
 namespace stageline::ascend {
 namespace {
@@ -63,7 +64,7 @@ void communication_rows(const SqliteDb& db, const RankRows& rows, const AscendDb
   SqliteInsert time(db, "CommAnalyzerTime", 10), band(db, "CommAnalyzerBandwidth", 12),
       link(db, "CommAnalyzerMatrix", 11);
   for (const CommunicationRow& op : rows.communications()) {
-    const std::string group = std::to_string(group_hash(op.group->name));
+    const std::string group = hccl_group_digits(op.group->name);
     const std::string step = "step" + std::to_string(o.first_step + op.step);
     const std::string_view type = op.kind == "allReduce" ? "collective" : "p2p";
     const int64_t lasts = op.device.end - op.device.start,

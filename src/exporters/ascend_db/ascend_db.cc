@@ -7,13 +7,16 @@
 #include "exporters/ascend_db/ascend_db.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <map>
 
 #include "base/json_writer.h"
+#include "base/number.h"
 #include "base/output_file.h"
 #include "base/parallel.h"
+#include "base/text.h"
 #include "exporters/ascend_db/analysis_db.h"
 #include "exporters/ascend_db/mark_text.h"
 #include "exporters/ascend_db/plan.h"
@@ -217,17 +220,22 @@ Status write_rank(const Trace& trace, const Part& part, const Plan& plan, int64_
                   const std::string& folder) {
   namespace fs = std::filesystem;
   const std::string host = part.machine_name.empty() ? "node0" : part.machine_name;
-  const RankIdentity me{part.rank, part.stage, part.device, 100'000 + int64_t{part.rank}, offset_ns, &trace.parts};
+  const RankIdentity me{part.rank, part.stage, part.device, kFirstSimulatedPid + part.rank, offset_ns, &trace.parts};
   const std::string suffix = o.mindspore ? "_ascend_ms" : "_ascend_pt";
   const fs::path root =
       fs::path(folder) / (host + "_" + std::to_string(me.pid) + "_" + stamp_of(plan.start_ns[0]) + suffix);
   const fs::path output = root / "ASCEND_PROFILER_OUTPUT";
   std::error_code ec;
-  fs::create_directories(output, ec);
-  if (ec) return Error{ErrorCode::kIo, "cannot make this folder: " + ec.message(), {output.string()}, ""};
+  fs::create_directories(root, ec);
+  if (ec) return Error{ErrorCode::kIo, "cannot make this folder: " + ec.message(), {root.string()}, ""};
   const std::vector<Group> groups = groups_of(o.grid, part.rank);
   const std::vector<std::pair<std::string, std::string>> user = user_metadata(o, part.rank, groups);
   const std::string number = std::to_string(part.rank);
+  // First, so that what an interrupted run leaves is known as its own.
+  if (Status s = write_file((root / ("profiler_info_" + number + ".json")).string(), profiler_info(o, part.rank)); !s)
+    return s;
+  fs::create_directories(output, ec);
+  if (ec) return Error{ErrorCode::kIo, "cannot make this folder: " + ec.message(), {output.string()}, ""};
   const std::string path =
       (output / ((o.mindspore ? "ascend_mindspore_profiler_" : "ascend_pytorch_profiler_") + number + ".db")).string();
   Result<OutputFile> out = OutputFile::create(path);
@@ -259,8 +267,7 @@ Status write_rank(const Trace& trace, const Part& part, const Plan& plan, int64_
   json.begin_object();
   for (const auto& [key, value] : user) json.key(key).raw(value);
   json.end_object();
-  if (Status s = write_file((root / "profiler_metadata.json").string(), json.text()); !s) return s;
-  return write_file((root / ("profiler_info_" + number + ".json")).string(), profiler_info(o, part.rank));
+  return write_file((root / "profiler_metadata.json").string(), json.text());
 }
 
 Status write_links(const Plan& plan, const AscendDbOptions& o, const std::string& folder) {
@@ -283,13 +290,27 @@ Status write_links(const Plan& plan, const AscendDbOptions& o, const std::string
 }  // namespace
 }  // namespace ascend
 
+bool is_simulated_profile(const std::string& folder) {
+  const std::filesystem::path path(folder);
+  const std::string name = path.filename().string();
+  const std::vector<std::string_view> words = split(name, '_');  // host (any words), process, time, "ascend", framework
+  const std::optional<int64_t> pid = words.size() < 5 ? std::nullopt : parse_int(words[words.size() - 4]);
+  if (!pid || *pid < kFirstSimulatedPid) return false;
+  std::error_code ec;
+  if (std::filesystem::is_empty(path, ec)) return true;
+  return std::filesystem::exists(path / ("profiler_info_" + std::to_string(*pid - kFirstSimulatedPid) + ".json"), ec);
+}
+
 Status write_ascend_databases(Trace& trace, const std::vector<int64_t>& clock_offset_ns, const AscendDbOptions& o,
                               const std::string& folder) {
   const ascend::Plan plan = ascend::make_plan(trace, clock_offset_ns, o);
   std::vector<Status> done(trace.parts.size());
+  std::atomic<bool> failed = false;  // a full disk: the others would fail too, one by one
   parallel_for(trace.parts.size(), [&](size_t i) {
+    if (failed) return;
     const Part& part = trace.parts[i];
     done[i] = ascend::write_rank(trace, part, plan, clock_offset_ns[static_cast<size_t>(part.machine)], o, folder);
+    if (!done[i]) failed = true;
   });
   for (Status& s : done)
     if (!s) return std::move(s).error();

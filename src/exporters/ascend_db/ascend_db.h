@@ -44,6 +44,12 @@ struct AscendDbOptions {
   bool mindspore = false;  // names of MindSpore's profiler instead of PyTorch's
 };
 
+// Process of rank 0; the others follow. Names of folders hold it, and the rank's profiler_info beside it tells a
+// simulated profile from a real one.
+inline constexpr int64_t kFirstSimulatedPid = 100'000;
+// Whether this folder (…_ascend_pt or …_ascend_ms) is one that write_ascend_databases made, whole or not.
+bool is_simulated_profile(const std::string& folder);
+
 // `trace` is a simulated run of `options.schedule` (cells in the order of the schedule, parts by rank with stage and
 // replica); `clock_offset_ns` by machine. Cells shrink by what must have room beside them: the loss's backward on the
 // stage that holds it (MindSpeed's DualPipeV), empty pops. Same input, same bytes. Errors: kIo.

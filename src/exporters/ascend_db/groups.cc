@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/json_writer.h"
-#include "exporters/ascend_db/tables.h"
+#include "model/hccl_names.h"
 
 namespace stageline::ascend {
 namespace {
@@ -50,7 +50,7 @@ std::vector<Group> groups_of(const RankGrid& grid, int32_t rank) {
       Group group;
       group.kind = kind.name;
       group.name = "10.0.0.1%eth0_60000_" + std::to_string(first_number + number) + "_1738895521183247";
-      group.tag = group_tag(group.name);
+      group.tag = hccl_group_id(group.name);
       group.ranks =
           kind.dims.size() == 1 ? grid.group(rank, {kind.dims[0]}) : grid.group(rank, {kind.dims[0], kind.dims[1]});
       groups.push_back(std::move(group));

@@ -1,6 +1,9 @@
 #include "exporters/ascend_db/rank_rows.h"
 
+#include <algorithm>
+
 #include "base/json_writer.h"
+#include "model/hccl_names.h"
 
 namespace stageline::ascend {
 namespace {
@@ -120,7 +123,8 @@ void RankRows::communication(const CommunicationOp& op) {
   transfer_rows(op, name, id, connection);
 }
 
-// What an operation is made of: tell the peer, move the bytes, wait to be told. Below Level1 nothing of it is known.
+// What an operation is made of: tell the peer, wait to be told, move the bytes, as long as analysis.db says. Below
+// Level1 nothing of it is known.
 void RankRows::transfer_rows(const CommunicationOp& op, const std::string& name, int64_t op_id, int64_t connection) {
   SqliteInsert& row = work_->transfer;
   const auto write = [&](std::string_view type, Span at, int64_t from, int64_t to, int64_t bytes, bool between_hosts) {
@@ -132,19 +136,18 @@ void RankRows::transfer_rows(const CommunicationOp& op, const std::string& name,
   };
   const int64_t me = op.group->index_of(me_.rank);
   if (o_.level != AscendLevel::kLevel1) return write("N/A", op.device, me, kNone32, op.elements * kElementBytes, false);
-  const int64_t third = (op.device.end - op.device.start) / 3;
-  const Span parts[] = {{op.device.start, op.device.start + third},
-                        {op.device.start + third, op.device.start + 2 * third},
-                        {op.device.start + 2 * third, op.device.end}};
+  const Span whole = op.device;
+  const int64_t moves = std::clamp<int64_t>(op.transit_ns, 1, std::max<int64_t>(whole.end - whole.start, 1));
+  const Span record{whole.start, whole.start}, wait{whole.start, whole.end - moves}, copy{whole.end - moves, whole.end};
   for (const auto& [src, dst] : op.transfers) {
     const int64_t peer = src == me ? dst : src;
     const int32_t there = op.group->ranks[static_cast<size_t>(peer)];
     const auto host = [&](int32_t rank) { return (*me_.parts)[static_cast<size_t>(rank)].machine; };
     const bool apart = host(there) != host(me_.rank);
-    write("Notify_Record", parts[0], me, peer, 0, apart);
-    write(op.kind == "allReduce" ? "Reduce_Inline" : "Memcpy", parts[1], me, op.kind == "allReduce" ? peer : kNone32,
+    write("Notify_Record", record, me, peer, 0, apart);
+    write("Notify_Wait", wait, me, peer, 0, apart);
+    write(op.kind == "allReduce" ? "Reduce_Inline" : "Memcpy", copy, me, op.kind == "allReduce" ? peer : kNone32,
           op.elements * kElementBytes, apart);
-    write("Notify_Wait", parts[2], me, peer, 0, apart);
   }
 }
 
@@ -154,7 +157,7 @@ Status RankRows::finish(const std::vector<std::pair<std::string, std::string>>& 
   SqliteInsert npu(db_, "NPU_INFO", 2), session(db_, "SESSION_TIME_INFO", 2), strings(db_, "STRING_IDS", 2);
   for (const auto& [key, json] : metadata) meta.text(key).text(json).next();
   map.integer(me_.rank).integer(me_.device).next();
-  const std::string uid = std::to_string(group_hash(host_name) >> 1);
+  const std::string uid = std::to_string(hccl_group_hash(host_name) >> 1);
   host.text(uid).text(host_name).next();
   npu.integer(me_.device).text("Ascend910B").next();
   if (!steps.empty()) session.integer(own(steps.front().start)).integer(own(steps.back().end)).next();

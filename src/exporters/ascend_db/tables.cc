@@ -135,19 +135,4 @@ void Strings::write(SqliteInsert& into) const {
   for (size_t i = 0; i < order_.size(); ++i) into.integer(static_cast<int64_t>(i)).text(*order_[i]).next();
 }
 
-uint64_t group_hash(std::string_view name) {
-  uint32_t high = 0, low = 0;
-  for (const char c : name) {
-    const auto byte = static_cast<unsigned char>(c);
-    high = high * 29 + byte;
-    low = low * 131 + byte;
-  }
-  return uint64_t{high} << 32 | low;
-}
-
-std::string group_tag(std::string_view name) {
-  std::string digits = std::to_string(group_hash(name));
-  return digits.size() > 3 ? digits.substr(digits.size() - 3) : digits;
-}
-
 }  // namespace stageline::ascend

@@ -31,9 +31,4 @@ class Strings {
   std::vector<const std::string*> order_;
 };
 
-// The number that stands for a communication group in analysis.db: two 32-bit polynomial hashes (29 and 131), the first
-// in the high half. Its last three decimal digits stand in the names of operations.
-uint64_t group_hash(std::string_view name);
-std::string group_tag(std::string_view name);
-
 }  // namespace stageline::ascend

@@ -87,6 +87,21 @@ std::string count_micro_batches(ChartLang lang, int64_t n) {
 std::string count_chunks(ChartLang lang, int64_t n) { return count(lang, n, "chunk", "chunks", "个分块"); }
 std::string count_steps(ChartLang lang, int64_t n) { return count(lang, n, "step", "steps", "步"); }
 
+namespace {
+
+std::string evidence_chinese(ClockEvidence evidence) {
+  switch (evidence) {
+    case ClockEvidence::kMessages: return "消息";
+    case ClockEvidence::kMixed: return "消息和集合通信";
+    case ClockEvidence::kCollectives: return "集合通信";
+    case ClockEvidence::kGaps: return "计算间隙";
+    case ClockEvidence::kOperator: return "指定算子";
+    default: return std::string(evidence_name(evidence));
+  }
+}
+
+}  // namespace
+
 std::string note_clocks_per_rank(ChartLang lang) {
   return say(lang, "Ranks are not on one clock: compare along a row, not between rows.",
              "各 rank 不在同一时钟上：只能在行内比较，不能跨行比较。");
@@ -94,11 +109,22 @@ std::string note_clocks_per_rank(ChartLang lang) {
 std::string note_clocks_unaligned(ChartLang lang) {
   return say(lang, "Clocks of the ranks are taken as recorded.", "各 rank 的时钟未经对齐，按记录值绘制。");
 }
-std::string note_clocks_aligned(ChartLang lang, int64_t half_ns) {
-  if (half_ns < 0) return say(lang, "Clocks were aligned, some without bounds.", "时钟已对齐，部分没有误差界。");
-  const std::string half = human_duration(static_cast<double>(half_ns));
-  return lang == ChartLang::kChinese ? "时钟已按消息对齐，误差最多 ± " + half + "。"
-                                     : "Clocks aligned by messages, to ± " + half + " at worst.";
+std::string note_clocks_aligned(ChartLang lang, const ClockSummary& clocks) {
+  const bool zh = lang == ChartLang::kChinese;
+  const std::string half = clocks.half_ns < 0 ? "" : human_duration(static_cast<double>(clocks.half_ns));
+  const std::string error = clocks.error_ns < 0 ? "" : human_duration(clocks.error_ns);
+  std::string by;
+  for (const ClockEvidence one : clocks.by) by += (by.empty() ? "" : "、") + evidence_chinese(one);
+  std::string out = zh ? "时钟已按" + by + "对齐" : "Clocks aligned by " + evidence_list(clocks.by);
+  if (!error.empty()) out += zh ? "，误差约 " + error : ", off by some " + error;
+  out += half.empty() ? (zh ? "，部分没有误差界" : ", some without bounds")
+                      : (zh ? "，保证不超过 ± " + half : ", certainly within ± " + half);
+  out += zh ? "。" : ".";
+  if (clocks.untied.empty()) return out;
+  const std::string n = std::to_string(clocks.untied.size());
+  return out + (zh ? n + " 个 rank 无法与其余的对齐，各按自己的时钟绘制。"
+                   : " " + n + (clocks.untied.size() == 1 ? " rank is" : " ranks are") +
+                         " not tied to the others and drawn by clocks of their own.");
 }
 std::string note_steps_laid(ChartLang lang) {
   return say(lang, "The source restarts its time at every step; steps are laid end to end.",

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "model/kind.h"
+#include "model/trace.h"
 
 namespace stageline {
 
@@ -36,7 +37,7 @@ std::string count_steps(ChartLang lang, int64_t n);
 // What the picture cannot show about its own time axis.
 std::string note_clocks_per_rank(ChartLang lang);
 std::string note_clocks_unaligned(ChartLang lang);
-std::string note_clocks_aligned(ChartLang lang, int64_t half_ns);  // −1: nothing bounds them
+std::string note_clocks_aligned(ChartLang lang, const ClockSummary& clocks);
 std::string note_steps_laid(ChartLang lang);
 
 }  // namespace stageline

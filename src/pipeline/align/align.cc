@@ -44,13 +44,12 @@ class Report {
       const ClockMap map = map_of(d);
       for (const size_t p : net_.domains[d].parts) {
         out_.clocks[p] = map;
-        if (d == 0 && p != net_.domains[0].parts.front()) out_.clocks[p].evidence = ClockEvidence::kSharedClock;
-        if (!tied(d)) {
-          out_.untied.push_back(p);
-        } else if (d > 0) {
-          const int64_t half = map.offset_half_ns();
-          out_.worst_half_ns = half < 0 || out_.worst_half_ns < 0 ? -1 : std::max(out_.worst_half_ns, half);
+        if (d == 0 && p != net_.domains[0].parts.front()) {
+          out_.clocks[p].evidence = std::max(map.evidence, ClockEvidence::kSharedClock);
+          for (ClockSegment& s : out_.clocks[p].segments)
+            s.evidence = std::max(s.evidence, ClockEvidence::kSharedClock);
         }
+        if (!tied(d)) out_.untied.push_back(p);
       }
     }
     std::sort(out_.untied.begin(), out_.untied.end());
@@ -61,7 +60,10 @@ class Report {
   int32_t root_domain(int32_t node) const {
     return static_cast<int32_t>(net_.domain_of_node(solution_.nodes[static_cast<size_t>(node)].root));
   }
+  // The source's word for what nothing ties.
+  bool said_shared() const { return trace_.clock == ClockState::kShared; }
   bool tied(size_t domain) const {
+    if (said_shared()) return true;
     for (int32_t n = net_.first_node[domain]; n < net_.first_node[domain + 1]; ++n)
       if (root_domain(n) != 0) return false;
     return true;
@@ -117,13 +119,26 @@ class Report {
       segment.origin_ns = sum_or_limit(sum_or_limit(net_.middle_ns, domain.coarse_ns), rounded(clock.offset));
       segment.drift = clock.drift;
       segment.message_count = matches_of_[node];
-      segment.reference_rank = trace_.parts[net_.domains[root].parts.front()].rank;
+      segment.reference_rank = trace_.parts[net_.domains[said_shared() ? 0 : root].parts.front()].rank;
       const double half = std::max(clock.offset_high - clock.offset, clock.offset - clock.offset_low);
       const double drift_half = std::max(clock.drift_high - clock.drift, clock.drift - clock.drift_low);
       segment.offset_half_ns = std::isfinite(half) && half < 9e18 ? rounded(std::ceil(std::max(half, 0.0))) : -1;
       segment.drift_half = std::isfinite(drift_half) ? std::max(drift_half, 0.0) : -1;
+      if (node != static_cast<size_t>(clock.root)) {
+        segment.evidence = evidence_[node];
+        map.evidence = std::max(map.evidence, evidence_[node]);
+      } else if (root == 0) {
+        segment.evidence = ClockEvidence::kReference;
+      } else if (said_shared()) {
+        segment.evidence = ClockEvidence::kSharedClock;
+        segment.offset_half_ns = 0;
+        segment.drift_half = 0;
+        map.evidence = std::max(map.evidence, ClockEvidence::kSharedClock);
+      }
+      segment.offset_error_ns =
+          std::isfinite(clock.offset_error) && clock.offset_error < 9e18 ? clock.offset_error : -1;
+      segment.drift_error = std::isfinite(clock.drift_error) ? clock.drift_error : -1;
       map.segments.push_back(segment);
-      if (node != static_cast<size_t>(clock.root)) map.evidence = std::max(map.evidence, evidence_[node]);
     }
     if (d > 0 && map.evidence == ClockEvidence::kReference) {
       // Alone: the reference of nobody, or of ranks that nothing ties to rank 0's clock.
@@ -155,6 +170,10 @@ class Report {
                 "the matches between " + name(e.a) + " and " + name(e.b) + " contradict those around (" + around +
                     ") and were left out; the tightest is " + match_name_of(matches_, e, at.tag));
     }
+    if (solution_.hopeless)
+      notes.add(
+          "clock.contradicting_tie", Severity::kLoss,
+          "ties contradict each other wherever one looks: none of them is used. Do these ranks belong to one job?");
     if (!solution_.consistent)
       notes.add(
           "clock.rough", Severity::kInfo,
@@ -165,18 +184,37 @@ class Report {
       notes.add("clock.untied", Severity::kWarning,
                 std::string(ranks.size() == 1 ? "rank " : "ranks ") + listed(ranks) +
                     " cannot be put on the clock of rank " + std::to_string(trace_.parts.front().rank) +
-                    ": no messages both ways, collectives or dependent cells tie them to it",
-                {}, static_cast<int64_t>(ranks.size()));
+                    ": no messages both ways, collectives or dependent cells tie " +
+                    (ranks.size() == 1 ? "it" : "them") + " to it");
     }
-    const auto tied_count = static_cast<int64_t>(trace_.parts.size() - out_.untied.size());
-    if (tied_count > 1 && net_.domains.size() > 1)
-      notes.add(
-          "clock.aligned", Severity::kInfo,
-          grouped(tied_count) + " ranks are on the clock of rank " + std::to_string(trace_.parts.front().rank) +
-              " by " + grouped(out_.match_count) + " matches; " +
-              (out_.worst_half_ns < 0 ? std::string("some offsets have no bound")
-                                      : "offsets are certain to ± " +
-                                            human_duration(static_cast<double>(out_.worst_half_ns)) + " at worst"));
+    say_aligned();
+  }
+
+  void say_aligned() const {
+    std::set<ClockEvidence> by;
+    int64_t ranks = 0;
+    double worst = 0;
+    int64_t half_ns = 0;
+    for (const ClockMap& map : out_.clocks) {
+      bool measured = false;
+      for (const ClockSegment& s : map.segments) {
+        if (!is_measured(s.evidence)) continue;
+        measured = true;
+        by.insert(s.evidence);
+        worst = s.offset_error_ns < 0 || worst < 0 ? -1 : std::max(worst, s.offset_error_ns);
+        half_ns = s.offset_half_ns < 0 || half_ns < 0 ? -1 : std::max(half_ns, s.offset_half_ns);
+      }
+      ranks += measured;
+    }
+    if (ranks == 0) return;
+    out_.notes.add(
+        "clock.aligned", Severity::kInfo,
+        grouped(ranks) +
+            (ranks == 1 ? " rank was put on another rank's clock by " : " ranks were put on other ranks' clocks by ") +
+            evidence_list({by.begin(), by.end()}) + " (" + grouped(out_.match_count) +
+            " matches): " + (worst < 0 ? "" : "likely off by " + human_duration(worst) + " at worst, ") +
+            (half_ns < 0 ? "some offsets have no bound"
+                         : "certainly within ± " + human_duration(static_cast<double>(half_ns))));
   }
 
   std::string name(int32_t node) const { return clock_name_of(trace_, net_.domains[net_.domain_of_node(node)]); }

@@ -25,8 +25,7 @@ struct ClockAlignment {
   std::vector<ClockMap> clocks;  // by part; the reference is the first part's clock
   std::vector<size_t> untied;    // parts that nothing ties to the reference, and why they are named in `notes`
   int64_t match_count = 0;
-  int64_t worst_half_ns = 0;  // of the tied parts; −1 when one is unbounded
-  Diagnostics notes;          // clock.aligned, clock.untied, clock.bad_match, clock.step, …
+  Diagnostics notes;  // clock.aligned, clock.untied, clock.bad_match, clock.step, …
 };
 
 struct AlignRequest {

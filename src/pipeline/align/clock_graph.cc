@@ -29,20 +29,47 @@ class OutEdges {
   std::vector<int32_t> order_;
 };
 
-// Bellman–Ford with a queue. `distance` holds the starting values (infinite: not reached). Returns a limit on a
-// negative cycle, or −1. `slack` keeps rounding from being taken for a contradiction.
-int32_t relax(size_t nodes, const std::vector<Limit>& limits, bool reversed, std::vector<double>& distance,
-              std::vector<int32_t>& came_by) {
+size_t behind(const Limit& limit, bool reversed) { return static_cast<size_t>(reversed ? limit.to : limit.from); }
+
+// Cycles among the limits that nodes were last reached by, no two with a node in common. O(nodes).
+std::vector<std::vector<int32_t>> cycles_of(const std::vector<Limit>& limits, bool reversed,
+                                            const std::vector<int32_t>& came_by) {
+  std::vector<std::vector<int32_t>> cycles;
+  std::vector<size_t> walk(came_by.size(), SIZE_MAX);  // in which each node was seen first
+  for (size_t start = 0; start < came_by.size(); ++start) {
+    size_t node = start;
+    for (; walk[node] == SIZE_MAX && came_by[node] >= 0;
+         node = behind(limits[static_cast<size_t>(came_by[node])], reversed))
+      walk[node] = start;
+    if (walk[node] != start || came_by[node] < 0) continue;
+    std::vector<int32_t> cycle;
+    const size_t first = node;
+    do {
+      cycle.push_back(came_by[node]);
+      node = behind(limits[static_cast<size_t>(came_by[node])], reversed);
+    } while (node != first);
+    std::reverse(cycle.begin(), cycle.end());
+    cycles.push_back(std::move(cycle));
+  }
+  return cycles;
+}
+
+// Bellman–Ford with a queue. `distance` holds the starting values (infinite: not reached). Returns negative cycles, or
+// nothing when there is none. They are looked for after every `nodes` changes, so that a short one costs a few sweeps
+// and not as many as there are nodes: a limit that leads back to a node that it was reached from proves one (Cherkassky
+// and Goldberg 1999). `slack` keeps rounding from being taken for a contradiction.
+std::vector<std::vector<int32_t>> relax(size_t nodes, const std::vector<Limit>& limits, bool reversed,
+                                        std::vector<double>& distance) {
   constexpr double kSlack = 1e-3;  // of a nanosecond, or of a part per billion
   const OutEdges out(nodes, limits, reversed);
-  came_by.assign(nodes, -1);
-  std::vector<int32_t> hops(nodes, 0), queue, next;
+  std::vector<int32_t> came_by(nodes, -1), queue, next;
   std::vector<char> queued(nodes, 0);
   for (size_t i = 0; i < nodes; ++i)
     if (distance[i] < kInfinity) queue.push_back(static_cast<int32_t>(i));
+  size_t changes = 0;
   for (size_t round = 0; !queue.empty(); ++round) {
     next.clear();
-    std::fill(queued.begin(), queued.end(), 0);
+    for (const int32_t node : queue) queued[static_cast<size_t>(node)] = 0;
     for (const int32_t node : queue) {
       for (const int32_t* e = out.begin(static_cast<size_t>(node)); e != out.end(static_cast<size_t>(node)); ++e) {
         const Limit& limit = limits[static_cast<size_t>(*e)];
@@ -51,32 +78,18 @@ int32_t relax(size_t nodes, const std::vector<Limit>& limits, bool reversed, std
         if (!(via < distance[static_cast<size_t>(to)] - kSlack)) continue;
         distance[static_cast<size_t>(to)] = via;
         came_by[static_cast<size_t>(to)] = *e;
+        ++changes;
         if (!queued[static_cast<size_t>(to)]) next.push_back(to);
         queued[static_cast<size_t>(to)] = 1;
       }
     }
-    if (round > nodes && !next.empty()) return came_by[static_cast<size_t>(next[0])];
+    if (changes >= nodes || round > nodes) {
+      changes = 0;
+      if (auto cycles = cycles_of(limits, reversed, came_by); !cycles.empty()) return cycles;
+    }
     queue.swap(next);
   }
-  return -1;
-}
-
-// The cycle that an edge on or behind it leads back into.
-std::vector<int32_t> cycle_of(const std::vector<Limit>& limits, bool reversed, const std::vector<int32_t>& came_by,
-                              int32_t edge, size_t nodes) {
-  const auto source = [&](int32_t e) {
-    const Limit& l = limits[static_cast<size_t>(e)];
-    return static_cast<size_t>(reversed ? l.to : l.from);
-  };
-  for (size_t i = 0; i < nodes && came_by[source(edge)] >= 0; ++i) edge = came_by[source(edge)];
-  std::vector<int32_t> cycle;
-  const int32_t first = edge;
-  do {
-    cycle.push_back(edge);
-    edge = came_by[source(edge)];
-  } while (edge >= 0 && edge != first && cycle.size() <= nodes);
-  std::reverse(cycle.begin(), cycle.end());
-  return cycle;
+  return {};
 }
 
 }  // namespace
@@ -192,29 +205,29 @@ std::vector<double> least_squares(size_t nodes, const std::vector<Guess>& guesse
 }
 
 bool move_inside(std::vector<double>& x, const std::vector<Limit>& limits) {
-  std::vector<int32_t> came_by;
   std::vector<double> below = x;
-  if (relax(x.size(), limits, false, below, came_by) >= 0) return false;
+  if (!relax(x.size(), limits, false, below).empty()) return false;
   // The lowest feasible point above x is the same on the reversed graph with signs turned.
   std::vector<double> above(x.size());
   for (size_t i = 0; i < x.size(); ++i) above[i] = -x[i];
-  if (relax(x.size(), limits, true, above, came_by) >= 0) return false;
+  if (!relax(x.size(), limits, true, above).empty()) return false;
   for (size_t i = 0; i < x.size(); ++i) x[i] = (below[i] - above[i]) / 2;
   return true;
 }
 
+std::vector<std::vector<int32_t>> negative_cycles(size_t nodes, const std::vector<Limit>& limits) {
+  std::vector<double> distance(nodes, 0);  // from everywhere at once: cycles far apart are found together
+  return relax(nodes, limits, false, distance);
+}
+
 Intervals intervals(size_t nodes, const std::vector<Limit>& limits, const std::vector<int32_t>& component) {
   Intervals out;
-  std::vector<int32_t> came_by;
   for (const bool reversed : {false, true}) {
     std::vector<double> distance(nodes, kInfinity);
     for (size_t i = 0; i < nodes; ++i)
       if (component[i] == static_cast<int32_t>(i)) distance[i] = 0;
-    const int32_t bad = relax(nodes, limits, reversed, distance, came_by);
-    if (bad >= 0) {
-      out.negative_cycle = cycle_of(limits, reversed, came_by, bad, nodes);
-      return out;
-    }
+    if (!relax(nodes, limits, reversed, distance).empty())
+      distance.assign(nodes, kInfinity);  // asked against the contract
     (reversed ? out.low : out.high) = std::move(distance);
   }
   for (double& low : out.low) low = -low;

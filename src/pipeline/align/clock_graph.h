@@ -36,11 +36,15 @@ std::vector<double> least_squares(size_t nodes, const std::vector<Guess>& guesse
 // Moves x inside the limits as far as they can be kept. False when they contradict each other.
 bool move_inside(std::vector<double>& x, const std::vector<Limit>& limits);
 
+// Limits that contradict each other: cycles of negative length, each as indexes of limits in order, no two with a node
+// in common. Empty when there is none; not all there are, so drop something of each and ask again. O(limits) where
+// cycles are short, O(nodes · limits) at worst.
+std::vector<std::vector<int32_t>> negative_cycles(size_t nodes, const std::vector<Limit>& limits);
+
 // Interval of each node around its component's lowest node: lowest and highest value, ± infinity where nothing bounds
-// it.
+// it. The limits have no negative cycle.
 struct Intervals {
   std::vector<double> low, high;
-  std::vector<int32_t> negative_cycle;  // indexes of limits, in order; empty when there is none
 };
 Intervals intervals(size_t nodes, const std::vector<Limit>& limits, const std::vector<int32_t>& component);
 

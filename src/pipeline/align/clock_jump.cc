@@ -1,7 +1,7 @@
 // A clock that is set in mid-run shows as a jump of y between two straight lines, in both directions at once:
 //
 //     y        ┌──────────      samples are cut into blocks of equal number, each block gives one value that a few
-//     ─────────┘                bad samples cannot move; the best two lines through the blocks show the jump
+//     ─────────┘                bad samples cannot move; the best few lines through the blocks show the jumps
 //              t
 //
 // Messages that wait for each other tell y to microseconds by their ends, gaps by the smallest of a block.
@@ -17,6 +17,8 @@ constexpr size_t kMostBlocks = 64, kLeastBlocks = 3;  // of each line
 constexpr size_t kLeastSamples = 4;                   // of each direction in a block
 constexpr double kLeastJumpNs = 20'000;               // smaller ones are the work of the network
 constexpr double kJumpToScatter = 6;
+constexpr size_t kMostPieces = 6;  // lines in one look
+constexpr double kLeastGain = 9;   // in squares, over one line
 
 struct Block {
   double from_t = 0, to_t = 0, t = 0, y = 0;
@@ -95,39 +97,72 @@ class LineSums {
   double t0_ = 0, y0_ = 0;
 };
 
+// The ends of the best `pieces` lines through the blocks, for each number of them from 1 on, and their squares: least
+// over all places where the lines can change, by dynamic programming.
+struct Cuts {
+  std::vector<std::vector<size_t>> ends;  // [pieces − 1]
+  std::vector<double> squares;
+};
+
+Cuts best_cuts(const LineSums& sums, size_t n, double drift_limit) {
+  std::vector<std::vector<double>> best(kMostPieces, std::vector<double>(n + 1, -1));
+  std::vector<std::vector<size_t>> from(kMostPieces, std::vector<size_t>(n + 1, 0));
+  for (size_t end = kLeastBlocks; end <= n; ++end)
+    for (size_t begin = 0; begin + kLeastBlocks <= end; begin += begin == 0 ? kLeastBlocks : 1) {
+      double squares = 0;
+      sums.line(begin, end, drift_limit, squares);
+      if (begin == 0) best[0][end] = squares;
+      for (size_t k = 1; k < kMostPieces && begin > 0; ++k) {
+        if (best[k - 1][begin] < 0) continue;
+        const double sum = best[k - 1][begin] + squares;
+        if (best[k][end] >= 0 && sum >= best[k][end]) continue;
+        best[k][end] = sum;
+        from[k][end] = begin;
+      }
+    }
+  Cuts cuts;
+  for (size_t k = 0; k < kMostPieces && best[k][n] >= 0; ++k) {
+    std::vector<size_t> ends;
+    for (size_t at = n, piece = k + 1; piece-- > 0; at = from[piece][at]) ends.push_back(at);
+    std::reverse(ends.begin(), ends.end());
+    cuts.ends.push_back(std::move(ends));
+    cuts.squares.push_back(best[k][n]);
+  }
+  return cuts;
+}
+
 }  // namespace
 
-std::optional<ClockJump> find_jump(const TiePoints& points, TieKind kind, double drift_limit) {
-  if (kind == TieKind::kOperator) return std::nullopt;
+std::vector<ClockJump> find_jumps(const TiePoints& points, TieKind kind, double drift_limit) {
+  if (kind == TieKind::kOperator) return {};
   const std::vector<Block> blocks = blocks_of(points, kind);
   const size_t n = blocks.size();
-  if (n < 2 * kLeastBlocks) return std::nullopt;
+  if (n < 2 * kLeastBlocks) return {};
   const LineSums sums(blocks);
-  double one_line = 0, best = -1;
-  sums.line(0, n, drift_limit, one_line);
-  size_t at = 0;
-  for (size_t k = kLeastBlocks; k + kLeastBlocks <= n; ++k) {
-    double left = 0, right = 0;
-    sums.line(0, k, drift_limit, left);
-    sums.line(k, n, drift_limit, right);
-    if (best >= 0 && left + right >= best) continue;
-    best = left + right;
-    at = k;
-  }
+  const Cuts cuts = best_cuts(sums, n, drift_limit);
   double unused = 0;
-  ClockJump jump;
-  jump.before = sums.line(0, at, drift_limit, unused);
-  jump.after = sums.line(at, n, drift_limit, unused);
-  // The block with the jump in it may lie on either side.
-  jump.from_t = blocks[at - 1].from_t;
-  jump.to_t = std::min(blocks[at].to_t, blocks[at].t + (blocks[at].t - blocks[at].from_t) * 2 + 1);
-  const double t = blocks[at].from_t;
-  jump.jump = jump.after.at(t) - jump.before.at(t);
-  const double scatter = std::sqrt(best / static_cast<double>(n > 4 ? n - 4 : 1));
-  // A bend is a drift that changes, a jump one that beats what bends and scatter make.
-  if (std::abs(jump.jump) < std::max(kLeastJumpNs, kJumpToScatter * scatter) || best * 9 > one_line)
-    return std::nullopt;
-  return jump;
+  // As few as explain nearly all: one that goes up and one that goes down again show only together.
+  for (size_t k = 1; k < cuts.ends.size(); ++k) {
+    if (cuts.squares[k] * kLeastGain > cuts.squares[0]) continue;
+    const size_t freedom = 2 * (k + 1);
+    const double scatter = std::sqrt(cuts.squares[k] / static_cast<double>(n > freedom ? n - freedom : 1));
+    std::vector<ClockJump> jumps;
+    for (size_t p = 0; p < k; ++p) {
+      const size_t begin = p == 0 ? 0 : cuts.ends[k][p - 1], at = cuts.ends[k][p], end = cuts.ends[k][p + 1];
+      ClockJump jump;
+      jump.before = sums.line(begin, at, drift_limit, unused);
+      jump.after = sums.line(at, end, drift_limit, unused);
+      // The block with the jump in it may lie on either side.
+      jump.from_t = blocks[at - 1].from_t;
+      jump.to_t = std::min(blocks[at].to_t, blocks[at].t + (blocks[at].t - blocks[at].from_t) * 2 + 1);
+      const double t = blocks[at].from_t;
+      jump.jump = jump.after.at(t) - jump.before.at(t);
+      // A bend is a drift that changes, a jump one that beats what bends and scatter make.
+      if (std::abs(jump.jump) >= std::max(kLeastJumpNs, kJumpToScatter * scatter)) jumps.push_back(jump);
+    }
+    if (jumps.size() == k) return jumps;
+  }
+  return {};
 }
 
 double refine_jump(const TiePoints& window, const ClockJump& jump) {

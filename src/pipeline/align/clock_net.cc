@@ -5,35 +5,23 @@
 #include <limits>
 
 #include "base/parallel.h"
+#include "pipeline/align/blame.h"
 #include "pipeline/align/clock_graph.h"
+#include "pipeline/align/likely_error.h"
 
 namespace stageline::align {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kPpb = 1e9;           // drifts are solved in parts per billion: numbers near one
-constexpr double kUsualDrift = 2e4;    // ppb, what quartz clocks differ by: all that is known without evidence
-constexpr size_t kMostDropped = 4096;  // edges; a run that needs more is no run
+constexpr double kPpb = 1e9;         // drifts are solved in parts per billion: numbers near one
+constexpr double kUsualDrift = 2e4;  // ppb, what quartz clocks differ by: all that is known without evidence
+constexpr int kMostRounds =
+    256;  // in which contradictions are dropped, all that are found at once; a run that needs more is no run
 
 bool counts(const Edge& edge) { return !edge.dropped && edge.fit.possible; }
 bool guesses(const Edge& edge) { return counts(edge) && edge.fit.two_way; }
 
 double weight_of(double sigma) { return std::isfinite(sigma) && sigma > 0 ? 1 / (sigma * sigma) : 0; }
-
-// Which of two edges of a contradiction is to blame: the worse kind of evidence, then the weaker.
-bool worse(const Edge& x, const Edge& y) {
-  const auto rank = [](TieKind kind) {
-    switch (kind) {
-      case TieKind::kOperator: return 0;  // the user said so
-      case TieKind::kMessages: return 1;
-      case TieKind::kGaps: return 2;
-      case TieKind::kCollectives: return 3;
-    }
-    return 3;
-  };
-  if (rank(x.kind) != rank(y.kind)) return rank(x.kind) > rank(y.kind);
-  return x.fit.offset_sigma > y.fit.offset_sigma;
-}
 
 // What edges say of the offsets at t = 0, once the drifts are known: each line turned about the middle of its samples.
 std::vector<Guess> offset_guesses(const std::vector<Edge>& edges, const std::vector<double>& drift) {
@@ -67,16 +55,19 @@ void to_root(std::vector<double>& x, const std::vector<int32_t>& component) {
   for (size_t i = 0; i < x.size(); ++i) x[i] -= zero[i];
 }
 
-// Drops the edge to blame for a negative cycle.
-void drop_one(std::vector<Edge>& edges, const std::vector<Limit>& limits, const std::vector<int32_t>& cycle,
-              Solution& solution) {
-  Solution::Dropped dropped{0, {}};
-  for (const int32_t l : cycle) dropped.cycle.push_back(static_cast<size_t>(limits[static_cast<size_t>(l)].edge));
-  dropped.edge = dropped.cycle.front();
-  for (const size_t e : dropped.cycle)
-    if (worse(edges[e], edges[dropped.edge])) dropped.edge = e;
-  edges[dropped.edge].dropped = true;
-  solution.dropped.push_back(std::move(dropped));
+// Drops of each negative cycle the edge to blame.
+void drop_blamed(std::vector<Edge>& edges, const std::vector<Limit>& limits,
+                 const std::vector<std::vector<int32_t>>& cycles, const std::vector<double>& oddness,
+                 Solution& solution) {
+  for (const std::vector<int32_t>& cycle : cycles) {
+    Solution::Dropped dropped{0, {}};
+    for (const int32_t l : cycle) dropped.cycle.push_back(static_cast<size_t>(limits[static_cast<size_t>(l)].edge));
+    dropped.edge = dropped.cycle.front();
+    for (const size_t e : dropped.cycle)
+      if (blamed_before(edges[e], oddness[e], edges[dropped.edge], oddness[dropped.edge])) dropped.edge = e;
+    edges[dropped.edge].dropped = true;
+    solution.dropped.push_back(std::move(dropped));
+  }
 }
 
 }  // namespace
@@ -91,8 +82,9 @@ Solution solve(size_t node_count, std::vector<Edge>& edges, double drift_limit) 
   Solution solution;
   std::vector<int32_t> component;
   Intervals drifts, offsets;
+  std::vector<double> odd_drifts, odd_offsets;  // by edge, once they are needed
   // Bounds of the offsets at t = 0 whatever the drift, and of the drifts whatever the offset: facts, not guesses.
-  for (;;) {
+  for (int round = 0;; ++round) {
     std::vector<Guess> ties;
     for (const Edge& e : edges)
       if (guesses(e)) ties.push_back({e.a, e.b, 0, 1});
@@ -103,19 +95,24 @@ Solution solve(size_t node_count, std::vector<Edge>& edges, double drift_limit) 
       return std::pair(highest_at(e.bounds.upper, 0, e.fit.slope_low, e.fit.slope_high),
                        highest_at(e.bounds.negated_lower, 0, -e.fit.slope_high, -e.fit.slope_low));
     });
-    drifts = intervals(node_count, drift_limits, component);
-    if (!drifts.negative_cycle.empty() && solution.dropped.size() < kMostDropped) {
-      drop_one(edges, drift_limits, drifts.negative_cycle, solution);
-      continue;
+    const auto wrong_drifts = negative_cycles(node_count, drift_limits);
+    const auto wrong_offsets =
+        wrong_drifts.empty() ? negative_cycles(node_count, offset_limits) : std::vector<std::vector<int32_t>>();
+    if (wrong_drifts.empty() && wrong_offsets.empty()) {
+      drifts = intervals(node_count, drift_limits, component);
+      offsets = intervals(node_count, offset_limits, component);
+      break;
     }
-    offsets = intervals(node_count, offset_limits, component);
-    if (!offsets.negative_cycle.empty() && solution.dropped.size() < kMostDropped) {
-      drop_one(edges, offset_limits, offsets.negative_cycle, solution);
-      continue;
+    if (round >= kMostRounds) {
+      for (Edge& e : edges) e.dropped = true;  // a run whose every part contradicts the rest: nothing is tied
+      solution.hopeless = true;
+    } else if (!wrong_drifts.empty()) {
+      if (odd_drifts.empty()) odd_drifts = oddness(node_count, edges, true);
+      drop_blamed(edges, drift_limits, wrong_drifts, odd_drifts, solution);
+    } else {
+      if (odd_offsets.empty()) odd_offsets = oddness(node_count, edges, false);
+      drop_blamed(edges, offset_limits, wrong_offsets, odd_offsets, solution);
     }
-    if (offsets.negative_cycle.empty() && drifts.negative_cycle.empty()) break;
-    for (Edge& e : edges) e.dropped = true;  // a run whose every part contradicts the rest: nothing is tied
-    solution.consistent = false;
   }
 
   std::vector<double> drift(node_count, 0);
@@ -153,9 +150,10 @@ Solution solve(size_t node_count, std::vector<Edge>& edges, double drift_limit) 
   to_root(offset, component);
   for (size_t i = 0; i < node_count; ++i)
     solution.nodes.push_back({offset[i], offsets.low.empty() ? -kInfinity : offsets.low[i],
-                              offsets.high.empty() ? kInfinity : offsets.high[i], drift[i] / kPpb,
+                              offsets.high.empty() ? kInfinity : offsets.high[i], 0, 0, drift[i] / kPpb,
                               drifts.low.empty() ? -kInfinity : drifts.low[i] / kPpb,
                               drifts.high.empty() ? kInfinity : drifts.high[i] / kPpb, component[i]});
+  set_likely_errors(edges, solution);
   return solution;
 }
 

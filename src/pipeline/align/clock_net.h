@@ -22,6 +22,7 @@ struct Edge {
 
 struct NodeClock {
   double offset = 0, offset_low = 0, offset_high = 0;  // at t = 0, on top of the coarse offset
+  double offset_error = 0, drift_error = 0;            // likely errors (likely_errors()); infinite: unknown
   double drift = 0, drift_low = 0, drift_high = 0;
   int32_t root = 0;  // lowest node that ties lead to: the clock it is put on
 };
@@ -35,6 +36,7 @@ struct Solution {
     std::vector<size_t> cycle;
   };
   std::vector<Dropped> dropped;
+  bool hopeless = false;   // contradictions wherever one looks: every edge was dropped
   bool consistent = true;  // every bound is kept by the drifts and offsets chosen
 };
 

@@ -8,12 +8,15 @@
 
 #include "base/number.h"
 #include "base/parallel.h"
+#include "pipeline/align/stamp_grain.h"
 
 namespace stageline::align {
 namespace {
 
 constexpr int kMostJumps = 64;          // clocks set, in all
 constexpr double kMostBadShare = 0.05;  // of a tie's matches; beyond, nobody knows which are the good ones
+constexpr int64_t kFewBad = 2;          // of a short run that are not too many: two labels that changed places,
+constexpr int64_t kFewBadOf = 16;       // of at least so many
 constexpr double kMostOddShare = 0.25;  // of a collective's ties that may contradict themselves
 
 struct TimeRange {
@@ -149,26 +152,48 @@ class Gatherer {
     }
   }
 
+  // Clocks worse than quartz: a steeper line keeps all bounds of a tie that no usual one does.
+  void widen_drifts() {
+    if (net_.drift_limit == 0) return;
+    std::vector<char> wild(net_.edges.size(), 0);
+    parallel_for(net_.edges.size(), [&](size_t k) {
+      const Bounds& bounds = net_.edges[k].points.causal;
+      wild[k] = net_.edges[k].kind != TieKind::kOperator && !admissible_slopes(bounds, kMaxDrift).possible &&
+                admissible_slopes(bounds, kWildDrift).possible;
+    });
+    const auto first = std::find(wild.begin(), wild.end(), 1);
+    if (first == wild.end()) return;
+    net_.drift_limit = kWildDrift;
+    const Edge& edge = net_.edges[static_cast<size_t>(first - wild.begin())];
+    notes_.add("clock.wild_drift", Severity::kWarning,
+               "clocks drift faster than quartz does, by over 500 ppm: " + name_of(edge.a) + " against " +
+                   name_of(edge.b) + "; are these stamps of one clock each, and in the unit they are said to be in?",
+               {}, std::count(wild.begin(), wild.end(), 1));
+  }
+
   // Finds clocks that were set, one after the other: the jump that is plainest first.
   void cut_at_jumps() {
     if (net_.drift_limit == 0) return;
     for (int round = 0; round < kMostJumps; ++round) {
-      std::vector<std::optional<ClockJump>> jumps(net_.edges.size());
+      std::vector<std::vector<ClockJump>> jumps(net_.edges.size());
       parallel_for(net_.edges.size(), [&](size_t k) {
         const Edge& edge = net_.edges[k];
         if (edge.kind == TieKind::kCollectives) return;
         // A jump that is small beside what causality leaves open may as well be the network's.
         const Slopes slopes = admissible_slopes(edge.points.causal, net_.drift_limit);
         const double room = slopes.possible ? edge.points.causal.room(slopes.roomiest) : 0;
-        jumps[k] = find_jump(edge.points, edge.kind, net_.drift_limit);
-        if (jumps[k] && std::abs(jumps[k]->jump) < room / 2) jumps[k].reset();
+        jumps[k] = find_jumps(edge.points, edge.kind, net_.drift_limit);
+        std::erase_if(jumps[k], [&](const ClockJump& jump) { return std::abs(jump.jump) < room / 2; });
       });
-      size_t plainest = net_.edges.size();
-      for (size_t k = 0; k < jumps.size(); ++k) {
-        if (!jumps[k]) continue;
-        if (plainest == jumps.size() || std::abs(jumps[k]->jump) > std::abs(jumps[plainest]->jump)) plainest = k;
-      }
-      if (plainest == net_.edges.size() || !cut(plainest, jumps)) return;
+      size_t plainest = 0;
+      const ClockJump* jump = nullptr;
+      for (size_t k = 0; k < jumps.size(); ++k)
+        for (const ClockJump& one : jumps[k]) {
+          if (jump && std::abs(one.jump) <= std::abs(jump->jump)) continue;
+          plainest = k;
+          jump = &one;
+        }
+      if (!jump || !cut(plainest, *jump, jumps)) return;
       gather_all();
     }
   }
@@ -208,9 +233,10 @@ class Gatherer {
       Edge& edge = net_.edges[k];
       if (edge.dropped || admissible_slopes(edge.points.causal, net_.drift_limit).possible) return;
       all[k] = edge.points.from_a.count() + edge.points.from_b.count();
-      const std::optional<Line> line = robust_line(edge.points, edge.kind, net_.drift_limit);
+      std::optional<Line> line = robust_line(edge.points, edge.kind, net_.drift_limit);
       bad[k] = all[k];
       if (!line) return;
+      line = least_contradicted(edge.points, *line, net_.drift_limit);
       for (const double slack : {3 * line->scatter, 0.0}) {
         TiePoints kept;
         int64_t trimmed = 0;
@@ -230,8 +256,8 @@ class Gatherer {
         }
         kept.causal.finish();
         kept.rendezvous.finish();
-        if (bad[k] == all[k]) bad[k] = trimmed;
         if (!admissible_slopes(kept.causal, net_.drift_limit).possible) continue;
+        bad[k] = trimmed;
         edge.points = std::move(kept);
         return;
       }
@@ -239,13 +265,16 @@ class Gatherer {
     for (size_t k = 0; k < net_.edges.size(); ++k) {
       if (all[k] == 0) continue;
       Edge& edge = net_.edges[k];
-      const bool hopeless = static_cast<double>(bad[k]) > kMostBadShare * static_cast<double>(all[k]);
+      const bool few = bad[k] <= kFewBad && all[k] >= kFewBadOf;
+      const bool hopeless = !few && static_cast<double>(bad[k]) > kMostBadShare * static_cast<double>(all[k]);
       edge.dropped = hopeless;
       const std::string between = "between " + name_of(edge.a) + " and " + name_of(edge.b);
       if (hopeless) {
         notes_.add("clock.contradicting_tie", Severity::kLoss,
                    "the matches " + between + " contradict each other (" + grouped(bad[k]) + " of " + grouped(all[k]) +
-                       "): they are not used. Do these messages belong together?");
+                       "): they are not used. " +
+                       (edge.kind == TieKind::kGaps ? "Are the cells labelled rightly" : "Do they belong together") +
+                       ", or was a clock set more often than can be told?");
       } else {
         notes_.add("clock.bad_match", Severity::kWarning,
                    "matches that no clocks can explain were left out; the first is " + between +
@@ -291,16 +320,17 @@ class Gatherer {
   }
 
   // Which of the two clocks jumped: the one whose other ties jump too.
-  bool cut(size_t k, const std::vector<std::optional<ClockJump>>& jumps) {
+  bool cut(size_t k, const ClockJump& jump, const std::vector<std::vector<ClockJump>>& jumps) {
     const Edge& edge = net_.edges[k];
-    const ClockJump& jump = *jumps[k];
     const auto share = [&](int32_t node) {
       double touching = 0, jumping = 0;
       for (size_t e = 0; e < net_.edges.size(); ++e) {
         const Edge& other = net_.edges[e];
         if ((other.a != node && other.b != node) || other.kind == TieKind::kCollectives) continue;
         ++touching;
-        if (jumps[e] && jumps[e]->from_t <= jump.to_t && jumps[e]->to_t >= jump.from_t) ++jumping;
+        jumping += std::any_of(jumps[e].begin(), jumps[e].end(), [&](const ClockJump& own) {
+          return own.from_t <= jump.to_t && own.to_t >= jump.from_t;
+        });
       }
       return std::pair(jumping / std::max(1.0, touching), jumping);
     };
@@ -356,8 +386,11 @@ Net gather_net(const Matches& matches, bool each_rank_alone, Diagnostics& notes)
   cut_at_steps(matches, net);
   set_coarse(matches, net);
   set_middle(matches, net);
+  parallel_for(net.domains.size(),
+               [&](size_t d) { net.domains[d].grain_ns = stamp_grain_of(matches, net.domains[d]); });
   Gatherer gatherer(matches, net, notes);
   gatherer.gather_all();
+  gatherer.widen_drifts();
   gatherer.cut_at_jumps();
   gatherer.drop_odd_collectives();
   gatherer.drop_bad_matches();

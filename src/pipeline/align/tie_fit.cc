@@ -93,7 +93,7 @@ bool two_way(const TiePoints& points) { return points.from_a.count() > 0 && poin
 // Both directions with one slope between them, weighted by what each knows.
 struct EndsFit {
   Line line;
-  double slope_sigma = 0, offset_sigma = 0;
+  double slope_sigma = 0, offset_sigma = 0, asymmetry = 0;
 };
 EndsFit fit_ends(const TiePoints& points, double drift_limit) {
   const auto &a = points.from_a.kept(), &b = points.from_b.kept();
@@ -114,6 +114,7 @@ EndsFit fit_ends(const TiePoints& points, double drift_limit) {
   const double level_a = down.at(mean_t(a)) - fit.line.slope * mean_t(a);
   const double level_b = up.at(mean_t(b)) - fit.line.slope * mean_t(b);
   fit.line.offset = (level_a + level_b) / 2;
+  fit.asymmetry = std::abs(level_a - level_b) / 2;
   fit.line.scatter = std::max(down.scatter, up.scatter);
   const auto least = static_cast<double>(std::min(a.size(), b.size()));
   fit.offset_sigma = (fit.line.scatter + kFloorNs) / std::sqrt(least);
@@ -208,6 +209,7 @@ TieFit fit_tie(const TiePoints& points, TieKind kind, double drift_limit, Bounds
   fit.slope = ends.line.slope;
   fit.offset_sigma = ends.offset_sigma;
   fit.slope_sigma = ends.slope_sigma;
+  fit.asymmetry = ends.asymmetry;
   return fit;
 }
 
@@ -226,6 +228,36 @@ std::optional<Line> robust_line(const TiePoints& points, TieKind kind, double dr
   };
   const Line down = edge(points.from_a.kept(), 1), up = edge(points.from_b.kept(), -1);
   return Line{(down.offset + up.offset) / 2, (down.slope + up.slope) / 2, std::max(down.scatter, up.scatter)};
+}
+
+Line least_contradicted(const TiePoints& points, const Line& start, double drift_limit) {
+  const Slopes slopes = admissible_slopes(points.causal, drift_limit);
+  Line best = start;
+  size_t fewest = SIZE_MAX;
+  double widest = -1;
+  for (const double slope : {start.slope, 0.0, slopes.roomiest}) {
+    // Bounds as heights at t = 0: an upper one is broken by what lies above it, a lower one by what lies below.
+    std::vector<double> upper, lower;
+    for (const Sample& s : points.from_a.kept()) upper.push_back(s.causal - slope * s.t);
+    for (const Sample& s : points.from_b.kept()) lower.push_back(s.causal - slope * s.t);
+    std::sort(upper.begin(), upper.end());
+    std::sort(lower.begin(), lower.end());
+    // Upwards over all heights: between two neighbouring bounds the number of broken ones is constant, and it is least
+    // where a lower bound is followed by an upper one.
+    size_t u = 0;
+    for (size_t l = 0; l < lower.size(); ++l) {
+      while (u < upper.size() && upper[u] < lower[l]) ++u;
+      const bool next_is_upper = u < upper.size() && (l + 1 == lower.size() || upper[u] <= lower[l + 1]);
+      if (!next_is_upper) continue;
+      const size_t broken = u + (lower.size() - l - 1);
+      const double width = upper[u] - lower[l];
+      if (broken > fewest || (broken == fewest && width <= widest)) continue;
+      fewest = broken;
+      widest = width;
+      best = {(upper[u] + lower[l]) / 2, slope, start.scatter};
+    }
+  }
+  return best;
 }
 
 }  // namespace stageline::align

@@ -12,8 +12,10 @@
 
 namespace stageline::align {
 
-// Two quartz clocks differ by some 100 ppm at most; anything beyond is no drift.
+// Two quartz clocks differ by some 100 ppm at most. Where no such line keeps the bounds of a tie and a steeper one
+// does, the clocks of that run are worse (those of virtual machines, or slewed): up to kWildDrift they are followed.
 inline constexpr double kMaxDrift = 5e-4;
+inline constexpr double kWildDrift = 2.5e-3;
 
 struct TieFit {
   bool two_way = false;                      // messages in both directions: an estimate is possible
@@ -22,6 +24,7 @@ struct TieFit {
   double offset = 0, slope = 0;              // best line: y = offset + slope · t
   double middle_t = 0;                       // where its samples are: there it is known best
   double offset_sigma = 0, slope_sigma = 0;  // what its scatter says about it
+  double asymmetry = 0;                      // what a message takes once its sender is done, on the mean of both ways
   double slope_low = 0, slope_high = 0;      // of the lines that keep all bounds
   int64_t match_count = 0;
 };
@@ -37,13 +40,18 @@ struct Line {
 };
 std::optional<Line> robust_line(const TiePoints& points, TieKind kind, double drift_limit);
 
+// Of lines with a few likely slopes (that of `start` among them) the one that the fewest causal bounds contradict, in
+// the middle of where that is so: what a few wrong matches among many cannot move. O(samples log samples).
+Line least_contradicted(const TiePoints& points, const Line& start, double drift_limit);
+
 // Where one of the clocks was set: y jumps.
 struct ClockJump {
   double from_t = 0, to_t = 0;  // it was in between
   double jump = 0;              // y after minus y before
   Line before, after;
 };
-std::optional<ClockJump> find_jump(const TiePoints& points, TieKind kind, double drift_limit);
+// Every such place that is plain, by time; more may show once the tie is cut there. O(samples + blocks²), 64 blocks.
+std::vector<ClockJump> find_jumps(const TiePoints& points, TieKind kind, double drift_limit);
 // The moment within [from_t, to_t] that separates the samples best.
 double refine_jump(const TiePoints& window, const ClockJump& jump);
 

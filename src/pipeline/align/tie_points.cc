@@ -73,6 +73,8 @@ Gathered gather(const Matches& matches, const Tie& tie, const Frame& frame) {
   for (const int64_t ns : {frame.a->coarse_ns, frame.b->coarse_ns, frame.middle_ns})
     if (!sane(ns)) return out;
   const int64_t a_minus_b = frame.a->coarse_ns - frame.b->coarse_ns;
+  // Stamps are rounded: a bound that a message without latency makes exact may come out short by a grain of each clock.
+  const auto rounding = static_cast<double>(frame.a->grain_ns + frame.b->grain_ns);
   size_t current = SIZE_MAX;
   std::map<std::pair<int32_t, int32_t>, size_t> index;  // segments → place in out.points
   for_each_match(
@@ -100,15 +102,15 @@ Gathered gather(const Matches& matches, const Tie& tie, const Frame& frame) {
         }
         TiePoints& points = out.points[current];
         const double sign = from_a ? 1 : -1;
-        const auto latest = static_cast<double>(m.recv_end_ns - m.send_start_ns + across);
+        const double latest = static_cast<double>(m.recv_end_ns - m.send_start_ns + across) + rounding;
         const auto ends = static_cast<double>(m.recv_end_ns - m.send_end_ns + across);
-        const auto waited = static_cast<double>(m.send_end_ns - m.recv_start_ns - across);
+        const double waited = static_cast<double>(m.send_end_ns - m.recv_start_ns - across) + rounding;
         if (frame.trimmed && latest < sign * (frame.intercept + frame.slope * t) - frame.slack) {
           ++out.trimmed_count;
           out.first_trimmed = std::min(out.first_trimmed, m.tag);
           return;
         }
-        (from_a ? points.from_a : points.from_b).add({t, sign * ends, -sign * waited});
+        (from_a ? points.from_a : points.from_b).add({t, sign * ends, sign * latest, -sign * waited});
         if (!hard) return;
         (from_a ? points.causal.upper : points.causal.negated_lower).add({t, latest, m.tag});
         (from_a ? points.rendezvous.negated_lower : points.rendezvous.upper).add({t, waited, m.tag});

@@ -15,12 +15,14 @@ struct ClockDomain {
   std::vector<size_t> parts;
   int64_t coarse_ns = 0;  // its stamps minus this are roughly those of the first domain
   std::vector<int64_t> breaks = {};
+  int64_t grain_ns = 1;  // its stamps are whole multiples of this (stamp_grain.h): none is known better
   int32_t segment_of(int64_t stamp_ns) const;
 };
 
 // y between the two clocks when a message ended: exact but for the time the message took after its sender was done.
 struct Sample {
   double t = 0, y = 0;
+  double causal = 0;      // the bound that always holds: on y from above when a sent, from below when b did
   double rendezvous = 0;  // the bound that holds if senders wait: on y from below when a sent, from above when b did
 };
 

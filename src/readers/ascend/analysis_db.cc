@@ -1,7 +1,7 @@
 #include "readers/ascend/analysis_db.h"
 
+#include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -43,8 +43,7 @@ int64_t time_at(const SqliteRows& rows, int column, int unit) {
 }
 
 double bytes_at(const SqliteRows& rows, int column) {
-  const double value = rows.is_null(column) ? -1 : rows.real(column);
-  return std::isfinite(value) && value >= 0 ? value * kMegabyte : -1;
+  return rows.is_null(column) ? -1 : usable_bytes(rows.real(column) * kMegabyte);
 }
 
 int32_t rank_at(const SqliteRows& rows, int column) {
@@ -143,7 +142,7 @@ class Analysis {
       std::array<std::string, 2> of;
       for (const auto& [transport, bytes] : by_transport) {
         const size_t which = transport == "SDMA" || transport == "RDMA" ? 0 : 1;
-        sum[which] = (sum[which] < 0 ? 0 : sum[which]) + bytes;
+        sum[which] = std::min(std::max(sum[which], 0.0) + bytes, kMostBytes);
         if (bytes > 0) of[which] += (of[which].empty() ? "" : " ") + transport;
       }
       const size_t which = sum[0] > 0 || sum[1] < 0 ? 0 : 1;

@@ -1,5 +1,6 @@
 #include "readers/ascend/text_communication.h"
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -18,7 +19,7 @@ constexpr std::string_view kTotal = "Total Op Info";
 
 double megabytes(std::string_view text) {
   const std::optional<double> value = parse_double(json_text(text));
-  return value && *value >= 0 ? *value * kMegabyte : -1;
+  return usable_bytes(value.value_or(-1) * kMegabyte);
 }
 
 int64_t milliseconds(std::string_view text) { return decimal_time(json_text(text), kMilliseconds); }
@@ -44,7 +45,7 @@ void read_bandwidth(std::string_view info, CommunicationRow& row) {
     const bool is_whole = m.key == "SDMA" || m.key == "RDMA";
     double& sum = is_whole ? whole : parts;
     std::string& of = is_whole ? of_whole : of_parts;
-    sum = (sum < 0 ? 0 : sum) + bytes;
+    sum = std::min((sum < 0 ? 0 : sum) + bytes, kMostBytes);
     if (bytes > 0) of += (of.empty() ? "" : " ") + std::string(m.key);
   }
   row.bytes = whole > 0 || parts < 0 ? whole : parts;
@@ -88,6 +89,8 @@ int64_t step_number(std::string_view text) {
   return number && *number >= 0 ? *number : -1;
 }
 
+double usable_bytes(double bytes) { return bytes >= 0 && bytes <= kMostBytes ? bytes : -1; }
+
 int64_t decimal_time(std::string_view text, int unit_ns_log10) {
   const std::optional<int64_t> ns = parse_decimal_ns(trim(text), unit_ns_log10);
   return ns && *ns >= 0 ? *ns : -1;
@@ -98,15 +101,6 @@ void drop_repeated_links(std::vector<LinkSummary>& links) {
   std::erase_if(links, [&](const LinkSummary& link) {
     return !seen.emplace(link.step, link.op, link.group, link.src_rank, link.dst_rank).second;
   });
-}
-
-std::string group_digits(std::string_view group_name) {
-  uint32_t high = 0, low = 0;
-  for (const char c : group_name) {  // names are ASCII: addresses, ports and numbers
-    high = high * 29 + static_cast<unsigned char>(c);
-    low = low * 131 + static_cast<unsigned char>(c);
-  }
-  return std::to_string(static_cast<uint64_t>(high) << 32 | low);
 }
 
 Status read_communication(const std::string& path, CommunicationSums& out, Diagnostics& diagnostics) {

@@ -48,11 +48,11 @@ Status read_communication_matrix(const std::string& path, CommunicationSums& out
 int64_t step_number(std::string_view text);
 // Decimal text of milliseconds or microseconds, or a double printed with all its digits; −1: none, or negative.
 int64_t decimal_time(std::string_view text, int unit_ns_log10);
+// More bytes than a profile can mean.
+inline constexpr double kMostBytes = 1e18;
+// `bytes`; −1: negative, no number, or more than that.
+double usable_bytes(double bytes);
 // Keeps links that name an operation once, in order: top, middle and bottom may be one and the same.
 void drop_repeated_links(std::vector<LinkSummary>& links);
-
-// The digits that stand for a group in names of operations and in "@GROUP", from its full name: a 64-bit hash of two
-// polynomials (the profiler's own; spec §1.6). "hcom_send__377_0_1" has the last three of them.
-std::string group_digits(std::string_view group_name);
 
 }  // namespace stageline::ascend

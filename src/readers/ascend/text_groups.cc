@@ -6,7 +6,7 @@
 #include "base/json_members.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "readers/ascend/text_communication.h"
+#include "model/hccl_names.h"
 
 namespace stageline::ascend {
 namespace {
@@ -42,7 +42,7 @@ ProcessGroups::ProcessGroups(const std::vector<MetaField>& metadata) {
     for (const JsonMember& member : json_members(field.json)) {
       ProcessGroup group;
       group.name = json_text("\"" + std::string(member.key) + "\"");
-      group.number = group_digits(group.name);
+      group.number = hccl_group_digits(group.name);
       group.description = json_text(json_member(member.value, "group_name"));
       for (const JsonMember& rank : json_members(json_member(member.value, "global_ranks"), kMostRanks)) {
         const std::optional<int64_t> number = json_integer(rank.value);

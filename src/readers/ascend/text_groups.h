@@ -23,7 +23,7 @@ struct OperationName {
 std::optional<OperationName> parse_operation_name(std::string_view name);
 
 struct ProcessGroup {
-  std::string name, number, description;  // number: group_digits(name)
+  std::string name, number, description;  // number: hccl_group_digits(name)
   std::vector<int32_t> ranks;             // global, by rank within the group; empty: not said
 };
 

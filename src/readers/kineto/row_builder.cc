@@ -170,7 +170,7 @@ void RowBuilder::add_instant(const Event& event) {
   };
   if (event.has_memory && event.name != "[OutOfMemory]")  // which tells of memory that was not had
     chunk_.memory.push_back({event.ts_ns, event.address, event.bytes, event.total_allocated, event.total_reserved,
-                             small(event.device_type), small(event.device_id), thread, index, false});
+                             small(event.device_type), small(event.device_id), thread, index});
   else
     chunk_.marks.push_back({event.ts_ns, dictionaries_.names.intern(event.name), thread, index});
 }

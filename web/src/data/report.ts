@@ -25,10 +25,15 @@ export interface Palette {
 }
 export interface PayloadColumn { name: string; type: 'f64' | 'i32' | 'u32' | 'u8'; offset: number; count: number }
 
+// What clocks were measured by, the names of columns and documents.
+export type ClockEvidence = 'messages' | 'messages and collectives' | 'collectives' | 'compute gaps' | 'operator';
+
 export interface Report {
   version: string; title: string; lang: string; dark: boolean;
   format: string; description: string;
-  clock: 'shared' | 'unaligned' | 'per-rank' | 'aligned';
+  clock: 'shared' | 'unaligned' | 'per-rank' | 'partly-aligned' | 'aligned';
+  // Of aligned clocks: what by, the best first; likely error and bound of the worst offset, where there is one.
+  clockBy?: ClockEvidence[]; clockErrorNs?: number; clockHalfNs?: number;
   laidEndToEnd: boolean;
   slices: number;
   palette: { light: Palette; dark: Palette };
@@ -36,7 +41,7 @@ export interface Report {
   findings: Finding[];
   parts: Part[];
   // Of the recognised schedule; steps are [step, replica, end], the end on the axis of cells.
-  theory?: { schedule: string; byRank: boolean; steps: [number, number, number][] };
+  theory?: { schedule: string; byRank: boolean; outliers: number[]; steps: [number, number, number][] };
   cells: { count: number; total: number; steps: number; columns: PayloadColumn[]; names: string[] };
   tables: Table[];
   flaws: Flaw[];

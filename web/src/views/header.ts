@@ -2,7 +2,7 @@ import type {App} from '../app';
 import {h} from '../dom';
 import {currentLang, t} from '../i18n/i18n';
 import {isProfile, stepCount} from '../profile/profile';
-import {countOf} from '../words';
+import {clockHelp, countOf} from '../words';
 
 export interface HeaderActions { toggleLang(): void; toggleTheme(): void }
 
@@ -14,7 +14,7 @@ export function headerView(app: App, actions: HeaderActions): HTMLElement {
     h('span', {class: 'logo'}, 'Stageline'),
     h('span', {class: 'run'}, facts.join(' · ')),
     h('span', {class: 'space'}),
-    h('span', {class: `pill clock ${report.clock}`, title: t(`clock.${report.clock}.help`)},
+    h('span', {class: `pill clock ${report.clock}`, title: clockHelp(report)},
       h('i', {class: 'dot', 'aria-hidden': 'true'}), t(`clock.${report.clock}`)),
     h('button', {class: 'pill', id: 'theme', title: t('theme.switch'), click: actions.toggleTheme}, t(`theme.${next}`)),
     h('button', {class: 'pill', id: 'lang', title: t('lang.switch'), lang: currentLang() === 'zh' ? 'en' : 'zh-CN',

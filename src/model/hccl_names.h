@@ -29,9 +29,11 @@ inline uint64_t hccl_group_hash(std::string_view name) {
   }
   return uint64_t{high} << 32 | low;
 }
+// The same in decimal, which stands for the group after "@" in the profiler's sums.
+inline std::string hccl_group_digits(std::string_view name) { return std::to_string(hccl_group_hash(name)); }
 // Its last three digits, which operation names bear.
 inline std::string hccl_group_id(std::string_view name) {
-  const std::string digits = std::to_string(hccl_group_hash(name));
+  const std::string digits = hccl_group_digits(name);
   return digits.size() > 3 ? digits.substr(digits.size() - 3) : digits;
 }
 

@@ -1,0 +1,144 @@
+#include "engine/clock_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace stageline {
+namespace {
+
+constexpr double kUnknownReal = std::numeric_limits<double>::quiet_NaN();
+
+// Stamps of a part's cells: the first one, and which steps they are.
+struct StampsOfPart {
+  int64_t first_ns = INT64_MAX;
+  std::vector<std::pair<int64_t, int32_t>> steps;  // first stamp, number; by stamp
+};
+
+std::vector<StampsOfPart> stamps_of(const Trace& trace) {
+  std::vector<StampsOfPart> out(trace.parts.size());
+  const Cells& cells = trace.cells;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    StampsOfPart& part = out[static_cast<size_t>(cells.part[i])];
+    part.first_ns = std::min(part.first_ns, cells.start_ns[i]);
+    if (part.steps.empty() || part.steps.back().second != cells.step[i])
+      part.steps.emplace_back(cells.start_ns[i], cells.step[i]);
+  }
+  for (StampsOfPart& part : out) std::sort(part.steps.begin(), part.steps.end());
+  return out;
+}
+
+// A clock that the steps of a source restart has a segment for each of them and no drift.
+bool by_step(const Trace& trace) { return trace.steps_laid_end_to_end && trace.clock == ClockState::kPerRank; }
+
+int64_t step_of(const StampsOfPart& part, const ClockSegment& segment) {
+  const auto at = std::lower_bound(part.steps.begin(), part.steps.end(), std::pair(segment.from_ns, INT32_MIN));
+  return at == part.steps.end() ? kNullInteger : at->second;
+}
+
+// Is the rank's clock, or this segment of it, on that of the first rank?
+bool is_untied(const Trace& trace, const ClockSegment& s) { return s.reference_rank != trace.parts.front().rank; }
+
+std::string method_of(const ClockSegment& s, bool untied, bool trusted) {
+  if (untied && !trusted && !is_measured(s.evidence)) return "untied";
+  return std::string(evidence_name(s.evidence));
+}
+
+int64_t whole(double ns) { return ns < 0 ? kNullInteger : std::llround(std::ceil(ns)); }
+double ppb(double drift) { return drift < 0 ? kUnknownReal : std::ceil(drift * 1e12) / 1e3; }
+// Parts per million with sensible decimals: three significant digits at most, and no −0.
+double ppm(double drift) { return std::round(drift * 1e9) / 1e3 + 0.0; }
+double ppm_or_unknown(double drift) { return drift < 0 ? kUnknownReal : ppm(drift); }
+
+}  // namespace
+
+Table clock_table(const Trace& trace, const std::vector<ClockMap>& clocks, bool trusted) {
+  using Type = ColumnType;
+  Table table(
+      "clocks", "Clocks",
+      {{"rank", "rank", Type::kInteger, "Global rank"},
+       {"host", "host", Type::kText, "Machine, where the source names it"},
+       {"reference", "reference", Type::kInteger, "Rank whose clock it is put on"},
+       {"offset_ns", "offset", Type::kDuration,
+        "This clock minus the reference's, in the middle of the run; empty when nothing ties it to another"},
+       {"offset_half_ns", "±", Type::kDuration,
+        "The true offset lies within ± this of it, by causality alone; empty when nothing bounds it"},
+       {"drift_ppb", "drift ppb", Type::kReal, "Nanoseconds that this clock gains in a second"},
+       {"drift_half_ppb", "± ppb", Type::kReal, "The true drift lies within ± this of it"},
+       {"messages", "matches", Type::kInteger, "Messages, collectives or gaps that its own ties stand on"},
+       {"method", "method", Type::kText,
+        "What leads to the reference: messages, collectives, compute gaps, an operator; shared clock: the source says "
+        "so; untied: nothing does; trusted: nothing does, and its stamps are taken as they are"},
+       {"from_ns", "from", Type::kTime, "Stamp from which this row holds, where the clock was set in mid-run"},
+       {"offset_error_ns", "likely error", Type::kDuration,
+        "How far the offset is likely off: one standard error, an estimate"},
+       {"drift_error_ppb", "likely ppb", Type::kReal, "How far the drift is likely off: one standard error"},
+       {"step", "step", Type::kInteger, "Step of which this row holds, where every step counts from its own zero"}});
+  const std::vector<StampsOfPart> stamps = stamps_of(trace);
+  const bool steps = by_step(trace);
+  for (size_t p = 0; p < trace.parts.size() && p < clocks.size(); ++p)
+    for (const ClockSegment& s : clocks[p].segments) {
+      const bool untied = is_untied(trace, s), nothing = untied && !is_measured(s.evidence) && !trusted;
+      const bool drifts = !steps && !nothing;
+      table.add_row(
+          {int64_t{trace.parts[p].rank}, trace.parts[p].machine_name, int64_t{s.reference_rank},
+           nothing ? kNullInteger : s.offset_ns, s.offset_half_ns < 0 || nothing ? kNullInteger : s.offset_half_ns,
+           drifts ? std::round(s.drift * 1e12) / 1e3 + 0.0 : kUnknownReal, drifts ? ppb(s.drift_half) : kUnknownReal,
+           s.message_count, method_of(s, untied, trusted), s.from_ns == INT64_MIN ? kNullInteger : s.from_ns,
+           nothing ? kNullInteger : whole(s.offset_error_ns), drifts ? ppb(s.drift_error) : kUnknownReal,
+           steps ? step_of(stamps[p], s) : kNullInteger});
+    }
+  return table;
+}
+
+Table clock_summary_table(const Trace& trace, const std::vector<ClockMap>& clocks, bool trusted) {
+  using Type = ColumnType;
+  const std::vector<StampsOfPart> stamps = stamps_of(trace);
+  const bool steps = by_step(trace);
+  bool hosts = false, sets = false;
+  for (size_t p = 0; p < trace.parts.size() && p < clocks.size(); ++p) {
+    hosts = hosts || !trace.parts[p].machine_name.empty();
+    sets = sets || (!steps && clocks[p].segments.size() > 1);
+  }
+  std::vector<ColumnSpec> columns = {{"rank", "rank", Type::kInteger, "Global rank"}};
+  if (hosts) columns.push_back({"host", "host", Type::kText, "Machine"});
+  if (steps) columns.push_back({"step", "step", Type::kInteger, "Each step counts from its own zero"});
+  if (sets) columns.push_back({"from_ns", "set after", Type::kDuration, "Since the rank's first cell"});
+  columns.insert(columns.end(), {{"reference", "reference", Type::kInteger, "Rank whose clock it is put on"},
+                                 {"offset_ns", "offset", Type::kDuration, "This clock minus the reference's"},
+                                 {"offset_error_ns", "likely off", Type::kDuration, "One standard error, an estimate"},
+                                 {"offset_half_ns", "at most ±", Type::kDuration, "By causality alone"}});
+  if (!steps) {
+    columns.push_back({"drift_ppm", "drift ppm", Type::kReal, "Microseconds that this clock gains in a second"});
+    columns.push_back({"drift_error_ppm", "likely off", Type::kReal, "One standard error, an estimate"});
+  }
+  columns.push_back({"messages", "matches", Type::kInteger, "That its own ties stand on"});
+  columns.push_back({"method", "method", Type::kText, "What leads to the reference"});
+  Table table("clocks", "Clocks", std::move(columns));
+  for (size_t p = 0; p < trace.parts.size() && p < clocks.size(); ++p)
+    for (const ClockSegment& s : clocks[p].segments) {
+      const bool untied = is_untied(trace, s), nothing = untied && !is_measured(s.evidence) && !trusted;
+      std::vector<Table::Value> row = {int64_t{trace.parts[p].rank}};
+      if (hosts) row.emplace_back(trace.parts[p].machine_name);
+      if (steps) row.emplace_back(step_of(stamps[p], s));
+      int64_t since = kNullInteger;
+      if (s.from_ns == INT64_MIN || __builtin_sub_overflow(s.from_ns, stamps[p].first_ns, &since)) since = kNullInteger;
+      if (sets) row.emplace_back(since);
+      row.emplace_back(int64_t{s.reference_rank});
+      row.emplace_back(nothing ? kNullInteger : s.offset_ns);
+      row.emplace_back(nothing ? kNullInteger : whole(s.offset_error_ns));
+      row.emplace_back(s.offset_half_ns < 0 || nothing ? kNullInteger : s.offset_half_ns);
+      if (!steps) {
+        row.emplace_back(nothing ? kUnknownReal : ppm(s.drift));
+        row.emplace_back(nothing ? kUnknownReal : ppm_or_unknown(s.drift_error));
+      }
+      row.emplace_back(s.message_count);
+      row.emplace_back(method_of(s, untied, trusted));
+      table.add_row(std::move(row));
+    }
+  return table;
+}
+
+}  // namespace stageline
