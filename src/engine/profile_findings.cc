@@ -87,7 +87,21 @@ void add_idle(const ProfileFacts& f, std::vector<Finding>& out) {
   out.push_back(std::move(x));
 }
 
-void add_exposed_communication(const ProfileFacts& f, std::vector<Finding>& out) {
+// Whether most exposed communication is waiting of collectives for late ranks, or messages, nearly all of whose exposed
+// time is a pipeline's bubble.
+bool mostly_waits(const std::vector<Table>& tables) {
+  const TableReader ranks(tables, "cluster-time-ranks");
+  double waits = 0, exposed = 0;
+  for (size_t i = 0; i < ranks.row_count(); ++i) {
+    const auto collectives = static_cast<double>(ranks.integer(i, "exposed_collective_ns"));
+    const auto messages = static_cast<double>(ranks.integer(i, "exposed_message_ns"));
+    waits += messages + std::min(collectives, static_cast<double>(ranks.integer(i, "communication_wait_ns")));
+    exposed += collectives + messages;
+  }
+  return exposed > 0 && 2 * waits > exposed;
+}
+
+void add_exposed_communication(const ProfileFacts& f, const std::vector<Table>& tables, std::vector<Finding>& out) {
   Finding x;
   x.id = "comm.exposed";
   x.weight = share_of(f.whole.exposed_comm_ns, f.whole.span_ns);
@@ -112,8 +126,15 @@ void add_exposed_communication(const ProfileFacts& f, std::vector<Finding>& out)
     x.detail_zh += "未重叠的部分在 rank " + std::to_string(least->rank) + " 占 " + low + "，在 rank " +
                    std::to_string(most->rank) + " 占 " + high + "；其中包含等待迟到 rank 的时间。";
   }
-  x.detail_en += " Start it earlier (smaller buckets, prefetching), or send less (accumulation, compression).";
-  x.detail_zh += "更早发起通信（更小的桶、预取），或减少通信量（梯度累积、压缩）。";
+  if (mostly_waits(tables)) {
+    x.detail_en +=
+        " Most of it is waiting for other ranks and for a pipeline's messages: even out the work of ranks and stages "
+        "first.";
+    x.detail_zh += "其中多半是在等其他 rank 和流水线的消息：先让各 rank、各阶段的工作均衡。";
+  } else {
+    x.detail_en += " Start it earlier (smaller buckets, prefetching), or send less (accumulation, compression).";
+    x.detail_zh += "更早发起通信（更小的桶、预取），或减少通信量（梯度累积、压缩）。";
+  }
   out.push_back(std::move(x));
 }
 
@@ -391,6 +412,18 @@ Headline headline_of(const ProfileFacts& f, size_t rank_count) {
   return h;
 }
 
+// What is advised in CUDA's words has other names on Ascend's devices.
+void speak_of_ascend(std::vector<Finding>& list) {
+  const auto replace = [](std::string& text, std::string_view from, std::string_view to) {
+    for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+      text.replace(at, from.size(), to);
+  };
+  for (Finding& x : list) {
+    replace(x.detail_en, "CUDA graphs", "graph mode (NPU graphs)");
+    replace(x.detail_zh, "CUDA Graph", "图模式（NPU Graph）");
+  }
+}
+
 }  // namespace
 
 const std::vector<const char*>& profile_finding_ids() {
@@ -412,7 +445,7 @@ Findings profile_findings(const Trace& trace, const std::vector<Table>& tables) 
   add_late_rank(facts, list);
   add_slow_rank(facts, list);
   add_idle(facts, list);
-  add_exposed_communication(facts, list);
+  add_exposed_communication(facts, tables, list);
   add_exposed_copies(facts, list);
   add_pageable(facts, list);
   add_launch_bound(facts, list);
@@ -425,6 +458,7 @@ Findings profile_findings(const Trace& trace, const std::vector<Table>& tables) 
   // Who is late or slow comes before the waiting that follows from it.
   std::stable_partition(list.begin(), list.end(),
                         [](const Finding& x) { return x.id == "rank.late" || x.id == "rank.slow"; });
+  if (trace.format.starts_with("ascend")) speak_of_ascend(list);
   if (list.empty() && !facts.ranks.empty()) {
     Finding none;
     none.id = "none";

@@ -98,10 +98,12 @@ Waits read_waits(const std::vector<Table>& tables) {
   Waits w;
   const TableReader waits(tables, "waits"), overlap(tables, "overlap");
   for (size_t i = 0; i < waits.row_count(); ++i) {
-    w.transfer += static_cast<double>(waits.integer(i, "transfer_ns"));
-    w.waiting += static_cast<double>(waits.integer(i, "synchronizing_ns"));
+    // Sends and receives are a pipeline's, no collectives: what they wait is its bubble.
+    const auto waited = static_cast<double>(waits.integer(i, "synchronizing_ns") - waits.integer(i, "message_wait_ns"));
+    w.transfer += static_cast<double>(waits.integer(i, "transfer_ns") - waits.integer(i, "message_transfer_ns"));
+    w.waiting += waited;
     w.unknown += static_cast<double>(waits.integer(i, "unknown_ns"));
-    w.by_rank.emplace_back(static_cast<double>(waits.integer(i, "synchronizing_ns")), waits.integer(i, "rank"));
+    w.by_rank.emplace_back(waited, waits.integer(i, "rank"));
   }
   for (size_t i = 0; i < overlap.row_count(); ++i) {
     w.step += static_cast<double>(overlap.integer(i, "step_ns"));

@@ -1,4 +1,6 @@
 // The analyses of clusters on traces made in memory, so that every fact is the test's own.
+#include <algorithm>
+
 #include "engine/link_findings.h"
 #include "model/hccl_names.h"
 #include "torch_traces.h"
@@ -200,6 +202,155 @@ TEST_CASE("slow-link: a row is the source, a column the destination, a cell the 
   CHECK(readings([](int src, int) { return src == 2; }) == "20 source;21 source;23 source;");
   CHECK(readings([](int, int dst) { return dst == 1; }) == "01 destination;21 destination;31 destination;");
   CHECK(readings([](int src, int dst) { return src == 0 && dst == 3; }) == "03 link;");
+}
+
+TEST_CASE("slow-link: what is slow only now and then, or everywhere at once, waited; a bad link is slow each time") {
+  // Four ranks, each to the three others, in each of eight collectives.
+  const auto slow_links = [](auto&& slow) {
+    Maker maker;
+    for (int src = 0; src < 4; ++src) {
+      std::vector<Event> events;
+      for (int call = 0; call < 8; ++call) events.push_back({"hcom_allReduce__1_0_1", "comm", 1000 * call, 900, 0});
+      for (int call = 0; call < 8; ++call)
+        for (int i = 0; i < 3; ++i)
+          events.push_back(
+              {"Memcpy", "transfer", 1000 * call + 300 * i, slow(call, src, i < src ? i : i + 1) ? 200 : 10, 1});
+      Part& part = maker.rank(events);
+      for (uint32_t call = 0; call < 8; ++call) maker.collective(part, call, "allReduce", call);
+      for (uint32_t call = 0; call < 8; ++call)
+        for (int i = 0; i < 3; ++i)
+          maker.transfer(part, 8 + 3 * call + static_cast<uint32_t>(i), call, "Memcpy", 0, src, i < src ? i : i + 1,
+                         1 << 20);
+    }
+    return table_of(ask(maker.trace, "slow-link"), "slow-links").row_count();
+  };
+  CHECK(slow_links([](int, int src, int dst) { return src == 1 && dst == 2; }) == 1);
+  CHECK(slow_links([](int call, int src, int dst) { return call < 4 && src == 1 && dst == 2; }) == 0);
+  CHECK(slow_links([](int call, int, int) { return call == 3; }) == 0);
+  // The rest of a call that was slow everywhere still counts: six of seven are slow.
+  CHECK(slow_links([](int call, int src, int dst) { return call == 3 || (call != 5 && src == 1 && dst == 2); }) == 1);
+}
+
+TEST_CASE("communication-matrix: a message whose copies name one rank, told once though both ends have it") {
+  Maker maker;
+  for (int rank = 0; rank < 2; ++rank) {
+    Part& part = maker.rank({{rank == 0 ? "hcom_send__377_0_1" : "hcom_receive__377_0_1", "comm", 0, 100, 0},
+                             {"Memcpy", "transfer", 90, 10, 1}});
+    maker.collective(part, 0, rank == 0 ? "send" : "receive", 0);
+    part.collectives[0].src_rank = 0;
+    part.collectives[0].dst_rank = 1;
+    maker.transfer(part, 1, 0, "Memcpy", 0, rank, -1, 1000);
+  }
+  const Table links = ask(maker.trace, "communication-matrix")[0];
+  REQUIRE(links.row_count() == 1);
+  CHECK(cell(links, "transfer_count") == "1");
+  CHECK(cell(links, "bytes", "src_rank", "0") == "1000");
+  CHECK(cell(links, "transit_ns") == "10000");
+  maker.trace.parts.erase(maker.trace.parts.begin());  // the sender's profile is missing: the receiver tells of it
+  CHECK(cell(ask(maker.trace, "communication-matrix")[0], "transfer_count", "src_rank", "0") == "1");
+}
+
+TEST_CASE("communication-matrix: the time of messages without tasks holds waiting and gives no rate") {
+  Maker maker;
+  Part& part = maker.rank({{"hcom_send__377_0_1", "comm", 0, 100, 0}});
+  maker.collective(part, 0, "send", 0);
+  part.collectives[0].src_rank = 0;
+  part.collectives[0].dst_rank = 1;
+  part.collectives[0].bytes = 1000;
+  const Table links = ask(maker.trace, "communication-matrix")[0];
+  CHECK(cell(links, "transit_ns") == "100000");
+  CHECK(cell(links, "gb_per_s") == "");
+}
+
+TEST_CASE(
+    "cluster-time-summary: no waiting by durations where members of the group are missing; by tasks where there") {
+  const auto wait = [](int64_t group_size, bool tasks) {
+    Maker maker;
+    for (int rank = 0; rank < 2; ++rank) {
+      Part& part = maker.rank({{"hcom_allReduce__1_0_1", "comm", 0, rank == 0 ? 100 : 40, 0},
+                               {"Notify_Wait", "transfer", 0, 25, 1},
+                               {"Memcpy", "transfer", 25, 5, 1}});
+      maker.collective(part, 0, "allReduce", 0);
+      part.collectives[0].group_size = group_size;
+      if (!tasks) continue;
+      maker.transfer(part, 1, 0, "Notify_Wait", 0, rank, 1 - rank, 0);
+      maker.transfer(part, 2, 0, "Memcpy", 0, rank, 1 - rank, 1000);
+    }
+    const auto tables = ask(maker.trace, "cluster-time-summary");
+    return cell(table_of(tables, "cluster-time-summary"), "communication_wait_ns", "rank", "0") + "/" +
+           cell(table_of(tables, "cluster-time-summary"), "communication_transfer_ns", "rank", "0") + "/" +
+           cell(table_of(tables, "cluster-time-ranks"), "communication_wait_ns", "rank", "0");
+  };
+  CHECK(wait(2, false) == "60000/40000/60000");
+  CHECK(wait(8, false) == "//");
+  CHECK(wait(8, true) == "25000/5000/25000");
+}
+
+TEST_CASE("hccl-sum: messages of one number on two ranks are two messages") {
+  Maker maker;
+  for (int rank = 0; rank < 2; ++rank) {
+    Part& part = maker.rank(
+        {{"hcom_receive__377_0_1", "comm", 0, 100 + rank, 0}, {"hcom_allReduce__377_1_1", "comm", 200, 50, 0}});
+    maker.collective(part, 0, "receive", 0);
+    maker.collective(part, 1, "allReduce", 1);
+  }
+  const auto tables = ask(maker.trace, "hccl-sum");
+  CHECK(table_of(tables, "hccl-top").row_count() == 3);
+  CHECK(cell(table_of(tables, "hccl-top"), "count", "name", "hcom_allReduce__377_1_1") == "2");
+}
+
+TEST_CASE("tb-distributed: HCCL's messages are not joined by their numbers, collectives are") {
+  Maker maker;
+  for (int rank = 0; rank < 3; ++rank) {
+    Part& part = maker.rank({{"hcom_receive__377_0_1", "comm", 0, 100 + 50 * rank, 0},
+                             {"hcom_allReduce__1_0_1", "comm", 300, 50 - 10 * rank, 0}});
+    maker.collective(part, 0, "receive", 0);
+    maker.collective(part, 1, "allReduce", 0);
+  }
+  const auto tables = ask(maker.trace, "tb-distributed");
+  CHECK(cell(table_of(tables, "waits"), "synchronizing_ns", "rank", "0") == "20000");
+  CHECK(cell(table_of(tables, "waits"), "unknown_ns", "rank", "0") == "100000");
+  CHECK(cell(table_of(tables, "collectives"), "joined_count", "collective", "receive") == "0");
+  CHECK(cell(table_of(tables, "collectives"), "joined_count", "collective", "allReduce") == "1");
+}
+
+TEST_CASE("analyses of clusters say why a profile of Level_none has no answer") {
+  Maker maker;
+  Part& part = maker.rank({{"F0", "device range", 0, 100, 0}});
+  const auto told = [&](const char* analysis) {
+    AnalysisInput input;
+    input.trace = &maker.trace;
+    auto result = find_analysis(analysis)->run(input);
+    REQUIRE(result);
+    return std::any_of(result->notes.items().begin(), result->notes.items().end(),
+                       [](const auto& note) { return note.name == "ascend.level_none"; });
+  };
+  for (const char* analysis : {"cluster-time-summary", "slow-rank", "free-analysis", "hccl-sum", "compute-op-sum"}) {
+    part.metadata.clear();
+    CHECK_FALSE(told(analysis));
+    part.metadata.push_back(
+        {"profiler_info", R"({"config":{"experimental_config":{"_profiler_level":"Level_none"}}})"});
+    CHECK_MESSAGE(told(analysis), std::string(analysis));
+  }
+}
+
+TEST_CASE(
+    "free-analysis: a pause before the next step's first launch lies between steps; the host is not called slow") {
+  Maker maker;
+  Part& part = maker.rank({{"launch", "call", 0, 5, 0},
+                           {"launch", "call", 180, 5, 0},
+                           {"launch", "call", 390, 5, 0},
+                           {"A", "kernel", 10, 90, 1, 0},
+                           {"B", "kernel", 200, 100, 1, 1},
+                           {"C", "kernel", 400, 10, 1, 2}});
+  for (uint32_t i = 0; i < 6; ++i) part.slices.step[i] = i == 2 || i == 5 ? 2 : 1;
+  ProfilerStep first, second;
+  first.number = 1, first.start_ns = 0, first.end_ns = 350'000;
+  second.number = 2, second.start_ns = 350'000, second.end_ns = 500'000;
+  part.steps = {first, second};
+  const auto tables = ask(maker.trace, "free-analysis");
+  CHECK(cell(table_of(tables, "free-reasons"), "sum_ns", "reason", "host slow") == "100000");
+  CHECK(cell(table_of(tables, "free-reasons"), "sum_ns", "reason", "between steps") == "100000");
 }
 
 TEST_CASE("cluster-time-summary: computing, exposed communication, exposed copies and free add up") {

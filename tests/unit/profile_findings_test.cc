@@ -150,6 +150,21 @@ std::vector<Table> waits_of(const std::vector<std::array<int64_t, 3>>& ranks, in
   return {waits, overlap};
 }
 
+// One rank with 60 of 100 ms exposed communication, and what is known of its waiting.
+std::string exposed_advice(int64_t wait_ns, int64_t collective_ns, int64_t message_ns) {
+  Table ranks("cluster-time-ranks", "",
+              {{"exposed_message_ns", "", Type::kDuration, ""},
+               {"exposed_collective_ns", "", Type::kDuration, ""},
+               {"communication_wait_ns", "", Type::kDuration, ""}});
+  ranks.add_row({message_ns, collective_ns, wait_ns});
+  std::vector<Table> tables = tables_of({{.compute = 40 * kMs, .exposed_comm = 60 * kMs, .comm = 60 * kMs}});
+  tables.push_back(ranks);
+  const Findings f = profile_findings({}, tables);
+  for (const Finding& x : f.list)
+    if (x.id == "comm.exposed") return x.detail_en;
+  return "no such finding";
+}
+
 Table advice_of(const char* about, double share) {
   Table table("recommendations", "",
               {{"rank", "", Type::kInteger, ""},
@@ -184,6 +199,11 @@ TEST_CASE("profile findings: idle time that is waiting for input is said once") 
   idle.add_row({int64_t{0}, std::string("host_wait"), int64_t{3}, 40 * kMs, 20 * kMs});
   std::vector<Table> tables = tables_of({{.compute = 60 * kMs}});
   tables.push_back(idle);
+  Trace ascend;
+  ascend.format = "ascend";
+  CHECK(profile_findings({}, tables).list[0].detail_en.find("CUDA graphs") != std::string::npos);
+  CHECK(profile_findings(ascend, tables).list[0].detail_en.find("CUDA") == std::string::npos);
+  CHECK(profile_findings(ascend, tables).list[0].detail_en.find("NPU graphs") != std::string::npos);
   tables.push_back(averages_of(38 * kMs, 100 * kMs));
   CHECK(ids(profile_findings({}, tables)) == std::vector<std::string>{"input.loading"});
   tables.back() = averages_of(10 * kMs, 100 * kMs);
@@ -213,6 +233,28 @@ TEST_CASE("profile findings: collectives that mostly wait name the rank that wai
       holds(with({{{10 * kMs, 30 * kMs, 90 * kMs}}, {{10 * kMs, 30 * kMs, 90 * kMs}}}, 30 * kMs), "comm.waiting"));
   CHECK_FALSE(holds(with({{{10 * kMs, 30 * kMs, 0}}, {{10 * kMs, 30 * kMs, 0}}}, kMs), "comm.waiting"));
   CHECK_FALSE(holds(with({{{10 * kMs, 30 * kMs, 0}}}, 30 * kMs), "comm.waiting"));
+}
+
+TEST_CASE("profile findings: waiting of sends and receives is a pipeline's, not the collectives'") {
+  std::vector<Table> tables = waits_of({{{10 * kMs, 30 * kMs, 0}}, {{10 * kMs, 29 * kMs, 0}}}, 30 * kMs, 100 * kMs);
+  REQUIRE(holds(profile_findings({}, tables), "comm.waiting"));
+  Table waits("waits", "",
+              {{"rank", "", Type::kInteger, ""},
+               {"transfer_ns", "", Type::kDuration, ""},
+               {"synchronizing_ns", "", Type::kDuration, ""},
+               {"unknown_ns", "", Type::kDuration, ""},
+               {"message_transfer_ns", "", Type::kDuration, ""},
+               {"message_wait_ns", "", Type::kDuration, ""}});
+  for (int64_t rank = 0; rank < 2; ++rank) waits.add_row({rank, 10 * kMs, 30 * kMs, int64_t{0}, 2 * kMs, 28 * kMs});
+  tables[0] = waits;
+  CHECK_FALSE(holds(profile_findings({}, tables), "comm.waiting"));
+}
+
+TEST_CASE("profile findings: exposed communication that mostly waits is not to be sent earlier") {
+  CHECK(exposed_advice(5 * kMs, 60 * kMs, 0).find("Start it earlier") != std::string::npos);
+  CHECK(exposed_advice(kNullInteger, 60 * kMs, 0).find("Start it earlier") != std::string::npos);
+  CHECK(exposed_advice(55 * kMs, 60 * kMs, 0).find("even out the work") != std::string::npos);
+  CHECK(exposed_advice(0, 10 * kMs, 50 * kMs).find("even out the work") != std::string::npos);
 }
 
 TEST_CASE("profile findings: what the plugin recommended, with thresholds of our own") {

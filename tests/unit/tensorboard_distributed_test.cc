@@ -56,8 +56,8 @@ TEST_CASE("computation, overlap, communication and waiting of two ranks") {
   CHECK(row_of(overlap, 1) == Row{"1", "", "110000", "80000", "0", "30000", "0", "0"});
   const Table& waits = table_of(tables, "waits-by-step");
   //                       rank step transfer  waiting  unknown
-  CHECK(row_of(waits, 0) == Row{"0", "", "30000", "30000", "5000", "0.5"});
-  CHECK(row_of(waits, 1) == Row{"1", "", "30000", "0", "0", "0"});
+  CHECK(row_of(waits, 0) == Row{"0", "", "30000", "30000", "5000", "0.5", "0", "0"});
+  CHECK(row_of(waits, 1) == Row{"1", "", "30000", "0", "0", "0", "0", "0"});
   const Table& calls = table_of(tables, "collectives");
   REQUIRE(calls.row_count() == 3);
   CHECK(row_of(calls, 1) ==
@@ -76,8 +76,8 @@ TEST_CASE("collectives meet by their ids, then by their numbers, then by order w
   const auto ids = ask(ranks_of({{nccl(0, 10, "\"Comms Id\":\"a\""), nccl(20, 50, "\"Comms Id\":\"b\"", "send")},
                                  {nccl(0, 30, "\"Comms Id\":\"b\"", "recv"), nccl(40, 4, "\"Comms Id\":\"a\"")}}),
                        "tb-distributed");
-  CHECK(row_of(table_of(ids, "waits"), 0) == Row{"0", "34000", "26000", "0", "0.43333333333333335"});
-  CHECK(row_of(table_of(ids, "waits"), 1) == Row{"1", "34000", "0", "0", "0"});
+  CHECK(row_of(table_of(ids, "waits"), 0) == Row{"0", "34000", "26000", "0", "0.43333333333333335", "30000", "20000"});
+  CHECK(row_of(table_of(ids, "waits"), 1) == Row{"1", "34000", "0", "0", "0", "30000", "0"});
   // By ranks and sequence: messages have their own names and meet all the same.
   const auto messages = ask(ranks_of({{nccl(0, 10, group(7) + ",\"Dst Rank\":1", "send")},
                                       {nccl(0, 4, group(7) + ",\"Src Rank\":0", "recv")}}),
@@ -102,8 +102,9 @@ TEST_CASE("collectives meet by their ids, then by their numbers, then by order w
   const Trace trace = ranks_of(ranks);
   const Table waits = table_of(ask(trace, "tb-distributed"), "waits-by-step");
   REQUIRE(waits.row_count() == 4);
-  CHECK(row_of(waits, 0) == Row{"0", "1", "5000", "15000", "0", "0.75"});
-  CHECK(row_of(waits, 1) == Row{"0", "2", "0", "0", "20000", ""});  // not joined: who was waiting is not known
+  CHECK(row_of(waits, 0) == Row{"0", "1", "5000", "15000", "0", "0.75", "0", "0"});
+  CHECK(row_of(waits, 1) ==
+        Row{"0", "2", "0", "0", "20000", "", "0", "0"});  // not joined: who was waiting is not known
   AnalysisInput input;
   input.trace = &trace;
   CHECK(find_analysis("tb-distributed")->run(input)->notes.count("tb.collectives_unequal") == 3);

@@ -11,6 +11,7 @@
 #include "analyses/analysis.h"
 #include "analyses/cluster/communication_ops.h"
 #include "analyses/cluster/durations.h"
+#include "analyses/cluster/op_times.h"
 #include "analyses/cluster/rival_time_summary.h"
 #include "base/number.h"
 #include "base/parallel.h"
@@ -28,7 +29,9 @@ struct StepTimes {
 
   int64_t compute_ns = 0, communication_ns = 0, overlap_ns = 0, exposed_ns = 0, memory_ns = 0, exposed_memory_ns = 0;
   int64_t bubble_ns = 0, free_ns = 0;
-  int64_t wait_ns = 0, transfer_ns = 0;
+  int64_t wait_ns = 0, transfer_ns = 0;  // of the collectives where it is known
+  int64_t collectives = 0, known = 0;
+  bool waits_known() const { return known > 0 || collectives == 0; }
   int64_t span_ns() const { return last - first; }
 };
 
@@ -72,8 +75,14 @@ RankTimes times_of(const TorchRun& run, const TorchRank& rank, const std::vector
   for (const CommunicationOp& op : ops) {
     StepTimes& t = steps[op.step];
     if (op.messages) t.messages.push_back({op.start_ns, op.end_ns()});
-    t.wait_ns = sum_or_limit(t.wait_ns, op.wait_ns());
-    t.transfer_ns = sum_or_limit(t.transfer_ns, std::max<int64_t>(op.transfer_ns, 0));
+  }
+  for (const OpTime& time : op_times(run, ops, *rank.part, false)) {
+    if (time.op.messages) continue;
+    StepTimes& t = steps[time.op.step];
+    ++t.collectives;
+    t.known += time.basis != Basis::kNone ? 1 : 0;
+    t.wait_ns = sum_or_limit(t.wait_ns, time.wait_ns);
+    t.transfer_ns = sum_or_limit(t.transfer_ns, time.transit_ns);
   }
   for (const ProfilerStep& step : rank.part->steps) {
     const auto it = steps.find(static_cast<int32_t>(std::clamp<int64_t>(step.number, INT32_MIN, INT32_MAX)));
@@ -108,32 +117,36 @@ Table exact_table(const TorchRun& run, const std::vector<RankTimes>& ranks) {
        {"preparing_ns", "preparing", Type::kDuration,
         "Start of the host's step to first start on the device; 0 if before"},
        {"communication_wait_ns", "waiting for ranks", Type::kDuration,
-        "In collectives found on other ranks: beyond the shortest of them, exposed or not"},
-       {"communication_transfer_ns", "transfer", Type::kDuration, "The shortest of those, summed"}});
+        "In collectives, exposed or not: by their tasks, else beyond the shortest of all ranks of the group; empty "
+        "where "
+        "neither is there"},
+       {"communication_transfer_ns", "transfer", Type::kDuration, "Of the same: by tasks, else the shortest"}});
   for (size_t k = 0; k < ranks.size(); ++k)
     for (const auto& [step, t] : ranks[k])
       table.add_row({int64_t{run.ranks[run.parts[k]]}, step < 0 ? kNullInteger : int64_t{step}, t.step_ns, t.span_ns(),
                      t.compute_ns, t.exposed_ns, t.exposed_memory_ns, t.free_ns,
                      share_or_nan(static_cast<double>(t.free_ns), static_cast<double>(t.span_ns())), t.communication_ns,
                      t.overlap_ns, t.memory_ns, t.bubble_ns, t.span_ns() - t.bubble_ns,
-                     t.host_start == INT64_MIN ? kNullInteger : std::max<int64_t>(0, t.first - t.host_start), t.wait_ns,
-                     t.transfer_ns});
+                     t.host_start == INT64_MIN ? kNullInteger : std::max<int64_t>(0, t.first - t.host_start),
+                     t.waits_known() ? t.wait_ns : kNullInteger, t.waits_known() ? t.transfer_ns : kNullInteger});
   return table;
 }
 
 Table total_table(const TorchRun& run, const std::vector<RankTimes>& ranks) {
-  Table table("cluster-time-ranks", "Time of every rank, all steps",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"step_count", "steps", Type::kInteger, ""},
-               {"span_ns", "span", Type::kDuration, "Of its steps: first start to last end of device work, summed"},
-               {"compute_ns", "computing", Type::kDuration, ""},
-               {"exposed_message_ns", "bubble", Type::kDuration, "Exposed sends and receives"},
-               {"exposed_collective_ns", "exposed collectives", Type::kDuration, "The other exposed communication"},
-               {"exposed_memory_ns", "exposed copies", Type::kDuration, ""},
-               {"free_ns", "free", Type::kDuration, ""},
-               {"free_share", "free", Type::kShare, "Of the span"},
-               {"communication_wait_ns", "waiting for ranks", Type::kDuration, "In collectives found on other ranks"}});
+  Table table(
+      "cluster-time-ranks", "Time of every rank, all steps",
+      {{"rank", "rank", Type::kInteger, "Global rank"},
+       {"step_count", "steps", Type::kInteger, ""},
+       {"span_ns", "span", Type::kDuration, "Of its steps: first start to last end of device work, summed"},
+       {"compute_ns", "computing", Type::kDuration, ""},
+       {"exposed_message_ns", "bubble", Type::kDuration, "Exposed sends and receives"},
+       {"exposed_collective_ns", "exposed collectives", Type::kDuration, "The other exposed communication"},
+       {"exposed_memory_ns", "exposed copies", Type::kDuration, ""},
+       {"free_ns", "free", Type::kDuration, ""},
+       {"free_share", "free", Type::kShare, "Of the span"},
+       {"communication_wait_ns", "waiting for ranks", Type::kDuration, "In collectives; empty where it is not known"}});
   for (size_t k = 0; k < ranks.size(); ++k) {
+    bool waits_known = true;
     int64_t steps = 0, span = 0, compute = 0, messages = 0, collectives = 0, memory = 0, free = 0, wait = 0;
     for (const auto& [step, t] : ranks[k]) {
       steps += step >= 0 ? 1 : 0;
@@ -145,16 +158,19 @@ Table total_table(const TorchRun& run, const std::vector<RankTimes>& ranks) {
       memory += t.exposed_memory_ns;
       free += t.free_ns;
       wait = sum_or_limit(wait, t.wait_ns);
+      waits_known &= t.waits_known();
     }
     if (ranks[k].empty()) continue;
     table.add_row({int64_t{run.ranks[run.parts[k]]}, steps, span, compute, messages, collectives, memory, free,
-                   share_or_nan(static_cast<double>(free), static_cast<double>(span)), wait});
+                   share_or_nan(static_cast<double>(free), static_cast<double>(span)),
+                   waits_known ? wait : kNullInteger});
   }
   return table;
 }
 
 Result<AnalysisResult> run(const AnalysisInput& input) {
   AnalysisResult result;
+  note_level_none(input, result.notes);
   // Reports of other profiles tell the same in their own sections.
   if (input.for_report && !input.trace->format.starts_with("ascend")) return result;
   Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true});

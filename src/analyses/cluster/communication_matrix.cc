@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "analyses/analysis.h"
+#include "analyses/cluster/communication_ops.h"
 #include "analyses/cluster/transfers.h"
 #include "base/number.h"
 #include "base/parallel.h"
@@ -18,7 +19,9 @@ using Type = ColumnType;
 
 struct Sum {
   int64_t count = 0, bytes = 0, time_ns = 0;
+  bool waits = false;  // the time holds waiting: no rate
   void add(const Sum& other) {
+    waits |= other.waits;
     count += other.count;
     bytes = sum_or_limit(bytes, other.bytes);
     time_ns = sum_or_limit(time_ns, other.time_ns);
@@ -39,7 +42,7 @@ Sums sums_of(const RankTransfers& rank) {
   Sums sums;
   sums.source = rank.source;
   for (const Transfer& t : rank.list) {
-    const Sum one{t.count, t.bytes, t.time_ns};
+    const Sum one{t.count, t.bytes, t.time_ns, rank.source == TransferSource::kMessages};
     sums.links[{t.src, t.dst, t.transport, t.link}].add(one);
     sums.ops[{t.group, t.kind, t.src, t.dst, t.transport, t.link}].add(one);
     if (rank.source != TransferSource::kSummaries)
@@ -52,14 +55,16 @@ std::vector<Table::Value> behind(std::vector<Table::Value> keys, const Sum& sum)
   keys.emplace_back(sum.count);
   keys.emplace_back(sum.bytes);
   keys.emplace_back(sum.time_ns);
-  keys.emplace_back(sum.time_ns > 0 ? static_cast<double>(sum.bytes) / static_cast<double>(sum.time_ns) : NAN);
+  const bool rate = sum.time_ns > 0 && !sum.waits;
+  keys.emplace_back(rate ? static_cast<double>(sum.bytes) / static_cast<double>(sum.time_ns) : NAN);
   return keys;
 }
 std::vector<ColumnSpec> columns_with(std::vector<ColumnSpec> keys) {
   keys.push_back({"transfer_count", "transfers", Type::kInteger, ""});
   keys.push_back({"bytes", "bytes", Type::kInteger, "Summed over transfers"});
   keys.push_back({"transit_ns", "transit", Type::kDuration, "Summed over transfers; several may run at once"});
-  keys.push_back({"gb_per_s", "GB/s", Type::kReal, "Bytes over transit time, 10⁹ bytes a second; of one link"});
+  keys.push_back({"gb_per_s", "GB/s", Type::kReal,
+                  "Bytes over transit time, 10⁹ bytes a second; of one link; empty where the time holds waiting"});
   return keys;
 }
 
@@ -78,9 +83,12 @@ std::string power_text(int log2) {
 Result<AnalysisResult> run(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true});
   if (!torch) return std::move(torch).error();
-  std::vector<Sums> ranks(torch->parts.size());
-  parallel_for(ranks.size(),
-               [&](size_t k) { ranks[k] = sums_of(transfers_of(*torch, torch_rank(*torch, torch->parts[k]))); });
+  std::vector<RankTransfers> transfers = all_transfers(*torch);
+  std::vector<Sums> ranks(transfers.size());
+  parallel_for(ranks.size(), [&](size_t k) {
+    ranks[k] = sums_of(transfers[k]);
+    transfers[k] = {};
+  });
   Sums all;
   std::array<int64_t, 4> sources = {};
   for (Sums& rank : ranks) {
@@ -91,10 +99,12 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
     rank = {};
   }
   AnalysisResult result;
+  note_level_none(input, result.notes);
   for (const TransferSource source : {TransferSource::kSummaries, TransferSource::kMessages})
     if (const int64_t count = sources[static_cast<size_t>(source)]; count > 0)
       result.notes.add("communication.no_tasks", Severity::kInfo,
-                       "ranks whose profile has no tasks of operations (Ascend: Level1 and up): links are told from " +
+                       "ranks whose profile has no task that moves bytes to a rank it names (Ascend: Level1 and up): "
+                       "links are told from " +
                            std::string(transfer_source_text(source)),
                        {}, count);
   // Nothing to draw; and the time of messages alone, with its waiting, would make a picture of late receivers.

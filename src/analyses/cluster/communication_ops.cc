@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <set>
 
+#include "analyses/analysis.h"
 #include "base/diagnostics.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "model/ascend_facts.h"
 
 namespace stageline {
 namespace {
@@ -33,8 +37,25 @@ OpNames::OpNames(const StringPool& names) {
   }
 }
 
+namespace {
+
+// Ranks that the tasks of a group's collectives name, where nothing else says how many it has. By group.
+std::map<StringId, std::set<int32_t>> named_ranks(const Part& part, const OpNames& names) {
+  std::map<StringId, std::set<int32_t>> out;
+  for (const TransferFact& task : part.transfers) {
+    const CollectiveFact* op = task.op == kNoSliceIndex ? nullptr : fact_of(part.collectives, task.op);
+    if (!op || op->group_size > 0 || names.messages[op->name]) continue;
+    for (const int32_t rank : {task.src_rank, task.dst_rank})
+      if (rank >= 0) out[op->group].insert(rank);
+  }
+  return out;
+}
+
+}  // namespace
+
 std::vector<CommunicationOp> communication_ops(const TorchRank& rank, uint32_t rank_index, const OpNames& names) {
   std::vector<CommunicationOp> out;
+  const auto groups = named_ranks(*rank.part, names);
   for (const TorchRow& row : rank.rows) {
     if (!row.on_device || row.kernel != KernelClass::kCommunication) continue;
     CommunicationOp op;
@@ -55,6 +76,9 @@ std::vector<CommunicationOp> communication_ops(const TorchRank& rank, uint32_t r
       op.description = fact->group_description;
       op.number = fact->seq;
       op.bytes = fact->bytes;
+      op.group_size = fact->group_size;
+      if (const auto named = groups.find(fact->group); op.group_size == 0 && named != groups.end())
+        op.group_size = static_cast<int64_t>(named->second.size());
     }
     if (op.number < 0 && op.comms_id == 0) op.key_step = row.iteration;
     out.push_back(op);
@@ -102,8 +126,11 @@ Matched match_collectives(std::vector<std::vector<CommunicationOp>>& ranks) {
     } else {
       int64_t shortest = INT64_MAX;
       for (size_t k = i; k < end; ++k) shortest = std::min(shortest, all[k]->dur_ns);
+      const bool all_seen = static_cast<int64_t>(end - i) >= all[i]->group_size;
+      out.partly_seen += all_seen ? 0 : 1;
       for (size_t k = i; k < end; ++k) {
         all[k]->transfer_ns = shortest;
+        all[k]->all_seen = all_seen;
         out.members.push_back(all[k]);
       }
       out.begin.push_back(out.members.size());
@@ -113,11 +140,28 @@ Matched match_collectives(std::vector<std::vector<CommunicationOp>>& ranks) {
   return out;
 }
 
+void note_level_none(const AnalysisInput& input, Diagnostics& notes) {
+  const std::vector<Part>& parts = input.trace->parts;
+  const auto none = [](const Part& part) { return ascend_level(part) == "Level_none"; };
+  const auto count = std::count_if(parts.begin(), parts.end(), none);
+  if (count > 0 && !input.for_report)
+    notes.add(
+        "ascend.level_none", Severity::kInfo,
+        "ranks recorded at Level_none, which has neither kernels nor communication operations: nothing is told of "
+        "them here; record with profiler_level Level0 or Level1",
+        {}, count);
+}
+
 void note_unmatched(const Matched& matched, size_t rank_count, Diagnostics& notes) {
   if (matched.not_matched > 0)
     notes.add("communication.not_synchronising", Severity::kInfo,
               "sends, receives and collectives with a root say nothing about who came last; no waiting is told of them",
               {}, matched.not_matched);
+  if (matched.partly_seen > 0)
+    notes.add("communication.members_missing", Severity::kInfo,
+              "collectives of groups whose other members are not in this trace: who came last of all, and how much was "
+              "transfer, is not known from durations",
+              {}, matched.partly_seen);
   if (matched.alone > 0 && rank_count > 1)
     notes.add(
         "communication.no_counterpart", Severity::kInfo,

@@ -34,7 +34,9 @@ struct CommunicationOp {
   bool leaves_early = false;         // a rank may leave before others have come: broadcast, reduce, gather, scatter
   int64_t start_ns = 0, dur_ns = 0;  // as in TorchRow
   int64_t bytes = -1;
+  int64_t group_size = 0;    // 0: not said
   int64_t transfer_ns = -1;  // the shortest of its ranks; −1: not found on another rank, or not synchronising
+  bool all_seen = false;     // found on as many ranks as its group has; else transfer_ns is at most that much
 
   int64_t end_ns() const { return start_ns + dur_ns; }
   int64_t wait_ns() const { return transfer_ns < 0 ? 0 : dur_ns - transfer_ns; }
@@ -59,6 +61,7 @@ struct Matched {
   std::vector<CommunicationOp*> members;
   std::vector<size_t> begin;
   int64_t alone = 0;        // operations without a counterpart
+  int64_t partly_seen = 0;  // collectives of groups whose other members are not in the trace
   int64_t not_matched = 0;  // messages, and collectives that ranks may leave early
   size_t count() const { return begin.size() - 1; }
 };
@@ -67,5 +70,8 @@ Matched match_collectives(std::vector<std::vector<CommunicationOp>>& ranks);
 
 // Says in the notes what could not be matched.
 void note_unmatched(const Matched& matched, size_t rank_count, class Diagnostics& notes);
+
+// Ascend: says where a profile of Level_none cannot hold what is asked for. Not in reports, which say it once.
+void note_level_none(const struct AnalysisInput& input, class Diagnostics& notes);
 
 }  // namespace stageline

@@ -14,115 +14,14 @@
 #include "analyses/analysis.h"
 #include "analyses/cluster/communication_ops.h"
 #include "analyses/cluster/durations.h"
-#include "analyses/cluster/transfers.h"
+#include "analyses/cluster/op_times.h"
 #include "base/number.h"
 #include "base/parallel.h"
-#include "model/intervals.h"
 
 namespace stageline {
 namespace {
 
 using Type = ColumnType;
-
-enum class Basis : uint8_t { kNone, kMatched, kTasks };
-constexpr const char* basis_text(Basis basis) {
-  return basis == Basis::kTasks ? "tasks" : basis == Basis::kMatched ? "other ranks" : "";
-}
-
-struct OpTime {
-  CommunicationOp op;
-  Basis basis = Basis::kNone;
-  int64_t transit_ns = 0, wait_ns = 0, sync_ns = 0;
-  int64_t idle_ns() const { return op.dur_ns - transit_ns - wait_ns; }
-};
-
-struct Task {
-  uint32_t op = 0;
-  int64_t start = 0, end = 0;
-  int32_t plane = 0;
-  bool wait = false, data = false;
-};
-
-std::vector<Task> tasks_of(const TorchRun& run, const Part& part) {
-  std::vector<Task> tasks;
-  for (const TransferFact& fact : part.transfers) {
-    if (fact.op == kNoSliceIndex) continue;
-    Task task;
-    task.op = fact.op;
-    task.start = part.slices.start_ns[fact.slice] - run.zero_ns;
-    task.end = task.start + part.slices.dur_ns[fact.slice];
-    task.plane = fact.plane;
-    task.wait = is_wait_task(run.trace->names.text(fact.task));
-    // Copies within a device prepare or finish an operation; they are no transit.
-    task.data = !task.wait && fact.bytes > 0 && fact.src_rank != fact.dst_rank && fact.dst_rank >= 0 &&
-                run.trace->names.text(fact.transport) != "LOCAL";
-    if (task.wait || task.data) tasks.push_back(task);
-  }
-  std::sort(tasks.begin(), tasks.end(), [](const Task& a, const Task& b) {
-    return std::tie(a.op, a.start, a.end) < std::tie(b.op, b.start, b.end);
-  });
-  return tasks;
-}
-
-// Over all planes.
-void fill_exact(const Task* begin, const Task* end, OpTime& time) {
-  std::vector<Interval> transit, wait;
-  for (const Task* task = begin; task != end; ++task) {
-    const Interval clipped{std::max(task->start, time.op.start_ns), std::min(task->end, time.op.end_ns())};
-    if (clipped.start >= clipped.end) continue;
-    (task->data ? transit : wait).push_back(clipped);
-  }
-  transit = union_of(std::move(transit));
-  wait = without(union_of(std::move(wait)), transit);
-  time.basis = Basis::kTasks;
-  time.transit_ns = length_of(transit);
-  time.wait_ns = length_of(wait);
-  for (const Interval& i : wait)
-    if (transit.empty() || i.end <= transit.front().start) time.sync_ns += i.end - i.start;
-}
-
-// As the profiler's own sums have it: of the first plane that moves data; what waits on another plane is idle there.
-void fill_rival(const Task* begin, const Task* end, OpTime& time) {
-  int32_t plane = INT32_MAX, any = INT32_MAX;
-  for (const Task* task = begin; task != end; ++task) {
-    any = std::min(any, task->plane);
-    if (task->data) plane = std::min(plane, task->plane);
-  }
-  if (plane == INT32_MAX) plane = any;
-  time.basis = Basis::kTasks;
-  for (const Task* task = begin; task != end; ++task) {
-    if (task->plane != plane) continue;
-    if (task->data) {
-      time.transit_ns += task->end - task->start;
-      continue;
-    }
-    time.wait_ns += task->end - task->start;
-    if (time.transit_ns == 0) time.sync_ns += task->end - task->start;
-  }
-}
-
-std::vector<OpTime> times_of(const TorchRun& run, const std::vector<CommunicationOp>& ops, const Part& part,
-                             bool msprof) {
-  const std::vector<Task> tasks = tasks_of(run, part);
-  std::vector<OpTime> out;
-  for (const CommunicationOp& op : ops) {
-    OpTime time;
-    time.op = op;
-    const auto begin = std::lower_bound(tasks.begin(), tasks.end(), op.slice,
-                                        [](const Task& task, uint32_t slice) { return task.op < slice; });
-    auto end = begin;
-    while (end != tasks.end() && end->op == op.slice) ++end;
-    if (begin != end) {
-      (msprof ? fill_rival : fill_exact)(&*begin, &*begin + (end - begin), time);
-    } else if (op.transfer_ns >= 0 && !msprof) {
-      time.basis = Basis::kMatched;
-      time.transit_ns = op.transfer_ns;
-      time.wait_ns = time.sync_ns = op.wait_ns();
-    }
-    out.push_back(time);
-  }
-  return out;
-}
 
 struct Sum {
   int64_t count = 0, elapse = 0, transit = 0, wait = 0, sync = 0, idle = 0;
@@ -172,7 +71,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   const Matched matched = match_collectives(ops);
   std::vector<std::vector<OpTime>> ranks(ops.size());
   parallel_for(ranks.size(), [&](size_t k) {
-    ranks[k] = times_of(*torch, ops[k], torch->trace->parts[torch->parts[k]], input.msprof);
+    ranks[k] = op_times(*torch, ops[k], torch->trace->parts[torch->parts[k]], input.msprof);
   });
   const auto text = [&](StringId id) { return std::string(torch->trace->names.text(id)); };
   using Key = std::tuple<int64_t, std::string_view, std::string_view, std::string_view>;
@@ -207,6 +106,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
     sums.add_row(behind({number, std::string(group), std::string(description), std::string(kind), sum.count}, sum));
   }
   AnalysisResult result;
+  note_level_none(input, result.notes);
   if (!input.msprof) note_unmatched(matched, ranks.size(), result.notes);
   result.tables.push_back(std::move(sums));
   if (!input.for_report) result.tables.push_back(std::move(each));

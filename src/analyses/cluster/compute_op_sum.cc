@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "analyses/analysis.h"
+#include "analyses/cluster/communication_ops.h"
 #include "analyses/cluster/durations.h"
 #include "base/parallel.h"
 #include "model/torch_view.h"
@@ -140,6 +141,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   const Writer writer(torch->trace->names, input.msprof);
   std::map<Key, Key> types;
   AnalysisResult result;
+  note_level_none(input, result.notes);
   Table all("compute-op-types", "Computation by operator type, all ranks", writer.columns(false, false));
   writer.fill(all, lines_by_type(ranks, false, types), false, false);
   Table by_rank("compute-op-types-by-rank", "Computation by operator type of every rank", writer.columns(false, true));

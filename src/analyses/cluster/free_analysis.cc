@@ -10,6 +10,7 @@
 #include <string>
 
 #include "analyses/analysis.h"
+#include "analyses/cluster/communication_ops.h"
 #include "analyses/cluster/durations.h"
 #include "base/parallel.h"
 #include "model/intervals.h"
@@ -22,11 +23,22 @@ using Type = ColumnType;
 
 constexpr int64_t kLeastNs = 10'000, kShortNs = 30'000;
 
-enum Reason : uint8_t { kDataLoader, kGarbage, kHostSync, kHost, kLaunch, kStream, kBetween, kUnknown, kReasons };
-constexpr std::array<const char*, kReasons> kReasonText = {"data loading",          "garbage collection",
-                                                           "host waits for device", "host slow",
-                                                           "launch latency",        "waiting for a stream or event",
-                                                           "between kernels",       "unknown"};
+enum Reason : uint8_t {
+  kDataLoader,
+  kGarbage,
+  kHostSync,
+  kHost,
+  kSteps,
+  kLaunch,
+  kStream,
+  kBetween,
+  kUnknown,
+  kReasons
+};
+constexpr std::array<const char*, kReasons> kReasonText = {
+    "data loading",  "garbage collection", "host waits for device",         "host slow",
+    "between steps", "launch latency",     "waiting for a stream or event", "between kernels",
+    "unknown"};
 
 struct Gap {
   int64_t start = 0, end = 0;
@@ -34,6 +46,7 @@ struct Gap {
   int32_t step = -1;
   uint32_t before = 0, after = 0;  // slices
   int64_t dry_ns = 0;              // of the gap: until the launch began
+  bool new_step = false;           // what follows belongs to another step
   int64_t ns() const { return end - start; }
 };
 struct RankAnswer {
@@ -99,7 +112,7 @@ void explain(const TorchRank& rank, const HostTimes& host, const TorchRow& next,
   const int64_t latency =
       std::clamp<int64_t>(std::min(launch.end_ns(), gap.end) - std::max(launch.start_ns, gap.start), 0, gap.ns());
   if (2 * gap.dry_ns >= gap.ns()) {  // nobody had asked for anything yet
-    gap.reason = kHost;
+    gap.reason = gap.new_step ? kSteps : kHost;
     for (const Reason reason : {kDataLoader, kGarbage, kHostSync})
       if (2 * host.of[reason].within(gap.start, gap.start + gap.dry_ns) >= gap.dry_ns) {
         gap.reason = reason;
@@ -130,7 +143,8 @@ RankAnswer answer_for(const TorchRank& rank, const std::vector<Reason>& reasons,
   std::vector<Gap> gaps;
   for (const TorchRow* row : work) {
     if (row->start_ns > last->end_ns()) {
-      Gap gap{last->end_ns(), row->start_ns, kUnknown, row->iteration, last->slice, row->slice, 0};
+      Gap gap{last->end_ns(), row->start_ns, kUnknown, row->iteration,
+              last->slice,    row->slice,    0,        row->iteration != last->iteration};
       answer.free_ns += gap.ns();
       if (gap.ns() < least_ns) {
         answer.short_ns += gap.ns();
@@ -228,6 +242,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
     ranks[k] = answer_for(torch_rank(*torch, torch->parts[k]), reasons, *least, static_cast<size_t>(*most));
   });
   AnalysisResult result;
+  note_level_none(input, result.notes);
   result.tables.push_back(reason_table(ranks));
   result.tables.push_back(total_table(ranks));
   result.tables.push_back(gap_table(*torch, ranks));

@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "analyses/analysis.h"
+#include "analyses/cluster/communication_ops.h"
 #include "analyses/cluster/durations.h"
 #include "analyses/cluster/transfers.h"
 #include "base/number.h"
@@ -23,12 +25,15 @@ using Type = ColumnType;
 using Class = std::pair<std::string_view, std::string_view>;  // transport, link type
 
 constexpr double kSlowRatio = 1.5;  // of the time that its kind of link takes for such sizes
+constexpr double kRest = 0.1;       // of a slow link's transfers may be fast
 constexpr size_t kFewestLinks = 3;  // of a class: with fewer nobody is an outlier
 
 struct Link {
   int32_t src = 0, dst = 0;
   int64_t count = 0, bytes = 0, time_ns = 0;
   double expected_ns = 0;
+  std::vector<double> ratios;  // of its transfers
+  bool lasting = false;        // nine tenths of its transfers are slow
   const char* reading = "";
   double ratio() const { return expected_ns > 0 ? static_cast<double>(time_ns) / expected_ns : 0; }
   int64_t lost_ns() const { return time_ns - std::llround(expected_ns); }
@@ -48,12 +53,15 @@ struct ClassAnswer {
   std::vector<Outlier> worst;
 };
 
-// Small transfers are slower a byte on any link: each is held against the median of its size (power of two) and class.
+// Small transfers are slower a byte on any link, and adding up is slower than copying: each is held against the median
+// of its operation, size (power of two) and class.
+using Like = std::pair<std::string_view, int>;
 int size_of(int64_t bytes) { return static_cast<int>(std::ilogb(static_cast<double>(std::max<int64_t>(bytes, 1)))); }
 
 void read_pattern(std::vector<Link>& links, double threshold) {
   std::map<int32_t, std::pair<int, int>> rows, columns;  // slow of all
-  const auto slow = [&](const Link& link) { return link.ratio() >= threshold; };
+  // A bad link is slow each time; waiting inside some of its transfers comes and goes.
+  const auto slow = [&](const Link& link) { return link.lasting && link.ratio() >= threshold; };
   for (const Link& link : links) {
     for (auto* at : {&rows[link.src], &columns[link.dst]}) {
       at->first += slow(link) ? 1 : 0;
@@ -70,26 +78,54 @@ void read_pattern(std::vector<Link>& links, double threshold) {
   }
 }
 
+Like like_of(const Transfer& t) { return {t.kind == "receive" ? "send" : t.kind, size_of(t.bytes)}; }
+
+// Collectives all of whose transfers, of at least three links, were slow at once: they waited for something else.
+using Call = std::tuple<std::string_view, std::string_view, int32_t, int64_t>;  // group, operation, step, number
+std::set<Call> calls_slow_everywhere(const std::vector<Transfer>& list, const std::map<Like, double>& median,
+                                     double threshold) {
+  struct Links {
+    std::set<std::pair<int32_t, int32_t>> slow;
+    bool some_fast = false;
+  };
+  std::map<Call, Links> calls;
+  for (const Transfer& t : list) {
+    if (t.message || t.number < 0) continue;
+    const double expected = median.at(like_of(t)) * static_cast<double>(t.bytes);
+    Links& of = calls[{t.group, t.kind, t.step, t.number}];
+    if (static_cast<double>(t.time_ns) >= threshold * expected) {
+      of.slow.insert({t.src, t.dst});
+    } else {
+      of.some_fast = true;
+    }
+  }
+  std::set<Call> out;
+  for (const auto& [call, of] : calls)
+    if (!of.some_fast && of.slow.size() >= kFewestLinks) out.insert(call);
+  return out;
+}
+
 ClassAnswer answer_for(const Class& name, std::vector<Transfer>& list, double threshold, size_t most) {
   ClassAnswer answer;
   answer.name = name;
   answer.threshold = threshold;
-  std::map<int, std::vector<double>> costs;  // ns a byte, by size
+  std::map<Like, std::vector<double>> costs;  // ns a byte
   std::vector<double> gbps;
   for (const Transfer& t : list) {
-    costs[size_of(t.bytes)].push_back(static_cast<double>(t.time_ns) / static_cast<double>(t.bytes));
+    costs[like_of(t)].push_back(static_cast<double>(t.time_ns) / static_cast<double>(t.bytes));
     gbps.push_back(t.gbps());
     answer.transfers += t.count;
     answer.bytes = sum_or_limit(answer.bytes, t.bytes);
     answer.time_ns = sum_or_limit(answer.time_ns, t.time_ns);
   }
-  std::map<int, double> median;
-  for (auto& [size, values] : costs) {
+  std::map<Like, double> median;
+  for (auto& [like, values] : costs) {
     std::sort(values.begin(), values.end());
-    median[size] = quantile(values, 0.5);
+    median[like] = quantile(values, 0.5);
   }
   std::sort(gbps.begin(), gbps.end());
   answer.median_gbps = quantile(gbps, 0.5);
+  const std::set<Call> late_together = calls_slow_everywhere(list, median, threshold);
   std::map<std::pair<int32_t, int32_t>, Link> links;
   std::vector<Outlier> outliers;
   for (const Transfer& t : list) {
@@ -99,9 +135,17 @@ ClassAnswer answer_for(const Class& name, std::vector<Transfer>& list, double th
     link.count += t.count;
     link.bytes = sum_or_limit(link.bytes, t.bytes);
     link.time_ns = sum_or_limit(link.time_ns, t.time_ns);
-    const double expected = median[size_of(t.bytes)] * static_cast<double>(t.bytes);
+    const double expected = median[like_of(t)] * static_cast<double>(t.bytes);
     link.expected_ns += expected;
-    if (static_cast<double>(t.time_ns) >= threshold * expected && expected > 0) outliers.push_back({t, expected});
+    const double ratio = expected > 0 ? static_cast<double>(t.time_ns) / expected : 0;
+    if (ratio < threshold || !late_together.contains(Call{t.group, t.kind, t.step, t.number}))
+      link.ratios.push_back(ratio);
+    if (ratio >= threshold) outliers.push_back({t, expected});
+  }
+  for (auto& [key, link] : links) {
+    std::sort(link.ratios.begin(), link.ratios.end());
+    link.lasting = !link.ratios.empty() && quantile(link.ratios, kRest) >= threshold;
+    link.ratios = {};
   }
   if (links.size() < kFewestLinks) outliers.clear();
   for (auto& [key, link] : links) answer.links.push_back(link);
@@ -130,7 +174,7 @@ Table link_table(const std::vector<ClassAnswer>& classes) {
                {"transit_ns", "transit", Type::kDuration, "Summed over transfers"},
                {"gb_per_s", "GB/s", Type::kReal, "Bytes over transit, 10⁹ bytes a second"},
                {"expected_ns", "expected", Type::kDuration,
-                "What its transfers take at the median rate of their class and size (powers of two)"},
+                "What its transfers take at the median rate of their class, operation and size (powers of two)"},
                {"ratio", "slower", Type::kRatio, "Transit / expected"},
                {"lost_ns", "lost", Type::kDuration, "Transit − expected"},
                {"reading", "cause", Type::kText,
@@ -207,8 +251,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   if (!most) return std::move(most).error();
   Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true});
   if (!torch) return std::move(torch).error();
-  std::vector<RankTransfers> ranks(torch->parts.size());
-  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = transfers_of(*torch, torch_rank(*torch, torch->parts[k])); });
+  std::vector<RankTransfers> ranks = all_transfers(*torch);
   // Copies within a device are no link, and messages' times hold waiting: a slow one says nothing.
   std::map<Class, std::vector<Transfer>> by_class;
   int64_t messages = 0;
@@ -225,11 +268,13 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
     list = {};
   }
   AnalysisResult result;
+  note_level_none(input, result.notes);
   if (messages > 0)
-    result.notes.add("slow_link.no_tasks", Severity::kInfo,
-                     "ranks without tasks of operations (Ascend: Level1 and up): their messages' times hold waiting, "
-                     "so no link of theirs is judged",
-                     {}, messages);
+    result.notes.add(
+        "slow_link.no_tasks", Severity::kInfo,
+        "ranks without a task that moves bytes to a rank it names (Ascend: Level1 and up): their messages' "
+        "times hold waiting, so no link of theirs is judged",
+        {}, messages);
   if (input.for_report && classes.empty()) return result;
   result.tables.push_back(link_table(classes));
   result.tables.push_back(class_table(classes));

@@ -197,6 +197,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   if (!torch) return std::move(torch).error();
   std::vector<std::vector<CommunicationOp>> ops = all_communication_ops(*torch);
   AnalysisResult result;
+  note_level_none(input, result.notes);
   if (input.msprof) {
     result.tables = rival_slow_rank(*torch, ops);
     return result;

@@ -1,11 +1,18 @@
 #include "analyses/cluster/transfers.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "analyses/cluster/communication_ops.h"
+#include "base/parallel.h"
 
 namespace stageline {
 namespace {
+
+bool is_message(std::string_view kind) {
+  const auto holds = [&](std::string_view part) { return kind.find(part) != std::string_view::npos; };
+  return holds("send") || holds("Send") || holds("recv") || holds("Recv") || holds("receive") || holds("Receive");
+}
 
 void add_tasks(const TorchRun& run, const TorchRank& rank, RankTransfers& out) {
   const Part& part = *rank.part;
@@ -14,11 +21,18 @@ void add_tasks(const TorchRun& run, const TorchRank& rank, RankTransfers& out) {
   const StringPool& names = run.trace->names;
   for (const TransferFact& fact : part.transfers) {
     // A wait has no bytes. What a filter took away stays away, with all that belongs to it.
-    if (fact.bytes <= 0 || fact.src_rank < 0 || fact.dst_rank < 0) continue;
-    if (fact.op != kNoSliceIndex && row_of[fact.op] < 0) continue;
+    if (fact.bytes <= 0 || (fact.op != kNoSliceIndex && row_of[fact.op] < 0)) continue;
+    const CollectiveFact* op = fact.op == kNoSliceIndex ? nullptr : fact_of(part.collectives, fact.op);
     Transfer t;
     t.src = fact.src_rank;
     t.dst = fact.dst_rank;
+    t.message = op && is_message(names.text(op->name));
+    // The copy of a message often names its own rank alone: its operation knows both ends.
+    if (t.message && (t.src < 0 || t.dst < 0)) {
+      t.src = static_cast<int32_t>(op->src_rank);
+      t.dst = static_cast<int32_t>(op->dst_rank);
+    }
+    if (t.src < 0 || t.dst < 0) continue;
     t.bytes = fact.bytes;
     t.time_ns = part.slices.dur_ns[fact.slice];
     t.transport = names.text(fact.transport);
@@ -26,9 +40,10 @@ void add_tasks(const TorchRun& run, const TorchRank& rank, RankTransfers& out) {
     t.op = fact.op;
     if (fact.op != kNoSliceIndex) {
       t.step = rank.rows[static_cast<size_t>(row_of[fact.op])].iteration;
-      if (const CollectiveFact* op = fact_of(part.collectives, fact.op)) {
+      if (op) {
         t.group = names.text(op->group);
         t.kind = names.text(op->name);
+        t.number = op->seq;
       }
     }
     out.list.push_back(t);
@@ -40,6 +55,8 @@ constexpr std::string_view kTotal = "-total";
 std::string_view kind_of(const LinkSummary& sum) {
   std::string_view op = sum.op;
   if (op.ends_with(kTotal)) op.remove_suffix(kTotal.size());
+  if (op.starts_with("hcom_") && op.find("__") != std::string_view::npos)  // "hcom_send__377_1_1" → "send"
+    op = op.substr(5, op.find("__") - 5);
   return op;
 }
 
@@ -59,6 +76,7 @@ void add_summaries(const TorchRank& rank, RankTransfers& out) {
     t.group = sum.group;
     t.kind = kind_of(sum);
     t.step = static_cast<int32_t>(std::clamp<int64_t>(sum.step, -1, INT32_MAX));
+    t.message = is_message(t.kind);
     out.list.push_back(t);
   }
 }
@@ -78,6 +96,7 @@ void add_messages(const TorchRun& run, const TorchRank& rank, RankTransfers& out
     t.group = names.text(fact->group);
     t.kind = names.text(fact->name);
     t.step = row.iteration;
+    t.message = true;
     t.op = row.slice;
     out.list.push_back(t);
   }
@@ -115,6 +134,25 @@ RankTransfers transfers_of(const TorchRun& run, const TorchRank& rank) {
   }
   if (out.list.empty()) out.source = TransferSource::kNone;
   return out;
+}
+
+std::vector<RankTransfers> all_transfers(const TorchRun& run) {
+  std::vector<RankTransfers> ranks(run.parts.size());
+  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = transfers_of(run, torch_rank(run, run.parts[k])); });
+  using Key = std::tuple<int32_t, int32_t, std::string_view>;  // sender, receiver, group
+  const auto key_of = [](const Transfer& t) { return Key{t.src, t.dst, t.group}; };
+  std::vector<Key> told;  // by senders
+  for (size_t k = 0; k < ranks.size(); ++k)
+    for (const Transfer& t : ranks[k].list)
+      if (t.message && t.src == run.ranks[run.parts[k]]) told.push_back(key_of(t));
+  std::sort(told.begin(), told.end());
+  told.erase(std::unique(told.begin(), told.end()), told.end());
+  parallel_for(ranks.size(), [&](size_t k) {
+    std::erase_if(ranks[k].list, [&](const Transfer& t) {
+      return t.message && t.src != run.ranks[run.parts[k]] && std::binary_search(told.begin(), told.end(), key_of(t));
+    });
+  });
+  return ranks;
 }
 
 }  // namespace stageline

@@ -22,6 +22,8 @@ struct Transfer {
   std::string_view transport, link;  // "SDMA", "HCCS"; empty: not said
   std::string_view group, kind;      // communicator; "allReduce"
   int32_t step = -1;
+  int64_t number = -1;   // of its operation in the group; −1: not said
+  bool message = false;  // of a send, receive or batch of them: both ends may tell of it
   uint32_t op = kNoSliceIndex;
 
   double gbps() const { return time_ns > 0 ? static_cast<double>(bytes) / static_cast<double>(time_ns) : 0; }  // GB/s
@@ -36,5 +38,8 @@ struct RankTransfers {
   std::vector<Transfer> list;
 };
 RankTransfers transfers_of(const TorchRun& run, const TorchRank& rank);
+
+// Of all ranks, in parallel. A message that both ends tell of is told once, by its sender. O(n log n).
+std::vector<RankTransfers> all_transfers(const TorchRun& run);
 
 }  // namespace stageline

@@ -24,6 +24,8 @@ struct TbCollective {  // one kernel, or one call of a library that works on the
   int64_t size = -1;           // without numbers: its bytes, where these are the same on all ranks of one
   uint32_t position = 0;       // among those that agree in all above, by start
 
+  bool message = false;  // a send, a receive or a batch of them: of two ranks, no collective
+
   StringId label = 0;  // what tables call it: the collective, else the annotation, else the kernel
   int64_t start_ns = 0, dur_ns = 0;
   int64_t bytes = -1;        // larger side; −1 unknown

@@ -37,22 +37,28 @@ TbRankWork work_of(const TbRun& run, size_t part) {
 // Of what was joined, the last `transfer` of each call is transfer and the rest waiting; of what was not, nothing is
 // known.
 void split_waits(TbRankWork& rank) {
-  std::vector<Interval> joined, transfer, all;
+  std::vector<Interval> joined, transfer, all, messages, message_transfer;
   for (const TbCollective& call : rank.calls) {
     const Interval at = {call.start_ns, call.start_ns + call.dur_ns};
     all.push_back(at);
     if (call.transfer_ns < 0) continue;
     joined.push_back(at);
     transfer.push_back({at.end - call.transfer_ns, at.end});
+    if (!call.message) continue;
+    messages.push_back(at);
+    message_transfer.push_back(transfer.back());
   }
   const CoveredTime any(union_of(std::move(all))), known(union_of(std::move(joined))),
-      moving(union_of(std::move(transfer)));
+      moving(union_of(std::move(transfer))), paired(union_of(std::move(messages))),
+      paired_moving(union_of(std::move(message_transfer)));
   for (const TbStep& step : rank.steps) {
     const auto within = [&](const CoveredTime& time) { return time.within(step.start_ns, step.end_ns); };
     TbWait wait;
     wait.transfer_ns = within(moving);
     wait.synchronizing_ns = within(known) - wait.transfer_ns;
     wait.unknown_ns = within(any) - within(known);
+    wait.message_transfer_ns = within(paired_moving);
+    wait.message_wait_ns = within(paired) - wait.message_transfer_ns;
     rank.waits.push_back(wait);
   }
 }
@@ -100,10 +106,11 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
     return result;  // nothing was communicated: no flaw
   result.tables = distributed_tables(tb, ranks, input.for_report);
   if (join.alone > 0 && ranks.size() > 1)
-    result.notes.add("tb.collectives_alone", Severity::kInfo,
-                     "collectives without a counterpart on another rank of this trace: how much of them was waiting is "
-                     "not known",
-                     {}, join.alone);
+    result.notes.add(
+        "tb.collectives_alone", Severity::kInfo,
+        "collectives and messages without a counterpart on another rank of this trace: how much of them was "
+        "waiting is not known",
+        {}, join.alone);
   if (join.unequal > 0)
     result.notes.add("tb.collectives_unequal", Severity::kWarning,
                      "collectives without numbers that ranks made a different number of times in a step: not joined",

@@ -41,7 +41,9 @@ std::vector<ColumnSpec> wait_columns(bool by_step) {
        {"synchronizing_ns", "synchronizing", Type::kDuration,
         "The rest of joined collectives: waiting for other ranks"},
        {"unknown_ns", "unknown", Type::kDuration, "Communication without a counterpart on another rank of the trace"},
-       {"synchronizing_share", "synchronizing", Type::kShare, "Of the joined collectives' time"}},
+       {"synchronizing_share", "synchronizing", Type::kShare, "Of the joined collectives' time"},
+       {"message_transfer_ns", "messages' transfer", Type::kDuration, "Sends and receives: part of data transfer"},
+       {"message_wait_ns", "messages' waiting", Type::kDuration, "Sends and receives: part of synchronizing"}},
       by_step);
 }
 
@@ -60,6 +62,8 @@ void add_wait(Table& table, int32_t rank, const int64_t* step, const TbWait& w) 
   for (const int64_t ns : {w.transfer_ns, w.synchronizing_ns, w.unknown_ns}) row.emplace_back(ns);
   row.emplace_back(
       share_of(static_cast<double>(w.synchronizing_ns), static_cast<double>(w.synchronizing_ns + w.transfer_ns)));
+  row.emplace_back(w.message_transfer_ns);
+  row.emplace_back(w.message_wait_ns);
   table.add_row(std::move(row));
 }
 
@@ -81,9 +85,11 @@ void add_means(const TbRankWork& r, Table& overlap, Table& waits) {
     w.transfer_ns += wait.transfer_ns;
     w.synchronizing_ns += wait.synchronizing_ns;
     w.unknown_ns += wait.unknown_ns;
+    w.message_transfer_ns += wait.message_transfer_ns;
+    w.message_wait_ns += wait.message_wait_ns;
   }
   for (int64_t* sum : {&o.computation_ns, &o.overlap_ns, &o.communication_ns, &o.other_ns, &w.transfer_ns,
-                       &w.synchronizing_ns, &w.unknown_ns})
+                       &w.synchronizing_ns, &w.unknown_ns, &w.message_transfer_ns, &w.message_wait_ns})
     *sum = mean_of(*sum, n);
   add_overlap(overlap, r.rank, nullptr, mean_of(step_ns, n), o);
   add_wait(waits, r.rank, nullptr, w);

@@ -15,7 +15,8 @@ struct TbOverlap {  // of one step; they add up to it
 };
 struct TbWait {  // of one step; they add up to its communication
   int64_t transfer_ns = 0, synchronizing_ns = 0, unknown_ns = 0;
-  int32_t step = -1;  // --compat tb: index of the rank's steps; −1 in none
+  int64_t message_transfer_ns = 0, message_wait_ns = 0;  // of the first two: sends and receives
+  int32_t step = -1;                                     // --compat tb: index of the rank's steps; −1 in none
 };
 
 struct TbRankWork {
