@@ -100,7 +100,10 @@ void say_total(const Terminal& terminal, const PpChart& chart, const PpChartOpti
   std::string text = counted(blocks, "block") + " of " + counted(static_cast<int64_t>(chart.ranks.size()), "rank") +
                      " (" + chart.schedule + "), ";
   text += chart.unlabelled() == 0 ? "all labelled" : grouped(chart.unlabelled()) + " without a micro-batch";
-  text += ", " + counted(links, "linked operation");
+  if (options.to == PpChartOptions::To::kTablesAlone && links == 0)
+    text += ", no links: they stand in COMMUNICATION_OP, which only whole copies have";
+  else
+    text += ", " + counted(links, "linked operation");
   if (made > 0) text += ", " + counted(made, "row") + " made in COMMUNICATION_OP";
   const bool in_place = options.to == PpChartOptions::To::kInPlace;
   text += "\n" + counted(written, "database") + " written " +

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/number.h"
+#include "model/message_names.h"
 #include "model/stage_costs.h"
 
 namespace stageline {
@@ -94,14 +95,41 @@ struct Waits {
   std::vector<std::pair<double, int64_t>> by_rank;  // waiting, rank
 };
 
+// How much of what was joined on a rank were collectives: messages of a pipeline wait in its bubbles, which are told.
+struct CollectiveShares {
+  double transfer = 0, all_transfer = 0, waiting = 0, all_waiting = 0;
+};
+
+std::map<int64_t, CollectiveShares> collective_shares(const std::vector<Table>& tables) {
+  std::map<int64_t, CollectiveShares> out;
+  const TableReader calls(tables, "collectives");
+  for (size_t i = 0; i < calls.row_count(); ++i) {
+    if (calls.integer(i, "joined_count") <= 0) continue;
+    CollectiveShares& shares = out[calls.integer(i, "rank")];
+    const double collective = is_message_name(calls.text(i, "collective")) ? 0 : 1;
+    const auto transfer = static_cast<double>(calls.integer(i, "transfer_ns"));
+    const auto waiting = static_cast<double>(calls.integer(i, "synchronizing_ns"));
+    shares.all_transfer += transfer;
+    shares.all_waiting += waiting;
+    shares.transfer += collective * transfer;
+    shares.waiting += collective * waiting;
+  }
+  return out;
+}
+
+// Of collectives alone; what is not joined counts whatever it is.
 Waits read_waits(const std::vector<Table>& tables) {
   Waits w;
   const TableReader waits(tables, "waits"), overlap(tables, "overlap");
+  std::map<int64_t, CollectiveShares> of_collectives = collective_shares(tables);
   for (size_t i = 0; i < waits.row_count(); ++i) {
-    w.transfer += static_cast<double>(waits.integer(i, "transfer_ns"));
-    w.waiting += static_cast<double>(waits.integer(i, "synchronizing_ns"));
+    const CollectiveShares& of = of_collectives[waits.integer(i, "rank")];
+    const double waiting =
+        static_cast<double>(waits.integer(i, "synchronizing_ns")) * share_of(of.waiting, of.all_waiting);
+    w.transfer += static_cast<double>(waits.integer(i, "transfer_ns")) * share_of(of.transfer, of.all_transfer);
+    w.waiting += waiting;
     w.unknown += static_cast<double>(waits.integer(i, "unknown_ns"));
-    w.by_rank.emplace_back(static_cast<double>(waits.integer(i, "synchronizing_ns")), waits.integer(i, "rank"));
+    w.by_rank.emplace_back(waiting, waits.integer(i, "rank"));
   }
   for (size_t i = 0; i < overlap.row_count(); ++i) {
     w.step += static_cast<double>(overlap.integer(i, "step_ns"));

@@ -6,6 +6,7 @@
 #include "base/diagnostics.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "model/message_names.h"
 
 namespace stageline {
 namespace {
@@ -27,7 +28,7 @@ OpNames::OpNames(const StringPool& names) {
     const std::string lower = lower_of(names.text(id));
     const auto holds = [&](std::string_view part) { return lower.find(part) != std::string::npos; };
     const bool receive = holds("recv") || holds("receive");
-    messages.push_back(receive || holds("send"));
+    messages.push_back(is_message_name(lower));
     receives.push_back(receive);
     leaves_early.push_back(std::find(kLeaveEarly.begin(), kLeaveEarly.end(), lower) != kLeaveEarly.end());
   }

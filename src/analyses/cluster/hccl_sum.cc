@@ -97,22 +97,25 @@ Table top_table(const TorchRun& run, const Ops& ranks, bool msprof, size_t most)
     std::vector<int64_t> ns;
     int64_t least = INT64_MAX, longest = INT64_MIN, least_rank = 0, longest_rank = 0;
   };
-  std::map<std::tuple<StringId, StringId, StringId>, Op> by_op;
+  // Each rank numbers its own messages: two of one number are two messages.
+  using Key = std::tuple<StringId, StringId, StringId, int64_t>;  // name, group, members; rank of a message, else −1
+  std::map<Key, Op> by_op;
   for (size_t k = 0; k < ranks.size(); ++k)
     for (const CommunicationOp& op : ranks[k]) {
-      Op& o = msprof ? by_op[{op.name, 0, 0}] : by_op[{op.name, op.group, op.group_ranks}];
       const int64_t number = run.ranks[run.parts[k]];
+      Op& o = msprof ? by_op[{op.name, 0, 0, -1}]
+                     : by_op[{op.name, op.group, op.group_ranks, op.messages ? number : int64_t{-1}}];
       if (op.dur_ns < o.least) std::tie(o.least, o.least_rank) = std::pair(op.dur_ns, number);
       if (op.dur_ns > o.longest) std::tie(o.longest, o.longest_rank) = std::pair(op.dur_ns, number);
       o.ns.push_back(op.dur_ns);
     }
-  std::vector<std::pair<double, const std::pair<const std::tuple<StringId, StringId, StringId>, Op>*>> order;
+  std::vector<std::pair<double, const std::pair<const Key, Op>*>> order;
   for (const auto& entry : by_op)
     order.emplace_back(static_cast<double>(sum_of(entry.second.ns)) / static_cast<double>(entry.second.ns.size()),
                        &entry);
   const auto texts = [&](const auto* entry) {
-    const auto& [name, group, members] = entry->first;
-    return std::tuple(run.trace->names.text(name), run.trace->names.text(group), run.trace->names.text(members));
+    const auto& [name, group, members, rank] = entry->first;
+    return std::tuple(run.trace->names.text(name), run.trace->names.text(group), run.trace->names.text(members), rank);
   };
   std::sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
     return a.first != b.first ? a.first > b.first : texts(a.second) < texts(b.second);
