@@ -108,6 +108,7 @@ void say_total(const Terminal& terminal, const PpChart& chart, const PpChartOpti
   const bool in_place = options.to == PpChartOptions::To::kInPlace;
   text += "\n" + counted(written, "database") + " written " +
           (in_place ? "in place, each with its backup *.stageline-backup" : "below " + options.output);
+  if (chart.removed > 0) text += "; " + counted(chart.removed, "database") + " of an earlier run removed there";
   note(terminal, text);
 }
 

@@ -102,6 +102,13 @@ Result<std::vector<RankDatabase>> wanted_ranks(const RankDatabases& found, const
   return kept;
 }
 
+Status clear_into(const PpChartFolder& folder, PpChart& chart) {
+  Result<int64_t> removed = clear_output_folder(folder);
+  if (!removed) return std::move(removed).error();
+  chart.removed = *removed;
+  return {};
+}
+
 }  // namespace
 
 bool PpChart::any_blocks() const {
@@ -140,13 +147,13 @@ Result<PpChart> write_pp_chart(const PpChartOptions& options) {
     }
     chart.schedule = plan.dualpipev ? "dualpipev" : "forward and backward";
     if (copies)
-      if (Status s = clear_output_folder(folder, chart.notes); !s) return std::move(s).error();
+      if (Status s = clear_into(folder, chart); !s) return std::move(s).error();
     parallel_for(ranks->size(), [&](size_t i) { msprof_one(options, (*ranks)[i], plan, chart.ranks[i], notes[i]); });
   } else {
     CellRanks cells = label_ranks(options, *ranks, notes, chart);
     const bool any = std::any_of(cells.begin(), cells.end(), [](const RankTables& tables) { return !tables.empty(); });
     if (copies && any)
-      if (Status s = clear_output_folder(folder, chart.notes); !s) return std::move(s).error();
+      if (Status s = clear_into(folder, chart); !s) return std::move(s).error();
     parallel_for(ranks->size(), [&](size_t i) {
       if (!chart.ranks[i].error) finish_rank(options, (*ranks)[i], cells[i], chart.ranks[i]);
       cells[i] = RankTables();
