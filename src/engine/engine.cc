@@ -103,8 +103,10 @@ bool suits(const Analysis& analysis, const Trace& trace) {
   switch (analysis.needs) {
     case AnalysisNeeds::kCells: return trace.cells.size() > 0;
     case AnalysisNeeds::kTorch:
-      return std::any_of(trace.parts.begin(), trace.parts.end(),
-                         [](const Part& part) { return part.slices.size() > 0 && part.slices.has_facts(); });
+      return std::any_of(trace.parts.begin(), trace.parts.end(), [&](const Part& part) {
+        return (part.slices.size() > 0 && part.slices.has_facts()) ||
+               (analysis.reads_sums && !part.step_summaries.empty());
+      });
     default: return false;
   }
 }
