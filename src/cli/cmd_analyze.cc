@@ -9,6 +9,7 @@
 #include "engine/merge_notes.h"
 #include "engine/write_overlay.h"
 #include "exporters/table_text.h"
+#include "model/run_extent.h"
 
 namespace stageline {
 namespace {
@@ -215,6 +216,7 @@ int run_analyze(const Arguments& given) {
   Runs runs;
   if (Status s = open_inputs(arguments, *terminal, *chosen, runs, *input); !s) return fail(s.error());
   Diagnostics notes = runs.trace.diagnostics;
+  const int64_t origin_ns = format == "text" ? axis_zero_ns(runs.trace) : 0;
   notes.merge(runs.control.diagnostics);
   notes.merge(runs.test.diagnostics);
   Diagnostics own_notes;  // of all analyses: what several of them note is one
@@ -254,7 +256,7 @@ int run_analyze(const Arguments& given) {
       // One of several needs its title; an empty one says it itself.
       if ((chosen->size() > 1 || result->tables.size() > 1) && table.row_count() > 0) out->write(table.title() + ":\n");
       out->write(format_table_text(table, whole_names ? 0 : terminal->table_width, terminal->colour_out, most_rows,
-                                   whole_names));
+                                   whole_names, origin_ns));
     }
   }
   if (Status s = out->commit(); !s) return fail(s.error());

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/run_common.h"
 #include "model/ascend_facts.h"
+#include "model/run_extent.h"
 #include "model/torch_facts.h"
 #include "pipeline/recognise.h"
 
@@ -45,9 +46,15 @@ void cell_lines(const Trace& trace, bool beside_slices, Lines& lines) {
   lines.emplace_back("stages", std::to_string(extent.stage_count) +
                                    (extent.dp_count > 1 ? " × " + std::to_string(extent.dp_count) + " replicas" : ""));
   if (extent.chunk_count > 1) lines.emplace_back("chunks", std::to_string(extent.chunk_count) + " a rank");
-  lines.emplace_back("micro-batches", std::to_string(extent.micro_batch_count));
+  const Recognition recognition = recognise(trace);
+  const std::string labels = labels_text(recognition);
+  lines.emplace_back("micro-batches",
+                     std::to_string(micro_batches_per_step(trace)) +
+                         (labels.empty() ? ""
+                                         : "  (labelled " + std::to_string(recognition.lowest_label) + " to " +
+                                               std::to_string(recognition.highest_label) + ")"));
   if (!beside_slices) lines.emplace_back("steps", std::to_string(extent.step_count));
-  if (const std::string schedule = recognition_text(recognise(trace)); !schedule.empty())
+  if (const std::string schedule = recognition_text(recognition); !schedule.empty())
     lines.emplace_back("schedule", schedule);
   lines.emplace_back("cells", grouped(static_cast<int64_t>(trace.cells.size())) + " of " +
                                   grouped(static_cast<int64_t>(trace.slice_count())) + " slices");
@@ -131,7 +138,7 @@ std::string info_text(const Trace& trace) {
   if (of_slices) slice_lines(trace, lines);
   if (trace.cells.size() > 0 || !of_slices) cell_lines(trace, of_slices, lines);
   lines.emplace_back("clocks", trace.clock == ClockState::kShared      ? "one clock"
-                               : trace.clock == ClockState::kUnaligned ? "as recorded, not aligned"
+                               : trace.clock == ClockState::kUnaligned ? "as recorded; stageline align says how far they are apart"
                                                                        : "each rank counts from its own zero");
   std::string out;
   for (const auto& [name, value] : lines) out += name + std::string(14 - name.size(), ' ') + value + "\n";

@@ -27,6 +27,7 @@ struct Answer {
   UnitCosts costs;
   std::vector<std::vector<ReplayedCell>> times;
   ScheduleNumbers numbers;
+  int64_t bubble_ns = 0;  // that the published formula speaks of, without latency
 };
 
 Result<Schedule> chosen_schedule(const Arguments& a, const Terminal& terminal) {
@@ -93,13 +94,26 @@ std::string sizes_text(const Schedule& s) {
   return text;
 }
 
-// Published formulas of interleaved schedules take the micro-batches in whole groups.
+int64_t published_bubble_ns(const Answer& a) {
+  return static_cast<int64_t>(std::llround(a.def->bubble_ns(a.schedule.sizes, a.costs)));
+}
+
+// Where the order does something else than its formula says: why, and what. Formulas know no latency.
 std::string published_for(const Answer& a) {
+  std::string text = a.costs.latency_ns > 0 ? "; without latency" : "";
+  if (a.bubble_ns == published_bubble_ns(a)) return text;
   const ScheduleSizes& sizes = a.schedule.sizes;
   const int32_t group = sizes.group > 0 ? sizes.group : sizes.stages;
-  if (!a.def->grouped || group <= 0 || sizes.micro_batches % group == 0) return {};
-  return "; holds for a multiple of " + std::to_string(group) + " micro-batches, here are " +
-         std::to_string(sizes.micro_batches);
+  const int32_t least = a.def->bubble_least ? a.def->bubble_least(sizes) : 0;
+  const std::string here = ", here are " + std::to_string(sizes.micro_batches);
+  text += "; does not hold here: ";
+  if (sizes.micro_batches < least)
+    text += "it takes at least " + std::to_string(least) + " micro-batches" + here;
+  else if (a.def->grouped && group > 0 && sizes.micro_batches % group != 0)
+    text += "it takes a multiple of " + std::to_string(group) + " micro-batches" + here;
+  else
+    text += "the order at these costs";
+  return text + (text.ends_with("costs") ? " waits " : "; the order waits ") + ns_as_decimal(a.bubble_ns, 6) + " ms";
 }
 
 std::string numbers_text(const Answer& a) {
@@ -116,9 +130,8 @@ std::string numbers_text(const Answer& a) {
   out += line("span bubble", of_span(n.max_span_bubble_ns));
   out += line("inner bubble", of_span(n.max_inner_bubble_ns));
   if (a.def) {
-    const auto value = static_cast<int64_t>(std::llround(a.def->bubble_ns(a.schedule.sizes, a.costs)));
-    out += line("published", std::string(a.def->bubble_is_inner ? "inner" : "span") + " bubble " + ms(value) + ": " +
-                                 a.def->bubble_text + published_for(a));
+    out += line("published", std::string(a.def->bubble_is_inner ? "inner" : "span") + " bubble " +
+                                 ms(published_bubble_ns(a)) + ": " + a.def->bubble_text + published_for(a));
   }
   out += line("activations", std::to_string(n.max_activations) + " at most on one rank" +
                                  (a.def ? "; published " + std::string(a.def->activations_text) : ""));
@@ -131,6 +144,8 @@ std::string answer_text(const Answer& a, const Terminal& terminal, size_t most_r
   const std::string drawing = drawn_schedule(
       a.schedule, a.times, terminal.table_width > 0 ? terminal.table_width : kPipeColumns, terminal.colour_out);
   out += "\n" + (drawing.empty() ? "too large to draw with letters; -o FILE.svg draws it\n" : drawing) + "\n";
+  if (!drawing.empty() && a.schedule.sizes.chunks > 1)
+    out += "a, b, … are chunks 0, 1, …: F0b is what charts and tables call F0.c1\n\n";
   out += numbers_text(a) + "\n";
   return out + format_table_text(ranks_table(a), terminal.table_width, terminal.colour_out, most_rows);
 }
@@ -150,7 +165,7 @@ std::string answer_json(const Answer& a) {
   if (a.def) {
     json.begin_object();
     json.field("bubble", a.def->bubble_is_inner ? "inner" : "span").field("formula", a.def->bubble_text);
-    json.field("bubble_ns", static_cast<int64_t>(std::llround(a.def->bubble_ns(sizes, a.costs))));
+    json.field("bubble_ns", published_bubble_ns(a)).field("holds", a.bubble_ns == published_bubble_ns(a));
     json.field("activations", a.def->activations_text).field("source", a.def->source);
     json.end_object();
   } else {
@@ -168,6 +183,7 @@ Status draw(const Answer& a, const Arguments& arguments, const Terminal& termina
   ExportOptions options;
   options.lang = terminal.lang;
   options.dark = arguments.has("dark");
+  options.ghosts = Ghosts::kOff;  // a plan is its own theory
   options.title = valid_utf8(arguments.get("title", a.schedule.name + ", " + sizes_text(a.schedule)));
   Result<double> width = arguments.real("width", 0);
   if (!width) return std::move(width).error();
@@ -186,18 +202,50 @@ Status draw(const Answer& a, const Arguments& arguments, const Terminal& termina
   return export_trace(run->trace, path, to, options);
 }
 
+// What the published formula speaks of, as the order has it without latency.
+Status measure_bubble(Answer& a) {
+  if (!a.def) return {};
+  const auto of = [&](const ScheduleNumbers& n) {
+    return a.def->bubble_is_inner ? n.max_inner_bubble_ns : n.max_span_bubble_ns;
+  };
+  a.bubble_ns = of(a.numbers);
+  if (a.costs.latency_ns == 0) return {};
+  UnitCosts costs = a.costs;
+  costs.latency_ns = 0;
+  auto times = replay(a.schedule, costs);
+  if (!times) return std::move(times).error();
+  a.bubble_ns = of(schedule_numbers(a.schedule, *times));
+  return {};
+}
+
+// --format says what is written, --to what is drawn; a name that says something else is an error.
+Status check_form(const Arguments& arguments, const std::string& format, const std::string& output) {
+  if (!arguments.has("format")) return {};
+  if (arguments.has("to"))
+    return Error{ErrorCode::kUsage, "--format and --to each choose what is written", {}, "give one of them"};
+  const std::string extension = file_extension(output);
+  const std::string own = format == "text" ? "txt" : format == "torch" ? "csv" : format;
+  if (output == "-" || extension == own || !choose_exporter("", output)) return {};
+  return Error{ErrorCode::kUsage,
+               "--format " + format + " and a name that ends in ." + extension + " say different things",
+               {output},
+               "leave --format out, or name the file ." + own};
+}
+
 }  // namespace
 
 int run_schedule(const Arguments& arguments) {
   Result<Terminal> terminal = terminal_for(arguments);
   if (!terminal) return fail(terminal.error());
-  const std::string format = arguments.get("format", "text"), output = arguments.get("output", "-");
+  const std::string output = arguments.get("output", "-"), extension = file_extension(output);
+  const std::string format = arguments.get("format", output.ends_with(".csv") && !arguments.has("to") ? "csv" : "text");
   if (format != "text" && format != "csv" && format != "torch" && format != "json")
     return fail({ErrorCode::kUsage, "--format is text, csv, torch or json, not \"" + format + "\"", {}, ""});
+  if (Status s = check_form(arguments, format, output); !s) return fail(s.error());
   Result<int64_t> rows = arguments.integer("rows", 100, 0, INT64_MAX);
   if (!rows) return fail(rows.error());
-  const std::string extension = file_extension(output);
-  const bool draws = arguments.has("to") || (!arguments.has("format") && output != "-" && extension != "txt");
+  const bool draws =
+      arguments.has("to") || (!arguments.has("format") && output != "-" && extension != "txt" && format != "csv");
   if (draws)
     if (Result<const Exporter*> exporter = choose_exporter(arguments.get("to"), output); !exporter)
       return fail(exporter.error());
@@ -206,7 +254,7 @@ int run_schedule(const Arguments& arguments) {
   if (!costs) return fail(costs.error());
   Result<Schedule> schedule = chosen_schedule(arguments, *terminal);
   if (!schedule) return fail(schedule.error());
-  Answer a{std::move(*schedule), nullptr, *costs, {}, {}};
+  Answer a{std::move(*schedule), nullptr, *costs, {}, {}, 0};
   a.def = arguments.has("from-csv") ? nullptr : find_schedule(a.schedule.name);
   std::string text;
   if (!draws && format == "csv") {
@@ -220,6 +268,7 @@ int run_schedule(const Arguments& arguments) {
     if (!times) return fail(times.error());
     a.times = std::move(*times);
     a.numbers = schedule_numbers(a.schedule, a.times);
+    if (Status s = measure_bubble(a); !s) return fail(s.error());
     if (draws) {
       if (Status s = draw(a, arguments, *terminal, arguments.get("to"), output); !s) return fail(s.error());
       if (output != "-") note(*terminal, output + "  " + a.schedule.name + ", " + sizes_text(a.schedule));

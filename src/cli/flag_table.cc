@@ -61,8 +61,8 @@ const std::vector<Flag>& flag_table() {
       {"multi-machine", "", "The folder holds one folder machine* per machine", ""},
       {"fail-on", "LIST",
        "Exit with 1 when one of these findings is made: stage.slow, bubble, rank.slow, step.outlier, "
-       "outside, replica.uneven, clock.causality, schedule.order, schedule.late_start; of profiler traces device.idle, "
-       "comm.exposed, memory.exposed, "
+       "outside, replica.uneven, clock.causality, schedule.order, schedule.late_start, schedule.late; of profiler "
+       "traces device.idle, comm.exposed, memory.exposed, "
        "copies.pageable, rank.late, rank.slow, launch.bound, step.outlier, queue.full, device.unused, input.loading, "
        "comm.waiting, "
        "tensor_cores.unused, memory.full, data_parallel.one_process; any",
@@ -348,8 +348,9 @@ const std::vector<Command>& command_table() {
        "[SCHEDULE]",
        "Draw a schedule; its span, bubbles and activations beside the published formulas",
        "Replays the order of a schedule (stageline help schedules) or of a file (--from-csv) with the given costs. "
-       "--format csv writes the order as a table, torch as the CSV that torch and torchtitan run; -o FILE.svg (.png, "
-       ".pdf, .html, …) draws it. Times without a unit are milliseconds.",
+       "--format csv, or -o FILE.csv, writes the order as a table that --from-csv reads; --format torch the CSV that "
+       "torch and torchtitan run, --format json the numbers. -o FILE.svg (.png, .pdf, .html, .json, …) draws it, "
+       "--to csv writes its cells with their times. Times without a unit are milliseconds.",
        {"stages", "micro-batches", "chunks", "group", "dw-detach", "plan-cost", "cost", "latency", "from-csv", "layout",
         "format", "output", "to", "rows", "dark", "width", "title"},
        0,

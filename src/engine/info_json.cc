@@ -3,6 +3,7 @@
 
 #include "base/json_writer.h"
 #include "engine/engine.h"
+#include "model/run_extent.h"
 #include "model/torch_facts.h"
 #include "pipeline/recognise.h"
 
@@ -50,7 +51,7 @@ void cell_fields(const Trace& trace, bool beside_slices, JsonWriter& json) {
   json.field("stages", extent.stage_count);
   json.field("replicas", extent.dp_count);
   json.field("chunks", extent.chunk_count);
-  json.field("micro_batches", extent.micro_batch_count);
+  json.field("micro_batches", micro_batches_per_step(trace));
   json.field("steps", extent.step_count);
   recognition_field(trace, json);
   json.field("cells", static_cast<int64_t>(trace.cells.size()));

@@ -1,5 +1,7 @@
 #include "exporters/run_meta.h"
 
+#include "model/run_extent.h"
+
 namespace stageline {
 
 std::vector<MetaEntry> run_meta(const Trace& trace) {
@@ -15,7 +17,7 @@ std::vector<MetaEntry> run_meta(const Trace& trace) {
   integer("replicas", extent.dp_count);
   integer("steps", extent.step_count);
   integer("chunks", extent.chunk_count);
-  integer("micro_batches", extent.micro_batch_count);
+  integer("micro_batches", micro_batches_per_step(trace));
   integer("cells", static_cast<int64_t>(trace.cells.size()));
   integer("slices", static_cast<int64_t>(trace.slice_count()));
   integer("start_ns", extent.start_ns);

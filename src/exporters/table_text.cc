@@ -61,12 +61,13 @@ std::string human_count(int64_t value) {
 // The values of a table as people see them.
 class Shown {
  public:
-  Shown(const Table& table, size_t rows, bool whole_names) : table_(table) {
-    find_origin(rows);
+  Shown(const Table& table, size_t rows, bool whole_names, int64_t origin_ns) : table_(table) {
+    find_origin(rows, origin_ns);
     if (!whole_names) shorten_names(rows);
   }
 
-  // Times since 1970 have fifteen digits before the point; they count from the table's first then. 0: as they are.
+  // Times since 1970 have fifteen digits before the point; they count from the run's first then, so that tables and
+  // charts of one run can be laid beside each other. 0: as they are.
   int64_t origin_ns() const { return origin_ns_; }
 
   std::string operator()(size_t row, size_t column) const {
@@ -85,7 +86,7 @@ class Shown {
     if (is_flops(spec)) return human_count(table_.integer(row, column));
     if (spec.type == ColumnType::kTime && origin_ns_ != 0) {
       const int64_t ns = table_.integer(row, column);
-      return ns < origin_ns_ ? "–" : fixed(static_cast<double>(ns - origin_ns_) / 1e6, 3);
+      return ns < kEpochNs ? "–" : fixed(static_cast<double>(ns - origin_ns_) / 1e6, 3);
     }
     return table_.shown_text(row, column);
   }
@@ -94,12 +95,12 @@ class Shown {
   static constexpr int64_t kEpochNs = 1'000'000'000'000'000;  // 11 days: no run counts that from its own zero
   static constexpr int kLongName = 40;
 
-  void find_origin(size_t rows) {
+  void find_origin(size_t rows, int64_t wanted) {
     int64_t least = INT64_MAX;
     for (size_t c = 0; c < table_.columns().size(); ++c)
       for (size_t r = 0; table_.columns()[c].type == ColumnType::kTime && r < rows; ++r)
         if (!table_.is_null(r, c)) least = std::min(least, table_.integer(r, c));
-    if (least != INT64_MAX && least >= kEpochNs) origin_ns_ = least;
+    if (least != INT64_MAX && least >= kEpochNs) origin_ns_ = wanted >= kEpochNs ? wanted : least;
   }
 
   // Two kernels that would read the same keep their whole names.
@@ -213,12 +214,13 @@ void append_integer(std::string& out, int64_t value) {
 
 }  // namespace
 
-std::string format_table_text(const Table& table, int width_columns, bool colour, size_t most_rows, bool whole_names) {
+std::string format_table_text(const Table& table, int width_columns, bool colour, size_t most_rows, bool whole_names,
+                              int64_t origin_ns) {
   const size_t columns = table.columns().size();
   const size_t rows = std::min(table.row_count(), most_rows);
   if (columns == 0) return {};
   if (table.row_count() == 0) return (table.title().empty() ? table.name() : table.title()) + ": none\n";
-  const Shown shown(table, rows, whole_names);
+  const Shown shown(table, rows, whole_names, origin_ns);
   std::vector<std::string> header(columns);
   std::vector<int> width(columns);
   for (size_t c = 0; c < columns; ++c) {
@@ -270,7 +272,8 @@ std::string format_table_text(const Table& table, int width_columns, bool colour
   }
   if (shown.origin_ns() != 0)
     out += "times count from " + ns_as_decimal(shown.origin_ns(), 6) +
-           " ms, the first here; --format csv has them whole\n";
+           (origin_ns == shown.origin_ns() ? " ms, the first start of the run" : " ms, the first here") +
+           "; --format csv has them whole\n";
   if (rows < table.row_count())
     out += "… " + grouped(static_cast<int64_t>(table.row_count() - rows)) + " more rows of " + table.name() +
            "; --rows 0 prints all, --format csv or json too\n";

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/stage_costs.h"
+
 namespace stageline {
 namespace {
 
@@ -81,6 +83,26 @@ PipelineSums pipeline_sums(const Trace& trace) {
     sums.steps.push_back(step);
   }
   return sums;
+}
+
+std::vector<int32_t> outlier_steps(const Trace& trace, const PipelineSums& sums) {
+  constexpr size_t kLeastSteps = 4;
+  std::vector<int32_t> outliers;
+  if (sums.steps.size() < kLeastSteps) return outliers;
+  const bool one_axis =
+      trace.clock == ClockState::kShared || trace.alignment == AlignState::kMapped || trace.parts.size() == 1;
+  std::vector<double> spans;
+  size_t r = 0;
+  for (const StepSums& step : sums.steps) {
+    int64_t longest = 0;
+    for (; r < sums.ranks.size() && sums.ranks[r].step == step.step; ++r)
+      longest = std::max(longest, sums.ranks[r].last_ns - sums.ranks[r].first_ns);
+    spans.push_back(static_cast<double>(one_axis ? step.span_ns() : longest));
+  }
+  const double limit = median_of(spans) * kOutlierStep;
+  for (size_t s = 0; s < spans.size() && limit > 0; ++s)
+    if (spans[s] >= limit) outliers.push_back(sums.steps[s].step);
+  return outliers;
 }
 
 }  // namespace stageline

@@ -40,4 +40,9 @@ struct PipelineSums {
 // Cells outside steps (step unknown) do not count. O(cells).
 PipelineSums pipeline_sums(const Trace& trace);
 
+// Steps, ascending, that are no measure for the others: of four or more those of at least kOutlierStep × the median
+// span. Where ranks share no sure clock, a step's span is the longest that one rank has of it.
+inline constexpr double kOutlierStep = 1.3;
+std::vector<int32_t> outlier_steps(const Trace& trace, const PipelineSums& sums);
+
 }  // namespace stageline

@@ -95,6 +95,9 @@ struct ScheduleDef {
   const char* bubble_text;
   double (*bubble_ns)(const ScheduleSizes& sizes, const UnitCosts& costs);
   bool bubble_is_inner;
+  // Least micro-batches from which the published value is what the order does, at the costs that the text names (of
+  // grouped schedules for whole groups only). nullptr: any number.
+  int32_t (*bubble_least)(const ScheduleSizes& sizes);
   // The published peak of activations of one rank, in chunks: text and value.
   const char* activations_text;
   int64_t (*activations)(const ScheduleSizes& sizes, int32_t rank);

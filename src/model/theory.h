@@ -18,6 +18,7 @@ struct TheoryStep {
   int32_t step = 0, dp = 0;
   int64_t start_ns = 0, end_ns = 0;                // of the theory: first start and last end of its cells
   int64_t actual_start_ns = 0, actual_end_ns = 0;  // of the compute cells that have a place in it
+  bool own_pace = false;                           // a stage's means were moved to this step's own pace
 };
 
 struct Theory {
@@ -28,6 +29,7 @@ struct Theory {
   std::vector<int64_t> start_ns, end_ns;  // by cell; kNoTheory. On the clock that Trace's times are compared on
   std::vector<bool> fused;                // by cell: half of an overlapped pair
   std::vector<TheoryStep> steps;          // by step, then replica
+  std::vector<int32_t> outliers;          // steps left out of the means (outlier_steps()), ascending
 
   bool known() const { return !schedule.empty(); }
   bool has(size_t cell) const { return cell < start_ns.size() && start_ns[cell] != kNoTheory; }

@@ -7,9 +7,9 @@
 namespace stageline {
 namespace {
 
-std::string text_of(const WorkToken& t, bool with_chunk) {
+std::string text_of(const WorkToken& t, bool with_chunk, const MicroBatchLabel& label) {
   std::string text = t.kind == CellKind::kForward ? "F" : "B";
-  text += t.micro_batch == kUnknown ? "?" : std::to_string(t.micro_batch);
+  text += t.micro_batch == kUnknown ? "?" : std::to_string(label ? label(t.micro_batch, t.chunk) : t.micro_batch);
   if (with_chunk) text += ".c" + (t.chunk == kUnknown ? "?" : std::to_string(t.chunk));
   return text;
 }
@@ -27,14 +27,14 @@ int64_t warm_up(std::span<const WorkToken> list) {
 }  // namespace
 
 std::optional<Divergence> first_divergence(std::span<const WorkToken> expected, std::span<const WorkToken> found,
-                                           bool with_chunk) {
+                                           bool with_chunk, const MicroBatchLabel& label) {
   size_t at = 0;
   while (at < expected.size() && at < found.size() && same_direction(expected[at], found[at])) ++at;
   if (at == expected.size() && at == found.size()) return std::nullopt;
   Divergence d;
   d.position = static_cast<int64_t>(at);
-  if (at < expected.size()) d.expected = text_of(expected[at], with_chunk);
-  if (at < found.size()) d.found = text_of(found[at], with_chunk);
+  if (at < expected.size()) d.expected = text_of(expected[at], with_chunk, label);
+  if (at < found.size()) d.found = text_of(found[at], with_chunk, label);
   const std::string place_en = " (place " + std::to_string(at) + ")", place_zh = "（第 " + std::to_string(at) + " 位）";
   if (d.found.empty()) {
     d.sentence_en = "ends before " + d.expected + place_en + ": the recording is cut, or work is missing";

@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 #include <string>
 
 #include "base/number.h"
 #include "model/pipeline_sums.h"
+#include "model/run_extent.h"
 #include "model/stage_costs.h"
 #include "pipeline/schedule_findings.h"
 #include "pipeline/schedule_ideal.h"
+#include "pipeline/slow_rank.h"
 
 namespace stageline {
 namespace {
@@ -20,11 +21,9 @@ constexpr double kSlowKind = 1.05;     // of a slow stage's median cell against 
 constexpr double kComputeShare = 0.1;  // of the step, below which no stage's compute is what is waited for
 constexpr double kSavedShare = 0.01;   // of the step that a finding about compute must be worth
 constexpr double kSavedOfWait = 0.05;  // the same, of all that is not compute
-constexpr double kOutlierRatio = 1.3;  // step against the median step
 constexpr double kOutsideShare = 0.1;
 constexpr double kBubbleShare = 0.05;
 constexpr double kReplicaShare = 0.05;
-constexpr size_t kMinStepsForOutliers = 4;
 
 std::string times(double ratio) { return fixed(ratio, 2) + "×"; }
 std::string number(int64_t n) { return grouped(n); }
@@ -36,11 +35,11 @@ struct Facts {
   std::vector<StageCost> costs;
   std::vector<StageLoad> loads;
   double median_step_ns = 0;
-  std::set<int32_t> outliers;                   // steps that take 1.3 × the median: told apart, not averaged in
+  std::vector<int32_t> outliers;                // outlier_steps(): told apart, not averaged in
   double compute = 0, bubble = 0, outside = 0;  // shares of all ranks' step time; add up to 1
 };
 
-bool is_outlier(const Facts& f, int32_t step) { return f.outliers.count(step) > 0; }
+bool is_outlier(const Facts& f, int32_t step) { return std::binary_search(f.outliers.begin(), f.outliers.end(), step); }
 
 std::vector<StageCost> usual_costs(const Facts& f, int32_t without_part = -1) {
   const Cells& cells = f.trace.cells;
@@ -52,9 +51,7 @@ Facts collect(const Trace& trace) {
   std::vector<double> spans;
   for (const StepSums& step : f.sums.steps) spans.push_back(static_cast<double>(step.span_ns()));
   f.median_step_ns = median_of(spans);
-  if (f.sums.steps.size() >= kMinStepsForOutliers)
-    for (const StepSums& step : f.sums.steps)
-      if (static_cast<double>(step.span_ns()) >= kOutlierRatio * f.median_step_ns) f.outliers.insert(step.step);
+  f.outliers = outlier_steps(trace, f.sums);
   f.costs = usual_costs(f);
   f.loads = stage_loads(f.costs);
   double whole = 0, busy = 0, waiting = 0;
@@ -212,28 +209,10 @@ void add_bubble(const Facts& f, const Recognition& recognition, std::vector<Find
 // A rank that is slower than the others of its own stage: a straggler rather than an imbalance.
 // When it alone makes its stage the slowest, that stage's finding is withdrawn.
 void add_slow_rank(const Facts& f, std::vector<Finding>& out) {
-  std::vector<double> busy(f.trace.parts.size());
-  for (const RankSums& rank : f.sums.ranks)
-    if (!is_outlier(f, rank.step)) busy[static_cast<size_t>(rank.part)] += static_cast<double>(rank.busy_ns);
-  std::map<int32_t, std::vector<size_t>> by_stage;
-  for (size_t part = 0; part < busy.size(); ++part)
-    if (busy[part] > 0) by_stage[f.trace.parts[part].stage].push_back(part);
-  size_t worst = busy.size();
-  double worst_ratio = kSlowRatio;
-  for (const auto& [stage, parts] : by_stage) {
-    if (parts.size() < 2) continue;
-    for (const size_t part : parts) {
-      std::vector<double> peers;
-      for (const size_t other : parts)
-        if (other != part) peers.push_back(busy[other]);
-      const double ratio = busy[part] / median_of(peers);
-      if (ratio >= worst_ratio) {
-        worst_ratio = ratio;
-        worst = part;
-      }
-    }
-  }
-  if (worst == busy.size()) return;
+  const auto found = slow_rank(f.trace, f.sums, f.outliers, kSlowRatio);
+  if (!found) return;
+  const size_t worst = found->part;
+  const double worst_ratio = found->ratio;
   const Part& part = f.trace.parts[worst];
   const StageLoad* slow = slowest(f);
   if (slow && slow->stage == part.stage) {
@@ -425,20 +404,36 @@ Headline headline_of(const Facts& f, const Recognition& recognition, const std::
   const auto count = [](int32_t n, const char* one, const char* many) {
     return std::to_string(n) + " " + (n == 1 ? one : many);
   };
+  // Labels may be any; a schedule counts its own.
+  const int32_t micro_batches =
+      recognition.recognised ? recognition.best().sizes.micro_batches : micro_batches_per_step(f.trace);
+  const bool two_ways = recognition.recognised && recognition.best().layout == ChunkLayout::kBidirectional;
   h.lead_en = count(f.extent.stage_count, "stage", "stages") +
               (f.extent.dp_count > 1 ? " × " + count(f.extent.dp_count, "replica", "replicas") : "") + ", " +
-              count(f.extent.micro_batch_count, "micro-batch", "micro-batches") +
-              (f.extent.chunk_count > 1 ? ", " + std::to_string(f.extent.chunk_count) + " chunks a rank" : "") + ", " +
-              count(f.extent.step_count, "step", "steps") + ".";
+              count(micro_batches, "micro-batch", "micro-batches") +
+              (f.extent.chunk_count > 1
+                   ? ", " + std::to_string(f.extent.chunk_count) + (two_ways ? " directions" : " chunks a rank")
+                   : "") +
+              ", " + count(f.extent.step_count, "step", "steps") + ".";
   h.lead_zh = std::to_string(f.extent.stage_count) + " 级" +
               (f.extent.dp_count > 1 ? " × " + std::to_string(f.extent.dp_count) + " 个副本" : "") + "，" +
-              std::to_string(f.extent.micro_batch_count) + " 个微批" +
-              (f.extent.chunk_count > 1 ? "，每 rank " + std::to_string(f.extent.chunk_count) + " 个分块" : "") + "，" +
-              std::to_string(f.extent.step_count) + " 步。";
+              std::to_string(micro_batches) + " 个微批" +
+              (f.extent.chunk_count > 1 ? (two_ways ? "，" : "，每 rank ") + std::to_string(f.extent.chunk_count) +
+                                              (two_ways ? " 个方向" : " 个分块")
+                                        : "") +
+              "，" + std::to_string(f.extent.step_count) + " 步。";
   if (recognition.recognised) {
-    const std::string schedule = recognition_share(recognition);
-    h.lead_en += " Schedule: " + schedule + " of the lists of work match.";
-    h.lead_zh += "调度：" + schedule + " 的工作列表吻合。";
+    const std::string schedule = recognition_share(recognition), near = runner_up_text(recognition);
+    std::string schedule_zh = schedule;
+    schedule_zh.replace(schedule.rfind(", "), 2, "，");
+    h.lead_en += " Schedule: " + schedule + " of the lists of work match" +
+                 (near.empty() ? "." : "; " + near + " is nearly as near.");
+    h.lead_zh += "调度：" + schedule_zh + " 的工作列表吻合" + (near.empty() ? "。" : "；" + near + " 几乎同样接近。");
+  } else if (!recognition.candidates.empty()) {
+    const std::string nearest = recognition.best().name + " with a score of " + percent(recognition.best().score);
+    h.lead_en += " Schedule: not recognised; the nearest is " + nearest + ".";
+    h.lead_zh +=
+        "调度：未能识别；最接近的是 " + recognition.best().name + "，" + percent(recognition.best().score) + "。";
   }
   if (f.trace.parts.size() == 1 && f.trace.pipeline_stages <= 1) {
     h.lead_en += " Only one rank was given: what it waits for is not in the picture.";
@@ -477,7 +472,7 @@ Findings find_findings(const Trace& trace) {
   add_outside(facts, result.list);
   add_causality(facts, result.list);
   add_replicas(facts, result.list);
-  add_schedule_findings(trace, theory, result.list);
+  add_schedule_findings(trace, theory, facts.compute + facts.bubble, result.list);
   std::stable_sort(result.list.begin(), result.list.end(),
                    [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
   // What is slow comes before what follows from it: a stage that everyone waits for explains the bubble.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "base/number.h"
@@ -50,6 +51,97 @@ class Messages {
   std::vector<uint32_t> rows_;
 };
 
+// Lane of a slice of a part; -1: none.
+int32_t lane_of(const Part& part, uint32_t slice) {
+  if (slice == kNoSlice) return -1;
+  const auto after = std::upper_bound(part.lanes.begin(), part.lanes.end(), size_t{slice},
+                                      [](size_t s, const Lane& lane) { return s < lane.begin; });
+  if (after == part.lanes.begin() || slice >= (after - 1)->end) return -1;
+  return static_cast<int32_t>(after - 1 - part.lanes.begin());
+}
+
+// Operators that a host thread sits in while torch communicates, and its mark of a receive that is under way.
+std::vector<bool> waiting_names(const Trace& trace) {
+  std::vector<bool> waiting(trace.names.size());
+  for (StringId id = 0; id < waiting.size(); ++id)
+    waiting[id] = trace.names.text(id).starts_with("c10d::") || trace.names.text(id) == "gloo:recv";
+  return waiting;
+}
+
+// How long a thread or stream of a rank was inside sends and receives: unions by (part, lane), with running sums. These
+// are message cells; and on the host threads of ranks without device work, which do nothing beside: torch's own
+// communication, and a cell's range before its first operator (it waits for its input there).
+class Blocked {
+ public:
+  Blocked(const Trace& trace, const Cells& cells) {
+    for (size_t i = 0; i < cells.size(); ++i) {
+      if (!is_message(cells.kind[i])) continue;
+      const int32_t lane = lane_of(trace.parts[static_cast<size_t>(cells.part[i])], cells.slice[i]);
+      if (lane >= 0) by_lane_[{cells.part[i], lane}].push_back({cells.start_ns[i], cells.end_ns[i], 0});
+    }
+    std::vector<bool> waiting;
+    for (size_t p = 0; p < trace.parts.size(); ++p) {
+      const Part& part = trace.parts[p];
+      if (!part.slices.has_facts() || std::any_of(part.lanes.begin(), part.lanes.end(), [](const Lane& lane) {
+            return lane.kind == LaneKind::kDeviceStream;
+          }))
+        continue;
+      if (waiting.empty()) waiting = waiting_names(trace);
+      host_only_.insert(static_cast<int32_t>(p));
+      for (size_t l = 0; l < part.lanes.size(); ++l)
+        for (size_t i = part.lanes[l].begin; i < part.lanes[l].end; ++i)
+          if (waiting[part.slices.name_id[i]])
+            by_lane_[{static_cast<int32_t>(p), static_cast<int32_t>(l)}].push_back(
+                {trace.common_ns(static_cast<int32_t>(p), part.slices.start_ns[i]),
+                 trace.common_ns(static_cast<int32_t>(p), part.slices.end_ns(i)), 0});
+    }
+    for (size_t i = 0; i < cells.size(); ++i) {
+      if (!is_compute(cells.kind[i]) || !host_only_.contains(cells.part[i])) continue;
+      const Part& part = trace.parts[static_cast<size_t>(cells.part[i])];
+      const int32_t lane = lane_of(part, cells.slice[i]);
+      if (lane < 0) continue;
+      const int64_t begins = trace.common_ns(cells.part[i], part.slices.start_ns[cells.slice[i]]);
+      if (begins < cells.start_ns[i]) by_lane_[{cells.part[i], lane}].push_back({begins, cells.start_ns[i], 0});
+    }
+    for (auto& [place, spans] : by_lane_) {
+      std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.start_ns < b.start_ns; });
+      size_t kept = 0;
+      for (const Span& span : spans) {
+        if (kept > 0 && span.start_ns <= spans[kept - 1].end_ns)
+          spans[kept - 1].end_ns = std::max(spans[kept - 1].end_ns, span.end_ns);
+        else
+          spans[kept++] = span;
+      }
+      spans.resize(kept);
+      int64_t sum = 0;
+      for (Span& span : spans) {
+        span.before_ns = sum;
+        sum = sum_or_limit(sum, span.end_ns - span.start_ns);
+      }
+    }
+  }
+  bool empty() const { return by_lane_.empty(); }
+  int64_t within(int32_t part, int32_t lane, int64_t from_ns, int64_t to_ns) const {
+    const auto at = by_lane_.find({part, lane});
+    if (at == by_lane_.end() || from_ns >= to_ns) return 0;
+    return until(at->second, to_ns) - until(at->second, from_ns);
+  }
+
+ private:
+  struct Span {
+    int64_t start_ns, end_ns, before_ns;
+  };
+  static int64_t until(const std::vector<Span>& spans, int64_t ns) {
+    const auto after =
+        std::upper_bound(spans.begin(), spans.end(), ns, [](int64_t t, const Span& s) { return t < s.start_ns; });
+    if (after == spans.begin()) return 0;
+    const Span& last = *(after - 1);
+    return sum_or_limit(last.before_ns, std::min(ns, last.end_ns) - last.start_ns);
+  }
+  std::map<std::pair<int32_t, int32_t>, std::vector<Span>> by_lane_;
+  std::set<int32_t> host_only_;
+};
+
 // When the host asked for the kernel that a cell begins with; INT64_MIN when the trace does not say.
 int64_t launched_at(const Part& part, int64_t start_ns) {
   const Slices& s = part.slices;
@@ -84,7 +176,8 @@ std::vector<int32_t> positions(const RankLists& lists, size_t parts) {
 struct Wait {
   uint32_t token = kNone;  // of the group, as in RankLists::tokens
   bool on_rank = false;
-  int64_t gap_ns = 0, message_ns = 0, launch_ns = 0;
+  int64_t gap_ns = 0, message_ns = 0, launch_ns = 0, blocked_ns = 0;
+  int64_t unexplained_ns() const { return gap_ns - message_ns - launch_ns - blocked_ns; }
 };
 
 class Finder {
@@ -97,6 +190,7 @@ class Finder {
         least_ns_(least_ns),
         out_(out),
         messages_(run.cells(trace)),
+        blocked_(trace, run.cells(trace)),
         position_(positions(run.lists, trace.parts.size())) {
     out_.by_stage.assign(static_cast<size_t>(lists_.stages), std::vector<LateSum>(kLateReasons));
   }
@@ -174,7 +268,8 @@ class Finder {
         judge(lists_.lists[l], t, theory);
       }
     }
-    if (latest != kNone) follow(latest, theory);
+    const std::vector<int32_t>& outliers = run_.theory.outliers;
+    if (latest != kNone && !std::binary_search(outliers.begin(), outliers.end(), theory.step)) follow(latest, theory);
   }
 
   uint32_t producer_of(const RankList& list, const WorkToken& t) const {
@@ -237,7 +332,14 @@ class Finder {
     if (halves == 2) stamp = std::min(stamp, trace_.cells.start_ns[lists_.cell[token + 1]]);
     int64_t launched = launched_at(trace_.parts[static_cast<size_t>(list.part)], stamp);
     if (launched != INT64_MIN) launched = trace_.common_ns(list.part, launched);
-    if (launched > here) wait.launch_ns = std::min(launched, starts) - here;
+    if (launched > here) {
+      wait.launch_ns = std::min(launched, starts) - here;
+      here = std::min(launched, starts);
+    }
+    if (blocked_.empty()) return;
+    const size_t row = lists_.cell[token];
+    const int32_t lane = lane_of(trace_.parts[static_cast<size_t>(list.part)], cells_.slice[row]);
+    wait.blocked_ns = std::min(starts - here, blocked_.within(list.part, lane, here, starts));
   }
 
   void judge(const RankList& list, size_t token, const TheoryStep&) {
@@ -252,8 +354,8 @@ class Finder {
                    late,
                    std::min(wait.gap_ns, late),
                    wait.message_ns,
-                   wait.launch_ns};
-    const int64_t unexplained = wait.gap_ns - wait.message_ns - wait.launch_ns;
+                   wait.launch_ns,
+                   wait.blocked_ns};
     int64_t longest = late - wait.gap_ns;  // how late it would be had it started when it could
     if (wait.token != kNone && longest > 0)
       found.reason = wait.on_rank ? LateReason::kRank : LateReason::kProducer;
@@ -266,7 +368,8 @@ class Finder {
     };
     consider(wait.message_ns, LateReason::kMessage);
     consider(wait.launch_ns, LateReason::kLaunch);
-    consider(unexplained, LateReason::kUnexplained);
+    consider(wait.blocked_ns, LateReason::kBlocked);
+    consider(wait.unexplained_ns(), LateReason::kUnexplained);
     LateSum& sum = out_.by_stage[static_cast<size_t>(list.stage)][static_cast<size_t>(found.reason)];
     ++sum.count;
     sum.late_ns += static_cast<double>(late);
@@ -292,7 +395,8 @@ class Finder {
       const Wait& wait = waits_[at - base_];
       own.message_ns += static_cast<double>(wait.message_ns);
       own.launch_ns += static_cast<double>(wait.launch_ns);
-      own.unexplained_ns += static_cast<double>(wait.gap_ns - wait.message_ns - wait.launch_ns);
+      own.blocked_ns += static_cast<double>(wait.blocked_ns);
+      own.unexplained_ns += static_cast<double>(wait.unexplained_ns());
       if (wait.token == kNone || start(wait.token) >= start(at)) break;  // the beginning, or stamps that go in circles
       at = wait.token;
     }
@@ -304,8 +408,10 @@ class Finder {
     c.longer_ns += own.longer_ns;
     c.message_ns += own.message_ns;
     c.launch_ns += own.launch_ns;
+    c.blocked_ns += own.blocked_ns;
     c.unexplained_ns += own.unexplained_ns;
-    c.slack_ns += own.longer_ns + own.message_ns + own.launch_ns + own.unexplained_ns - (actual - expected);
+    c.slack_ns +=
+        own.longer_ns + own.message_ns + own.launch_ns + own.blocked_ns + own.unexplained_ns - (actual - expected);
   }
 
   const Trace& trace_;
@@ -315,6 +421,7 @@ class Finder {
   int64_t least_ns_;
   LateCells& out_;
   Messages messages_;
+  Blocked blocked_;
   std::vector<int32_t> position_;
   // Of the group at hand.
   const Schedule* schedule_ = nullptr;
@@ -331,6 +438,7 @@ std::string_view late_reason_name(LateReason reason) {
     case LateReason::kProducer: return "producer";
     case LateReason::kRank: return "rank";
     case LateReason::kMessage: return "message";
+    case LateReason::kBlocked: return "blocked";
     case LateReason::kLaunch: return "launch";
     case LateReason::kUnexplained: return "unexplained";
   }

@@ -21,19 +21,20 @@ enum class LateReason : uint8_t {
   kProducer,     // the cell whose result it needs ended late
   kRank,         // its own rank was busy
   kMessage,      // the result came late: a recorded receive, or send, ended after the producer and before the cell
+  kBlocked,      // its own rank sat in a send or receive of other work, on the thread or stream that runs the cell
   kLaunch,       // the host launched it late: a recorded launch call began after all that
   kUnexplained,  // it could have started, and nothing recorded says why it did not
 };
-inline constexpr int kLateReasons = 5;
-std::string_view late_reason_name(LateReason reason);  // "producer", "rank", "message", "launch", "unexplained"
+inline constexpr int kLateReasons = 6;
+std::string_view late_reason_name(LateReason reason);  // "producer", "rank", "message", "blocked", …
 
 struct LateCell {
   uint32_t cell = 0;
   uint32_t waited_for = UINT32_MAX;  // a cell: of kRank the one before it, else its producer; UINT32_MAX: none
   LateReason reason = LateReason::kUnexplained;
-  int64_t late_ns = 0;                    // its start minus theory's
-  int64_t gap_ns = 0;                     // of that after rank and producer were ready
-  int64_t message_ns = 0, launch_ns = 0;  // of the gap
+  int64_t late_ns = 0;                                    // its start minus theory's
+  int64_t gap_ns = 0;                                     // of that after rank and producer were ready
+  int64_t message_ns = 0, launch_ns = 0, blocked_ns = 0;  // of the gap
 };
 
 // One (stage, reason) over all cells with a place in theory.
@@ -44,13 +45,14 @@ struct LateSum {
 };
 
 // Where the time went by which steps end after theory: sums over steps and replicas along the chain of waits that leads
-// to the last cell. excess = longer + message + launch + unexplained − slack.
+// to the last cell. excess = longer + message + blocked + launch + unexplained − slack. Outlier steps
+// (Theory::outliers) are left out, as in the means.
 struct LateChain {
   int64_t steps = 0;                    // (step, replica)
   double actual_ns = 0, theory_ns = 0;  // sums of their spans
   double longer_ns = 0;                 // cells of the chain beyond their means (shorter ones count less)
-  double message_ns = 0, launch_ns = 0, unexplained_ns = 0;  // gaps of the chain
-  double slack_ns = 0;                                       // theory's longest chain is another one, longer by this
+  double message_ns = 0, launch_ns = 0, blocked_ns = 0, unexplained_ns = 0;  // gaps of the chain
+  double slack_ns = 0;  // theory's longest chain is another one, longer by this
 };
 
 struct LateCells {

@@ -256,6 +256,11 @@ Result<ReadOrder> read_order(std::string_view text, const std::string& path, std
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   const std::string_view first_line = text.substr(0, text.find('\n'));
   const bool table = trim(first_line) == kHeader;
+  if (!table && first_line.find("start_ns") != std::string_view::npos)
+    return Error{ErrorCode::kBadInput,
+                 "this is a table of cells with their times, not an order",
+                 {path, 1},
+                 "stageline schedule NAME -o order.csv writes an order; stageline report " + path + " reads the cells"};
   ReadOrder read;
   Result<std::vector<Row>> rows = table ? read_table(text, path) : read_torch(text, path, read.left_out);
   if (!rows) return std::move(rows).error();

@@ -154,7 +154,9 @@ int32_t number_group(RankLists& all, const Group& group) {
     const LabelSet labels(tokens, kUnknown);
     // A step that was cut keeps its numbers, so that what is missing is missing where it belongs.
     const bool fit = labels.size() > 0 && labels.labels().front() >= 0 && labels.labels().back() < all.micro_batches;
-    if (fit && !group.whole) return all.micro_batches;
+    // So does one that lacks a micro-batch on every rank: labels with a hole are those of a larger step.
+    const bool hole = fit && labels.labels().back() >= labels.size();
+    if (fit && (!group.whole || hole)) return all.micro_batches;
     for (WorkToken& t : tokens)
       if (t.micro_batch != kUnknown) t.micro_batch = labels.find(t.micro_batch);
     return labels.size();

@@ -255,14 +255,63 @@ std::vector<Ranked> ranked(const std::vector<const WorkLists*>& choices, size_t 
   return all;
 }
 
-void add_divergences(const Ranked& best, Recognition& result) {
+// What the trace itself calls the micro-batches that lists of one step and replica have numbered.
+class OwnLabels {
+ public:
+  OwnLabels(const Trace& trace, LabelRule rule) : trace_(trace), lists_(rank_lists(trace, rule)) {
+    lowest_ = INT32_MAX;
+    highest_ = INT32_MIN;
+    for (size_t t = 0; t < lists_.tokens.size(); ++t) {
+      const int32_t own = trace.cells.micro_batch[lists_.cell[t]];
+      if (own == kUnknown || lists_.tokens[t].micro_batch == kUnknown) continue;
+      differ_ |= own != lists_.tokens[t].micro_batch;
+      lowest_ = std::min(lowest_, own);
+      highest_ = std::max(highest_, own);
+    }
+  }
+  bool differ() const { return differ_; }
+  int32_t lowest() const { return lowest_; }
+  int32_t highest() const { return highest_; }
+
+  // Of the step and replica of a list, by (micro-batch, chunk); of another chunk where this one was not seen.
+  MicroBatchLabel of(int32_t step, int32_t dp) const {
+    std::map<std::pair<int32_t, int32_t>, int32_t> own;
+    for (size_t l = 0; l < lists_.lists.size(); ++l) {
+      const RankList& list = lists_.lists[l];
+      if (list.step != step || list.dp != dp) continue;
+      for (size_t t = list.begin; t < list.end; ++t) {
+        const WorkToken& token = lists_.tokens[t];
+        if (token.micro_batch == kUnknown) continue;
+        const int32_t label = trace_.cells.micro_batch[lists_.cell[t]];
+        own.try_emplace({token.micro_batch, token.chunk}, label);
+        own.try_emplace({token.micro_batch, kUnknown}, label);
+      }
+    }
+    return [own = std::move(own)](int32_t micro_batch, int32_t chunk) {
+      auto at = own.find({micro_batch, chunk});
+      if (at == own.end()) at = own.find({micro_batch, kUnknown});
+      return at == own.end() ? micro_batch : at->second;
+    };
+  }
+
+ private:
+  const Trace& trace_;
+  RankLists lists_;
+  bool differ_ = false;
+  int32_t lowest_ = 0, highest_ = 0;
+};
+
+void add_divergences(const Trace& trace, const Ranked& best, Recognition& result) {
   Comparison comparison(best.plausible, *best.lists);
   std::map<std::tuple<int32_t, int64_t, std::string, std::string>, size_t> known;
-  for (const WorkList& list : best.lists->lists) {
+  const auto divergence_of = [&](const WorkList& list, const MicroBatchLabel& label) -> std::optional<Divergence> {
     const Schedule* schedule = comparison.schedule_for(list);
-    if (!schedule) continue;
+    if (!schedule) return std::nullopt;
     const auto expected = directions_only(expected_tokens(schedule->ranks[static_cast<size_t>(list.stage)]));
-    auto divergence = first_divergence(expected, directions_only(list.tokens), best.lists->chunks > 1);
+    return first_divergence(expected, directions_only(list.tokens), best.lists->chunks > 1, label);
+  };
+  for (const WorkList& list : best.lists->lists) {
+    auto divergence = divergence_of(list, {});
     if (!divergence) continue;
     divergence->stage = list.stage;
     const auto [it, fresh] = known.try_emplace(
@@ -280,6 +329,22 @@ void add_divergences(const Ranked& best, Recognition& result) {
            std::tuple(!b.is_order, -b.lists, b.stage, b.position);
   });
   if (result.divergences.size() > kMostDivergences) result.divergences.resize(kMostDivergences);
+  const OwnLabels labels(trace, best.lists->rule);
+  result.own_labels = labels.differ();
+  result.lowest_label = labels.lowest();
+  result.highest_label = labels.highest();
+  if (!labels.differ()) return;
+  for (Divergence& d : result.divergences) {
+    const auto list = std::find_if(best.lists->lists.begin(), best.lists->lists.end(), [&](const WorkList& l) {
+      return l.step == d.step && l.dp == d.dp && l.part == d.part;
+    });
+    if (list == best.lists->lists.end()) continue;
+    const auto told = divergence_of(*list, labels.of(d.step, d.dp));
+    d.expected = told->expected;
+    d.found = told->found;
+    d.sentence_en = told->sentence_en;
+    d.sentence_zh = told->sentence_zh;
+  }
 }
 
 }  // namespace
@@ -320,8 +385,27 @@ Recognition recognise(const Trace& trace) {
       result.candidates.push_back(one.candidate);
   }
   result.recognised = result.best().score >= kRecognisedScore;
-  if (result.recognised) add_divergences(all.front(), result);
+  add_divergences(trace, all.front(), result);
   return result;
+}
+
+std::string labels_text(const Recognition& r) {
+  if (!r.recognised || !r.own_labels) return {};
+  return "micro-batches are labelled " + std::to_string(r.lowest_label) + " to " + std::to_string(r.highest_label) +
+         "; the schedule counts those of a step from 0" + (r.renumbered ? ", by the order of their forwards" : "");
+}
+
+std::string runner_up_text(const Recognition& r) {
+  if (!r.recognised || r.best().score >= 1 || r.candidates.size() < 2) return {};
+  for (size_t c = 1; c < r.candidates.size(); ++c) {
+    const ScheduleCandidate& other = r.candidates[c];
+    const bool same = std::find(r.same_as.begin(), r.same_as.end(), other.name) != r.same_as.end();
+    if (same || other.score < r.best().score - kNearlyAsNear ||
+        other.order_score < r.best().order_score - kNearlyAsNear)
+      continue;
+    return other.name + " (" + fixed(other.score * 100, 1) + "\u202f%)";
+  }
+  return {};
 }
 
 std::string recognition_share(const Recognition& r) {
@@ -348,6 +432,7 @@ std::string recognition_text(const Recognition& r) {
   std::string text = best.name + sizes(best) + ", " + fixed(equal * 100, equal == 1 ? 0 : 1) + "\u202f% of lists match";
   if (best.equal_lists < r.lists) text += " (score " + fixed(best.score * 100, 1) + "\u202f%)";
   for (const std::string& other : r.same_as) text += (&other == &r.same_as.front() ? "; as well " : ", ") + other;
+  if (const std::string near = runner_up_text(r); !near.empty()) text += "; " + near + " is nearly as near";
   if (r.renumbered) text += "; micro-batches renumbered by their order";
   return text;
 }

@@ -41,9 +41,13 @@ struct Recognition {
   bool recognised = false;                    // the best one scores at least kRecognisedScore
   LabelRule rule = LabelRule::kDense;         // how the best one numbers the micro-batches
   bool renumbered = false;                    // micro-batch labels were put in the order of their forwards
+  // The trace's own labels are not 0, 1, 2, …: the lowest and the highest. Divergences speak of cells by them.
+  bool own_labels = false;
+  int32_t lowest_label = 0, highest_label = 0;
   // Schedules whose lists are the best one's in every kind and place: nothing in this run tells them apart.
   std::vector<std::string> same_as;
-  std::vector<Divergence> divergences;  // of the best one, those of most lists first; at most kMostDivergences
+  std::vector<Divergence>
+      divergences;  // of the best one, recognised or not, those of most lists first; at most kMostDivergences
 
   const ScheduleCandidate& best() const { return candidates.front(); }
 };
@@ -59,6 +63,13 @@ Recognition recognise(const Trace& trace);
 
 // "1f1b, 4 stages, 8 micro-batches, 100 % of lists match"; "not recognised; nearest …"; "" without candidates.
 std::string recognition_text(const Recognition& recognition);
+
+// "micro-batches are labelled 100 to 149; the schedule counts them from 0"; "" where labels are the schedule's.
+std::string labels_text(const Recognition& recognition);
+
+// The schedule that is nearly as near as one that is not met exactly: "vpp (93.0 %)"; "" when there is none.
+std::string runner_up_text(const Recognition& recognition);
+inline constexpr double kNearlyAsNear = 0.03;  // of score
 
 // "1f1b, 100 %": the name and the share of lists that match; "" when nothing is recognised.
 std::string recognition_share(const Recognition& recognition);

@@ -167,7 +167,7 @@ struct LateWords {
   const char *title_en, *title_end_en, *title_zh, *detail_en, *detail_zh;
 };
 
-void add_late(const Trace& trace, const TheoryRun& run, std::vector<Finding>& out) {
+void add_late(const Trace& trace, const TheoryRun& run, double pipeline_share, std::vector<Finding>& out) {
   if (!on_one_clock(trace)) return;
   const LateChain c = late_cells(trace, run, INT64_MAX).chain;
   const LateWords reasons[] = {
@@ -177,6 +177,11 @@ void add_late(const Trace& trace, const TheoryRun& run, std::vector<Finding>& ou
       {c.launch_ns, "Late launches hold the pipeline up for ", " a step", "内核下发过晚，流水线每步为此多等 ",
        "Inputs were there and the devices free before the host asked for the work. Look at what the host does then.",
        "输入已到、设备空闲之后，主机才下发计算。请检查主机此时在做什么。"},
+      {c.blocked_ns, "Ranks sit in sends and receives for ", " a step", "rank 停在收发操作中，流水线每步为此多等 ",
+       "What the next cell needed was there, but its rank was inside a send or receive of other work: sends that wait "
+       "for their receives, receives waited for in order. Post them earlier, or asynchronously.",
+       "下一个单元所需的一切已就绪，但 rank "
+       "正停在其他工作的发送或接收中：发送在等对方接收，或按顺序逐个等待接收。请提前或异步发起。"},
       {c.unexplained_ns, "Ranks stand ready for ", " a step, and nothing says why",
        "没有记录能说明原因：rank 已就绪却未开始，每步共 ",
        "Between the end of what it needs and its own start a cell could have run: latency of messages that were not "
@@ -194,13 +199,13 @@ void add_late(const Trace& trace, const TheoryRun& run, std::vector<Finding>& ou
   const double share = c.actual_ns > 0 ? std::min(worst->ns, c.actual_ns - c.theory_ns) / c.actual_ns : 0;
   if (share < kLeastLate || worst->ns < kMostOfLate * sum) return;
   const bool said = std::any_of(out.begin(), out.end(), [](const Finding& f) { return f.id == "schedule.late_start"; });
-  if (said && worst != &reasons[0] && worst != &reasons[1]) return;
+  if (said && worst >= &reasons[3]) return;
   const auto steps = static_cast<double>(c.steps);
   const std::string each = human_duration(worst->ns / steps), name = run.theory.schedule;
   const std::string actual = human_duration(c.actual_ns / steps), theory = human_duration(c.theory_ns / steps);
   Finding f;
   f.id = "schedule.late";
-  f.weight = share;
+  f.weight = share * pipeline_share;  // of a step, as other findings'
   f.value = percent(share);
   f.value_note_en = "of the pipeline's span";
   f.value_note_zh = "占流水线跨度";
@@ -215,11 +220,11 @@ void add_late(const Trace& trace, const TheoryRun& run, std::vector<Finding>& ou
 
 }  // namespace
 
-void add_schedule_findings(const Trace& trace, const TheoryRun& run, std::vector<Finding>& out) {
+void add_schedule_findings(const Trace& trace, const TheoryRun& run, double pipeline_share, std::vector<Finding>& out) {
   if (!run.recognition.recognised) return;
   add_order(trace, run.recognition, out);
   add_late_starts(trace, run.cells(trace), run.recognition, out);
-  add_late(trace, run, out);
+  add_late(trace, run, pipeline_share, out);
 }
 
 }  // namespace stageline

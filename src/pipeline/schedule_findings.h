@@ -15,6 +15,6 @@ namespace stageline {
 // schedule.late: along the waits that lead to the ends of steps, one reason (late messages, late launches, gaps that
 // nothing explains, cells beyond their mean) makes up most of the time beyond theory, and ≥ 5 % of the span; on one
 // clock only, and not in the words of schedule.late_start again. Definitions: docs/analyses/findings.md. O(cells).
-void add_schedule_findings(const Trace& trace, const TheoryRun& run, std::vector<Finding>& out);
+void add_schedule_findings(const Trace& trace, const TheoryRun& run, double pipeline_share, std::vector<Finding>& out);
 
 }  // namespace stageline

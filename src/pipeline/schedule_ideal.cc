@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/number.h"
+#include "model/run_extent.h"
 #include "pipeline/schedule_numbers.h"
 #include "schedules/make.h"
 
@@ -59,7 +60,7 @@ double ideal_bubble(const Recognition& recognition, const std::vector<StageCost>
 BubbleWords bubble_words(const Trace& trace, const std::vector<StageCost>& costs, int64_t steps, double measured,
                          const Recognition& recognition) {
   const Extent extent = extent_of(trace);
-  const int32_t p = std::max(extent.stage_count, trace.pipeline_stages), m = extent.micro_batch_count;
+  const int32_t p = std::max(extent.stage_count, trace.pipeline_stages), m = micro_batches_per_step(trace);
   const bool split =
       std::any_of(costs.begin(), costs.end(), [](const StageCost& c) { return c.kind == CellKind::kWeightGrad; });
   double least = ideal_bubble(recognition, costs);

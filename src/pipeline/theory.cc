@@ -6,7 +6,8 @@
 #include <optional>
 
 #include "base/number.h"
-#include "model/stage_costs.h"
+#include "model/pipeline_sums.h"
+#include "pipeline/theory_pace.h"
 #include "schedules/make.h"
 
 namespace stageline {
@@ -14,46 +15,17 @@ namespace {
 
 constexpr size_t kMostSizes = 4;  // different numbers of micro-batches a step that are replayed
 constexpr size_t kKinds = 5;      // F, B, I, W, F&B
-constexpr size_t kLeastSteps = 4;
 constexpr double kLongestNs = 1e18;
+constexpr size_t kLeastFilled = 4;  // of a schedule's cells one in so many must be there for a step to be replayed anew
 
 // F, B or I, W: what tells the work of one micro-batch on one chunk apart.
 size_t direction_of(CellKind kind) { return kind == CellKind::kForward ? 0 : kind == CellKind::kWeightGrad ? 2 : 1; }
 
-// Steps that are no measure for the others.
-std::vector<int32_t> outlier_steps(const Cells& cells) {
-  std::vector<std::pair<int32_t, double>> spans;
-  for (const StepRange& step : step_ranges(cells)) {
-    if (step.step == kUnknown) continue;
-    // Of every rank by itself: clocks may differ.
-    double longest = 0;
-    for (size_t i = step.begin; i < step.end;) {
-      int64_t first = INT64_MAX, last = INT64_MIN;
-      const int32_t part = cells.part[i];
-      for (; i < step.end && cells.part[i] == part; ++i) {
-        if (!is_compute(cells.kind[i])) continue;
-        first = std::min(first, cells.start_ns[i]);
-        last = std::max(last, cells.end_ns[i]);
-      }
-      if (first <= last) longest = std::max(longest, static_cast<double>(last) - static_cast<double>(first));
-    }
-    spans.emplace_back(step.step, longest);
-  }
-  std::vector<int32_t> outliers;
-  if (spans.size() < kLeastSteps) return outliers;
-  std::vector<double> values;
-  for (const auto& [step, span] : spans) values.push_back(span);
-  const double limit = median_of(std::move(values)) * kOutlierStep;
-  for (const auto& [step, span] : spans)
-    if (span >= limit) outliers.push_back(step);
-  return outliers;
-}
-
 // Mean duration by stage, chunk and kind.
 class MeanCosts {
  public:
-  MeanCosts(const Cells& cells, const RankLists& lists, int32_t chunks) : chunks_(static_cast<size_t>(chunks)) {
-    const std::vector<int32_t> outliers = outlier_steps(cells);
+  MeanCosts(const Cells& cells, const RankLists& lists, int32_t chunks, const std::vector<int32_t>& outliers)
+      : chunks_(static_cast<size_t>(chunks)) {
     sums_.resize(static_cast<size_t>(lists.stages) * chunks_ * kKinds);
     for (const RankList& list : lists.lists) {
       if (std::binary_search(outliers.begin(), outliers.end(), list.step)) continue;
@@ -208,8 +180,60 @@ std::optional<TheorySize> replay_size(const ScheduleCandidate& best, int32_t mic
   return size;
 }
 
+// The replay of lists [first, last) with the stages at this step's own pace; nullopt where the means do.
+std::optional<TheorySize> replay_at_pace(const Trace& trace, const std::vector<Slots>& slots, size_t first, size_t last,
+                                         const TheoryRun& run) {
+  const Cells& cells = trace.cells;
+  const TheorySize* size = run.size(first);
+  if (!size || run.theory.by_rank) return std::nullopt;
+  std::vector<StagePace> stages(size->schedule.ranks.size());
+  size_t found = 0, whole = 0;
+  for (const RankOrder& order : size->schedule.ranks) whole += order.size();
+  for (size_t l = first; l < last; ++l) {
+    const RankList& list = run.lists.lists[l];
+    if (run.size_of[l] != run.size_of[first]) return std::nullopt;
+    for (size_t t = list.begin; t < list.end; ++t) {
+      const WorkToken& token = run.lists.tokens[t];
+      const int32_t place = slots[static_cast<size_t>(run.size_of[l])].find(list.stage, token, t - list.begin);
+      const size_t i = run.lists.cell[t];
+      const bool pair = token.fused && t + 1 < list.end && run.lists.tokens[t + 1].fused;
+      const size_t j = pair ? run.lists.cell[++t] : i;
+      if (place == kUnknown) continue;
+      const ReplayedCell& mean = size->times[static_cast<size_t>(list.stage)][static_cast<size_t>(place)];
+      stages[static_cast<size_t>(list.stage)].add(
+          std::max(cells.end_ns[i], cells.end_ns[j]) - std::min(cells.start_ns[i], cells.start_ns[j]),
+          mean.end_ns - mean.start_ns);
+      ++found;
+    }
+  }
+  std::vector<double> pace;
+  for (const StagePace& stage : stages) pace.push_back(stage.pace());
+  // Work is bounded by the cells that there are: a step of few does not replay a schedule of many.
+  if (found * kLeastFilled < whole ||
+      std::none_of(stages.begin(), stages.end(), [](const StagePace& stage) { return stage.sure(); }))
+    return std::nullopt;
+  double sum_ns = 0;  // the longest that it can be
+  for (size_t s = 0; s < pace.size(); ++s)
+    for (const ReplayedCell& mean : size->times[s])
+      sum_ns += static_cast<double>(mean.end_ns - mean.start_ns) * pace[s];
+  if (sum_ns > kLongestNs) return std::nullopt;
+  std::vector<size_t> next(pace.size());
+  ReplayCosts costs;
+  costs.cell_ns = [&](int32_t rank, const ScheduleCell&) {
+    const auto r = static_cast<size_t>(rank);
+    const ReplayedCell& mean = size->times[r][next[r]++];
+    return static_cast<int64_t>(std::llround(static_cast<double>(mean.end_ns - mean.start_ns) * pace[r]));
+  };
+  auto times = replay(size->schedule, costs);
+  if (!times) return std::nullopt;
+  TheorySize own{{}, std::move(*times), {}};
+  own.numbers = schedule_numbers(size->schedule, own.times);
+  return own;
+}
+
 // Puts the replay of lists [first, last) beside their cells, so that their first cell starts where it did.
 void place_lists(const Trace& trace, const std::vector<Slots>& slots, size_t first, size_t last, TheoryRun& run) {
+  const std::optional<TheorySize> own = replay_at_pace(trace, slots, first, last, run);
   const Cells& cells = run.cells(trace);
   Theory& theory = run.theory;
   int64_t earliest = INT64_MAX, shift = 0;  // of the theory: its first cell that was found, and of equals the first
@@ -226,7 +250,8 @@ void place_lists(const Trace& trace, const std::vector<Slots>& slots, size_t fir
         if (!theory.has(i)) ++theory.without;
         continue;
       }
-      const ReplayedCell& time = size->times[static_cast<size_t>(list.stage)][static_cast<size_t>(place)];
+      const ReplayedCell& time =
+          (own ? own->times : size->times)[static_cast<size_t>(list.stage)][static_cast<size_t>(place)];
       theory.start_ns[i] = time.start_ns;
       theory.end_ns[i] = time.end_ns;
       theory.fused[i] = size->schedule.ranks[static_cast<size_t>(list.stage)][static_cast<size_t>(place)].overlapped();
@@ -252,6 +277,10 @@ void place_lists(const Trace& trace, const std::vector<Slots>& slots, size_t fir
       step.start_ns = std::min(step.start_ns, theory.start_ns[i]);
       step.end_ns = std::max(step.end_ns, theory.end_ns[i]);
     }
+  if (own) {
+    step.own_pace = true;
+    run.own_numbers.emplace(theory.steps.size(), own->numbers);
+  }
   theory.steps.push_back(step);
 }
 
@@ -282,7 +311,8 @@ TheoryRun theory_of(const Trace& trace) {
   while (counts.size() > kMostSizes)
     counts.erase(std::min_element(counts.begin(), counts.end(),
                                   [](const auto& a, const auto& b) { return a.second < b.second; }));
-  const MeanCosts means(trace.cells, run.lists, best.sizes.chunks);
+  theory.outliers = outlier_steps(trace, pipeline_sums(trace));
+  const MeanCosts means(trace.cells, run.lists, best.sizes.chunks, theory.outliers);
   std::map<int32_t, int32_t> size_of;
   for (const auto& [micro_batches, count] : counts)
     if (auto size = replay_size(best, micro_batches, means, theory.why_not)) {

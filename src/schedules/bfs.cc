@@ -35,9 +35,10 @@ const ScheduleDef bfs_schedule = {
     .grouped = false,
     .make = make<true>,
     .warm_up = warm_up,
-    .bubble_text = "(p−1)(F+B) in chunk times",
+    .bubble_text = "(p−1)(F+B) in chunk times, for m ≥ p",
     .bubble_ns = classic_bubble_ns,
     .bubble_is_inner = false,
+    .bubble_least = filled_once,
     .activations_text = "m·v chunks",
     .activations = activations,
 };
@@ -52,9 +53,10 @@ const ScheduleDef bfs_unreversed_schedule = {
     .grouped = false,
     .make = make<false>,
     .warm_up = warm_up,
-    .bubble_text = "(p−1)(F+B) in chunk times",
+    .bubble_text = "(p−1)(F+B) in chunk times, for m ≥ p",
     .bubble_ns = classic_bubble_ns,
     .bubble_is_inner = false,
+    .bubble_least = filled_once,
     .activations_text = "m·v chunks",
     .activations = activations,
 };

@@ -34,7 +34,9 @@ inline int32_t v_warm_up(const ScheduleSizes& sizes, int32_t rank) {
 }
 
 // Closed forms that several schedules share (docs/schedules/README.md).
-double classic_bubble_ns(const ScheduleSizes& sizes, const UnitCosts& costs);  // (p − 1)(F + B)
+double classic_bubble_ns(const ScheduleSizes& sizes, const UnitCosts& costs);             // (p − 1)(F + B)
+inline int32_t filled_once(const ScheduleSizes& sizes) { return sizes.stages; }           // bubble_least: p
+inline int32_t filled_twice(const ScheduleSizes& sizes) { return 2 * sizes.stages - 1; }  // bubble_least: 2p − 1
 inline constexpr const char* kClassicBubble = "(p−1)(F+B)";
 
 // Errors: kUsage "NAME needs …, not …".

@@ -56,6 +56,7 @@ const ScheduleDef dualpipe_schedule = {
     .bubble_text = "(p/2−1)(F&B+B−3W), exact at F = I",
     .bubble_ns = bubble_ns,
     .bubble_is_inner = false,
+    .bubble_least = nullptr,
     .activations_text = "at most p+1",
     .activations = activations,
 };

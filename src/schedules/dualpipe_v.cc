@@ -46,6 +46,7 @@ const ScheduleDef dualpipe_v_schedule = {
     .bubble_text = "(p−1)(F&B+B−3W), exact at F = I",
     .bubble_ns = bubble_ns,
     .bubble_is_inner = false,
+    .bubble_least = nullptr,
     .activations_text = "at most 2p+1 chunks",
     .activations = activations,
 };
@@ -63,6 +64,7 @@ const ScheduleDef dualpipe_v_mindspeed_schedule = {
     .bubble_text = "(p−1)(F&B+B−W), ours at F = I = W; with --dw-detach (p−1)(F&B+B−3W)",
     .bubble_ns = mindspeed_bubble_ns,
     .bubble_is_inner = false,
+    .bubble_least = nullptr,
     .activations_text = "at most 2p+1 chunks",
     .activations = activations,
 };

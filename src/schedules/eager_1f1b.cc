@@ -31,6 +31,7 @@ const ScheduleDef eager_1f1b_schedule = {
     .bubble_text = kClassicBubble,
     .bubble_ns = classic_bubble_ns,
     .bubble_is_inner = false,
+    .bubble_least = nullptr,
     .activations_text = "min(m, 2(p−r)−1)",
     .activations = activations,
 };

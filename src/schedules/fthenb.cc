@@ -28,6 +28,7 @@ const ScheduleDef fthenb_schedule = {
     .bubble_text = kClassicBubble,
     .bubble_ns = classic_bubble_ns,
     .bubble_is_inner = false,
+    .bubble_least = nullptr,
     .activations_text = "m",
     .activations = activations,
 };

@@ -66,9 +66,10 @@ const ScheduleDef interleaved_zb_schedule = {
     .grouped = true,
     .make = make,
     .warm_up = warm_up,
-    .bubble_text = "(p−1)(F+I−W) in chunk times, at F = I = W",
+    .bubble_text = "(p−1)(F+I−W) in chunk times, at F = I = W, for m ≥ p in whole groups",
     .bubble_ns = bubble_ns,
     .bubble_is_inner = false,
+    .bubble_least = filled_once,
     .activations_text = "min(mv, p+(v−1)g) chunks",
     .activations = activations,
 };

@@ -30,6 +30,7 @@ const ScheduleDef one_f_one_b_schedule = {
     .bubble_text = kClassicBubble,
     .bubble_ns = classic_bubble_ns,
     .bubble_is_inner = false,
+    .bubble_least = nullptr,
     .activations_text = "min(m, p−r)",
     .activations = activations,
 };

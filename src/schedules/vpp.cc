@@ -71,9 +71,10 @@ const ScheduleDef vpp_schedule = {
     .grouped = true,
     .make = make<0>,
     .warm_up = warm_up<0>,
-    .bubble_text = "(p−1)(F+B) in chunk times",
+    .bubble_text = "(p−1)(F+B) in chunk times, for m ≥ p in whole groups",
     .bubble_ns = classic_bubble_ns,
     .bubble_is_inner = false,
+    .bubble_least = filled_once,
     .activations_text = "min(mv, 2(p−1−r)+(v−1)g+1) chunks",
     .activations = activations<0>,
 };
@@ -88,9 +89,10 @@ const ScheduleDef vpp_ep_overlap_schedule = {
     .grouped = true,
     .make = make<1>,
     .warm_up = warm_up<1>,
-    .bubble_text = "(p−1)(F+B) in chunk times, F and B of a pair one after the other",
+    .bubble_text = "(p−1)(F+B) in chunk times, F and B of a pair one after the other, for m ≥ p in whole groups",
     .bubble_ns = classic_bubble_ns,
     .bubble_is_inner = false,
+    .bubble_least = filled_once,
     .activations_text = "min(mv, 2(p−1−r)+(v−1)g+2) chunks",
     .activations = activations<1>,
 };

@@ -50,9 +50,10 @@ const ScheduleDef zb_h1_schedule = {
     .grouped = false,
     .make = make_h1,
     .warm_up = warm_h1,
-    .bubble_text = "(p−1)(F+I−W), never below (p−1)F; exact for W ≤ F or I ≤ F",
+    .bubble_text = "(p−1)(F+I−W), never below (p−1)F; exact for W ≤ F or I ≤ F and m ≥ p",
     .bubble_ns = bubble_h1_ns,
     .bubble_is_inner = false,
+    .bubble_least = filled_once,
     .activations_text = "min(m, p)",
     .activations = activations_h1,
 };
@@ -67,9 +68,10 @@ const ScheduleDef zb_h2_schedule = {
     .grouped = false,
     .make = make_h2,
     .warm_up = warm_h2,
-    .bubble_text = "max(0, (p−1)(F+I−2W))",
+    .bubble_text = "max(0, (p−1)(F+I−2W)), exact for F = I = W and m ≥ 2p−1",
     .bubble_ns = bubble_h2_ns,
     .bubble_is_inner = true,
+    .bubble_least = filled_twice,
     .activations_text = "min(m, 2p−1)",
     .activations = activations_h2,
 };

@@ -60,6 +60,7 @@ const ScheduleDef zb_h1_paddle_schedule = {
     .bubble_text = "(p−2)F+(p−1)I, ours (none is published); exact for I, W ≥ F",
     .bubble_ns = bubble_ns,
     .bubble_is_inner = false,
+    .bubble_least = nullptr,
     .activations_text = "p",
     .activations = activations,
 };

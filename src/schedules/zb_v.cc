@@ -90,9 +90,10 @@ const ScheduleDef zb_v_schedule = {
     .grouped = false,
     .make = make,
     .warm_up = v_warm_up,
-    .bubble_text = "0, at F = I = W",
+    .bubble_text = "0, at F = I = W and m ≥ 2p−1",
     .bubble_ns = bubble_ns,
     .bubble_is_inner = true,
+    .bubble_least = filled_twice,
     .activations_text = "at most 2p chunks, that is p stages",
     .activations = activations,
 };

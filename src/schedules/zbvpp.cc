@@ -250,9 +250,10 @@ const ScheduleDef zbvpp_schedule = {
     .grouped = false,
     .make = make,
     .warm_up = v_warm_up,  // its forwards and input gradients are ZB-V's where that could be compared
-    .bubble_text = "0, at F = I = W",
+    .bubble_text = "0, at F = I = W and m ≥ 2p−1, of the plans that reach it",
     .bubble_ns = bubble_ns,
     .bubble_is_inner = true,
+    .bubble_least = filled_twice,
     .activations_text = "at most 2m chunks (no memory limit)",
     .activations = activations,
 };

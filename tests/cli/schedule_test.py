@@ -33,6 +33,31 @@ class Schedule(Case):
                     self.assertEqual(made[key], read[key], (name, form, key))
                 self.assertIsNone(read['published'])
 
+    def test_what_a_name_writes(self):
+        csv, cells = self.dir / 'order.csv', self.dir / 'cells.csv'
+        run('schedule', 'vpp', '-o', csv, check=0)
+        self.assertEqual(numbers('--from-csv', csv)['span_ns'], numbers('vpp')['span_ns'])
+        self.assertEqual(csv.read_text(), run('schedule', 'vpp', '--format', 'csv', check=0).out)
+        run('schedule', 'vpp', '--to', 'csv', '-o', cells, check=0)
+        self.assertIn('table of cells', run('schedule', '--from-csv', cells, check=2).err)
+        run('schedule', 'vpp', '--format', 'json', '-o', self.dir / 'x.json', check=0)
+        self.assertIn('span_ns', json.loads((self.dir / 'x.json').read_text()))
+        for words in (['--format', 'text', '-o', self.dir / 'x.svg'], ['--format', 'json', '-o', self.dir / 'x.csv'], ['--format', 'csv', '--to', 'svg']):
+            self.assertIn('--format', run('schedule', 'vpp', *words, check=2).err)
+            self.assertFalse((self.dir / 'x.svg').exists())
+        run('schedule', 'vpp', '-o', self.dir / 'y.svg', check=0)
+        self.assertNotIn('in theory', (self.dir / 'y.svg').read_text())
+
+    def test_published_bubbles_say_where_they_do_not_hold(self):
+        for words, reason in ((['zb-v', '--stages', 8, '--micro-batches', 8], 'at least 15 micro-batches, here are 8; the order waits 14 ms'),
+                              (['zb-h1', '--stages', 8, '--micro-batches', 4], 'at least 8 micro-batches, here are 4; the order waits 11 ms'),
+                              (['bfs', '--micro-batches', 2], 'at least 4 micro-batches, here are 2; the order waits 15 ms'),
+                              (['vpp', '--micro-batches', 6], 'a multiple of 4 micro-batches, here are 6'),
+                              (['1f1b', '--latency', 1], 'without latency')):
+            line = next(line for line in run('schedule', *words, check=0).out.splitlines() if line.startswith('published '))
+            self.assertIn(reason, line)
+            self.assertIs(numbers(*words)['published']['holds'], 'hold' not in line)
+
     def test_costs_and_latency(self):
         self.assertEqual(numbers('1f1b', '--cost', '1,2')['span_ns'], 33_000_000)
         self.assertEqual(numbers('1f1b', '--cost', '2us,1us,3us')['span_bubble_ns'], 18_000)

@@ -11,6 +11,7 @@ from support import Case, flaws, info, run
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'gen'))
 import kineto  # noqa: E402
 
+RECORDED = pathlib.Path(__file__).resolve().parents[1] / 'torch' / 'recorded' / 'pipelines'
 GOLDEN = pathlib.Path(__file__).resolve().parents[1] / 'golden' / 'readers'
 
 
@@ -21,6 +22,20 @@ def cells(*args):
 
 def labels(rows, rank, step):
     return ' '.join(r['kind'] + r['micro_batch'] for r in rows if (r['rank'], r['step']) == (str(rank), str(step)) and r['kind'] in 'FBIW')
+
+
+class Waiting(Case):
+    def test_time_in_sends_and_receives_is_not_called_unexplained(self):
+        for name in ('zbv', 'dualpipe-v', '1f1b', '1f1b-two-replicas'):
+            tables = json.loads(run('analyze', 'theory', RECORDED / name, '--align', 'never', '--format', 'json', '-q', check=0).out)['tables']
+            loss = {row['part']: row['mean_ns'] for row in tables[0]['rows']}
+            self.assertGreater(loss['blocked in messages'] + loss['messages'], 4 * loss['unexplained gaps'], name)
+            parts = sum(ns for part, ns in loss.items() if part != 'span')
+            self.assertAlmostEqual(parts, loss['span'], delta=10)
+        words = run('report', RECORDED / 'zbv', '-o', self.dir / 'zbv.html', '--align', 'never', check=0).out
+        self.assertIn('Ranks sit in sends and receives', words)
+        self.assertNotIn('nothing says why', words)
+        self.assertNotIn('rank.slow', run('report', RECORDED / '1f1b-two-replicas', '-o', self.dir / 'two.html', '--align', 'never', check=0).out)
 
 
 class Cells(Case):

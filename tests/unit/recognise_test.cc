@@ -9,7 +9,9 @@
 #include <random>
 
 #include "engine/engine.h"
+#include "model/run_extent.h"
 #include "pipeline/edit_distance.h"
+#include "pipeline/findings.h"
 #include "pipeline/schedule_findings.h"
 #include "pipeline/simulate.h"
 #include "schedules/make.h"
@@ -223,7 +225,7 @@ TEST_CASE("recognise: where a run leaves its schedule") {
   CHECK(d.is_order);
   CHECK(d.sentence_en == "warms up with 2 forwards instead of 3: B0 comes before F2 (place 2)");
   std::vector<Finding> findings;
-  add_schedule_findings(trace, theory_of(trace), findings);
+  add_schedule_findings(trace, theory_of(trace), 1, findings);
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].id == "schedule.order");
   CHECK(findings[0].detail_en.find("step 1, rank 1") != std::string::npos);
@@ -232,7 +234,7 @@ TEST_CASE("recognise: where a run leaves its schedule") {
 TEST_CASE("recognise: a first forward that waits for nothing") {
   Trace trace = simulated("1f1b", 4, 8, 3);
   std::vector<Finding> findings;
-  add_schedule_findings(trace, theory_of(trace), findings);
+  add_schedule_findings(trace, theory_of(trace), 1, findings);
   CHECK(findings.empty());
   // From stage 1 on everything one forward later, as when receives are posted late (zero-bubble issue 73).
   for (size_t i = 0; i < trace.cells.size(); ++i)
@@ -240,7 +242,7 @@ TEST_CASE("recognise: a first forward that waits for nothing") {
       trace.cells.start_ns[i] += 10'000'000;
       trace.cells.end_ns[i] += 10'000'000;
     }
-  add_schedule_findings(trace, theory_of(trace), findings);
+  add_schedule_findings(trace, theory_of(trace), 1, findings);
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].id == "schedule.late_start");
   CHECK(findings[0].title_en == "Stage 1's F0 starts only after stage 0's F1");
@@ -249,7 +251,7 @@ TEST_CASE("recognise: a first forward that waits for nothing") {
   trace.parts[0].machine = 0;
   trace.parts[1].machine = 1;
   findings.clear();
-  add_schedule_findings(trace, theory_of(trace), findings);
+  add_schedule_findings(trace, theory_of(trace), 1, findings);
   CHECK(findings.empty());
 }
 
@@ -332,4 +334,87 @@ TEST_CASE("recognise: real runs") {
   REQUIRE(!r.divergences.empty());
   CHECK(r.divergences[0].stage == 3);
   CHECK(r.candidates[1].score < r.best().score);
+}
+
+namespace {
+
+// As labels that say nothing of their number: 100, 107, 114 …
+void relabel(Trace& trace) {
+  for (int32_t& label : trace.cells.micro_batch)
+    if (label != kUnknown) label = 100 + 7 * label;
+}
+
+void swap_forwards(Trace& trace, int32_t step, int32_t stage, int32_t a, int32_t b) {
+  Cells& cells = trace.cells;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (cells.step[i] != step || trace.parts[static_cast<size_t>(cells.part[i])].stage != stage ||
+        cells.kind[i] != CellKind::kForward)
+      continue;
+    if (cells.micro_batch[i] == a)
+      cells.micro_batch[i] = b;
+    else if (cells.micro_batch[i] == b)
+      cells.micro_batch[i] = a;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("recognise: cells are named by the trace's own labels") {
+  Trace trace = simulated("1f1b", 4, 8, 3);
+  relabel(trace);
+  const Recognition clean = recognise(trace);
+  CHECK(clean.best().equal_lists == clean.lists);
+  CHECK(labels_text(clean).find("100 to 149") != std::string::npos);
+  CHECK(micro_batches_per_step(trace) == 8);
+  swap_forwards(trace, 1, 2, 128, 135);
+  const Recognition r = recognise(trace);
+  REQUIRE(r.divergences.size() == 1);
+  CHECK(r.divergences[0].expected == "F128");
+  CHECK(r.divergences[0].found == "F135");
+  CHECK(r.divergences[0].sentence_en.find("runs F135 before F128") != std::string::npos);
+  CHECK(r.divergences[0].is_order);
+  CHECK(labels_text(recognise(simulated("1f1b", 4, 8, 3))).empty());
+}
+
+TEST_CASE("recognise: a micro-batch that one step lacks everywhere is missing, not another order") {
+  Trace trace = simulated("1f1b", 4, 8, 3);
+  Cells kept;
+  for (size_t i = 0; i < trace.cells.size(); ++i)
+    if (trace.cells.step[i] != 1 || trace.cells.micro_batch[i] != 5) kept.add(trace.cells.at(i));
+  trace.cells = kept;
+  trace.cells.sort();
+  const Recognition r = recognise(trace);
+  CHECK(r.best().name == "1f1b");
+  REQUIRE(r.divergences.size() == 4);
+  for (const Divergence& d : r.divergences) {
+    CHECK_FALSE(d.is_order);
+    CHECK(d.sentence_en.find("lacks F5") == 0);
+  }
+}
+
+TEST_CASE("recognise: a second schedule that is nearly as near is said, one that differs by W is not") {
+  Trace trace = simulated("1f1b", 4, 8, 3);
+  swap_forwards(trace, 1, 2, 4, 5);
+  const Recognition r = recognise(trace);
+  REQUIRE(r.best().score < 1);
+  CHECK(runner_up_text(r).empty());
+  Recognition tie = r;
+  tie.candidates[1].order_score = tie.best().order_score;
+  CHECK(runner_up_text(tie).find(tie.candidates[1].name) == 0);
+}
+
+TEST_CASE("findings: one hiccup makes no slow rank, slow cells do") {
+  const auto has_slow_rank = [](const Trace& trace) {
+    const Findings found = find_findings(trace);
+    return std::any_of(found.list.begin(), found.list.end(), [](const Finding& f) { return f.id == "rank.slow"; });
+  };
+  Trace hiccup = simulated("1f1b", 2, 4, 2, 0, 1, 2), slow = simulated("1f1b", 2, 4, 2, 0, 1, 2);
+  for (size_t i = 0; i < hiccup.cells.size(); ++i)
+    if (hiccup.cells.part[i] == 0 && hiccup.cells.step[i] == 1 && hiccup.cells.micro_batch[i] == 3 &&
+        hiccup.cells.kind[i] == CellKind::kBackward)
+      hiccup.cells.end_ns[i] += 50 * hiccup.cells.dur_ns(i);
+  CHECK_FALSE(has_slow_rank(hiccup));
+  for (size_t i = 0; i < slow.cells.size(); ++i)
+    if (slow.cells.part[i] == 0) slow.cells.end_ns[i] += slow.cells.dur_ns(i) / 2;
+  CHECK(has_slow_rank(slow));
 }

@@ -245,3 +245,15 @@ TEST_CASE("table exporters say where they cannot write") {
   REQUIRE_FALSE(pipe);
   CHECK(pipe.error().code == ErrorCode::kUsage);
 }
+
+TEST_CASE("tables: times since 1970 count from the run's first start, in every table of it") {
+  constexpr int64_t kRun = 1'700'000'000'000'000'000;
+  Table table("late", "Late", {{"start_ns", "start", ColumnType::kTime, ""}});
+  table.add_row({kRun + 6'000'000});
+  table.add_row({kRun - 2'000'000});
+  const std::string text = format_table_text(table, 0, false, SIZE_MAX, false, kRun);
+  CHECK(text.find("6.000") != std::string::npos);
+  CHECK(text.find("-2.000") != std::string::npos);
+  CHECK(text.find("the first start of the run") != std::string::npos);
+  CHECK(format_table_text(table, 0, false).find("8.000") != std::string::npos);  // without one: the first here
+}

@@ -77,11 +77,62 @@ TEST_CASE("theory: the parts of the loss add up to the span") {
     const Trace trace = simulated(name, o, {.stages = 4, .micro_batches = 12});
     const LateChain c = late_cells(trace, theory_of(trace), 1).chain;
     CHECK(c.steps == 9);
-    CHECK(c.theory_ns + c.longer_ns + c.message_ns + c.launch_ns + c.unexplained_ns - c.slack_ns ==
+    CHECK(c.theory_ns + c.longer_ns + c.message_ns + c.launch_ns + c.blocked_ns + c.unexplained_ns - c.slack_ns ==
           doctest::Approx(c.actual_ns));
     CHECK(c.unexplained_ns > 0);  // latency, of messages that nobody recorded
     CHECK(c.message_ns == 0);
   }
+}
+
+// Stretches one step from its first start.
+void stretch_step(Trace& trace, int32_t step, double by) {
+  Cells& cells = trace.cells;
+  int64_t zero = INT64_MAX;
+  for (size_t i = 0; i < cells.size(); ++i)
+    if (cells.step[i] == step) zero = std::min(zero, cells.start_ns[i]);
+  const auto moved = [&](int64_t t) { return zero + std::llround(static_cast<double>(t - zero) * by); };
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (cells.step[i] != step) continue;
+    cells.start_ns[i] = moved(cells.start_ns[i]);
+    cells.end_ns[i] = moved(cells.end_ns[i]);
+  }
+}
+
+TEST_CASE("theory: a step at another pace is compared with its own, and scatter is no pace") {
+  SimulateOptions o;
+  o.steps = 3;
+  Trace trace = simulated("1f1b", o);
+  stretch_step(trace, 1, 1.2);
+  const TheoryRun run = theory_of(trace);
+  REQUIRE(run.theory.steps.size() == 3);
+  CHECK(run.theory.outliers.empty());
+  for (size_t s = 0; s < 3; ++s) {
+    const TheoryStep& step = run.theory.steps[s];
+    CHECK(step.own_pace);  // the mean is none of the three's
+    CHECK(std::abs((step.end_ns - step.start_ns) - (step.actual_end_ns - step.actual_start_ns)) < 100);
+    CHECK(run.own_numbers.at(s).span_ns == step.end_ns - step.start_ns);
+  }
+  CHECK(late_cells(trace, run, 1000).found == 0);
+
+  o.jitter = 0.1;
+  Trace noisy = simulated("1f1b", o);
+  const uint32_t hiccup = stageline::testing::find_cell(noisy, 1, 2, CellKind::kForward, 3);
+  noisy.cells.end_ns[hiccup] += 5'000'000;
+  for (const TheoryStep& step : theory_of(noisy).theory.steps) CHECK_FALSE(step.own_pace);
+}
+
+TEST_CASE("theory: outlier steps are no part of the loss") {
+  SimulateOptions o;
+  o.steps = 5;
+  Trace trace = simulated("1f1b", o);
+  const LateChain before = late_cells(trace, theory_of(trace), 1).chain;
+  stretch_step(trace, 4, 1.5);
+  const TheoryRun run = theory_of(trace);
+  CHECK(run.theory.outliers == std::vector<int32_t>{4});
+  const LateChain after = late_cells(trace, run, 1).chain;
+  CHECK(before.steps == 5);
+  CHECK(after.steps == 4);
+  CHECK(after.actual_ns / 4 == doctest::Approx(before.actual_ns / 5));
 }
 
 TEST_CASE("theory: a step that is long or late moves no other") {
@@ -106,7 +157,8 @@ TEST_CASE("theory: a step that is long or late moves no other") {
   }
   const TheoryStep& outlier = run.theory.steps[2];
   CHECK(outlier.start_ns == outlier.actual_start_ns);
-  CHECK((outlier.actual_end_ns - outlier.actual_start_ns) == 3 * (outlier.end_ns - outlier.start_ns));
+  CHECK(outlier.own_pace);  // all of it is slow: its order is not
+  CHECK(outlier.actual_end_ns - outlier.actual_start_ns == outlier.end_ns - outlier.start_ns);
 }
 
 TEST_CASE("late cells: producer, rank, and a gap that nothing explains") {
@@ -259,7 +311,7 @@ TEST_CASE("finding schedule.late: latency is named where it costs a twentieth, a
     o.costs.latency_ns = latency_ns;
     const Trace trace = simulated("1f1b", o);
     std::vector<Finding> findings;
-    add_schedule_findings(trace, theory_of(trace), findings);
+    add_schedule_findings(trace, theory_of(trace), 1, findings);
     CHECK(std::count_if(findings.begin(), findings.end(), [](const Finding& f) { return f.id == "schedule.late"; }) ==
           (latency_ns > 1'000'000 ? 1 : 0));
   }

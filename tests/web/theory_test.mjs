@@ -50,11 +50,32 @@ export const cases = [
     await settled(page);
     assert.match(await page.textContent('#tip'), /\d+\u202fms later than in theory/);
   }],
+  ['theory: why a cell is late stands in its tip and its details, and a row of the table leads to its cell', async open => {
+    const page = await open('theory.html');
+    const last = await findCell(page, 1, 0, 7);
+    await page.evaluate(i => stageline.select(i), last);
+    await settled(page);
+    assert.match(await page.textContent('#details'), /Against theory.*later than in theory: its input came late; waited for B7 of rank \d/);
+    await page.click('#lang');
+    assert.match(await page.textContent('#details'), /比理论晚.*：输入来得晚；所等的是 rank \d 的 B7/);
+    await page.evaluate(() => stageline.select(-1));
+    await page.click('#table-late-cells summary');
+    const row = page.locator('#table-late-cells tbody tr').first(), name = await row.locator('button').textContent();
+    assert.match(await row.textContent(), /输入晚|rank 忙|原因不明/);
+    await row.locator('button').click();
+    await settled(page);
+    assert.match(await page.textContent('#details h2'), new RegExp('^' + name));
+  }],
+  ['theory: times of its tables count from where the axis does', async open => {
+    const page = await open('theory.html');
+    await page.click('#table-phases summary');
+    assert.match(await page.locator('#table-phases tbody tr').first().textContent(), /0\.000/);
+  }],
   ['theory: key, facts and help name it, in both languages', async open => {
     const page = await open('theory.html');
     assert.match(await page.textContent('.chart-head .key'), /1f1b in theory: mean times, no latency/);
     assert.match(await page.textContent('.facts'), /Schedule1f1b, 16 of 16 lists/);
-    assert.match(await page.textContent('.facts'), /Phases\d.* · .* · /);
+    assert.match(await page.textContent('.facts'), /Phaseswarm-up \d.*, steady .*, cool-down /);
     assert.match(await page.textContent('.keys'), /T theory/);
     await page.click('#lang');
     assert.match(await page.textContent('.chart-head .key'), /1f1b 的理论值/);

@@ -34,18 +34,18 @@ Table recognition_table(const Recognition& r) {
 }
 
 Table divergence_table(const Trace& trace, const Recognition& r) {
-  Table table("divergence", "Where lists first leave the nearest schedule",
-              {{"stage", "stage", Type::kInteger, "Pipeline stage"},
-               {"lists", "lists", Type::kInteger, "Lists that leave it here in this way"},
-               {"step", "step", Type::kInteger, "The first of them: step"},
-               {"dp", "dp", Type::kInteger, "Its data-parallel replica"},
-               {"rank", "rank", Type::kInteger, "Its global rank"},
-               {"position", "place", Type::kInteger, "Place among the forwards and backwards of the list, from 0"},
-               {"expected", "expected", Type::kText, "What the schedule has there; nothing: it has ended"},
-               {"found", "found", Type::kText, "What the run has there; nothing: it has ended"},
-               {"kind", "kind", Type::kText,
-                "order: both are there, the other way round; gap: something is missing or more"},
-               {"sentence", "the rank", Type::kText, "In words"}});
+  Table table(
+      "divergence", "Where lists first leave the nearest schedule",
+      {{"stage", "stage", Type::kInteger, "Pipeline stage"},
+       {"lists", "lists", Type::kInteger, "Lists that leave it here in this way"},
+       {"step", "step", Type::kInteger, "The first of them: step"},
+       {"dp", "dp", Type::kInteger, "Its data-parallel replica"},
+       {"rank", "rank", Type::kInteger, "Its global rank"},
+       {"position", "place", Type::kInteger, "Place among the forwards and backwards of the list, from 0"},
+       {"expected", "expected", Type::kText, "What the schedule has there; nothing: it has ended"},
+       {"found", "found", Type::kText, "What the run has there; nothing: it has ended"},
+       {"kind", "kind", Type::kText, "order: both are there, the other way round; gap: something is missing or more"},
+       {"sentence", "the rank", Type::kText, "In words"}});
   for (const Divergence& d : r.divergences) {
     const Part& part = trace.parts[static_cast<size_t>(d.part)];
     table.add_row({int64_t{d.stage}, d.lists, int64_t{d.step}, known(d.dp), int64_t{part.rank}, d.position, d.expected,
@@ -65,12 +65,25 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   AnalysisResult result;
   result.tables.push_back(recognition_table(r));
   result.tables.push_back(divergence_table(*input.trace, r));
+  std::string apart;  // schedules that only weight gradients and kinds of backward tell from the nearest
+  for (const ScheduleCandidate& c : r.candidates)
+    if (&c != &r.best() && c.score == r.best().score && c.order_score < r.best().order_score)
+      apart += (apart.empty() ? "" : ", ") + c.name;
+  if (r.recognised && !apart.empty())
+    result.notes.add("schedule.with_w", Severity::kInfo,
+                     "forwards and backwards alone fit " + apart + " as well; " + r.best().name +
+                         " is named for its weight gradients and kinds of backward (column \"with W\")");
+  if (const std::string near = runner_up_text(r); !near.empty())
+    result.notes.add("schedule.near_tie", Severity::kInfo,
+                     near + " is nearly as near as " + r.best().name + ": the run may be a variant of either");
   if (!r.recognised)
     result.notes.add("schedule.not_recognised", Severity::kInfo,
                      "the order is like that of no schedule that is known here; " + recognition_text(r));
   if (r.renumbered)
     result.notes.add("schedule.renumbered", Severity::kInfo,
                      "micro-batches were numbered by the order of their forwards: their own labels fit no schedule");
+  if (const std::string labels = labels_text(r); !labels.empty() && !r.renumbered)
+    result.notes.add("schedule.labels", Severity::kInfo, labels);
   std::string others;
   for (const std::string& name : r.same_as) others += (others.empty() ? "" : ", ") + name;
   if (r.recognised && !others.empty())

@@ -26,9 +26,9 @@ Table ranks_table(const Trace& trace, const TheoryRun& run) {
                {"dp", "dp", Type::kInteger, "Data-parallel replica"},
                {"stage", "stage", Type::kInteger, "Pipeline stage"},
                {"rank", "rank", Type::kInteger, "Global rank"},
-               {"theory_span_ns", "theory", Type::kDuration,
+               {"theory_span_ns", "pipeline in theory", Type::kDuration,
                 "Span of the replica's pipeline in theory: its schedule with mean durations and no latency"},
-               {"span_ns", "span", Type::kDuration,
+               {"span_ns", "pipeline", Type::kDuration,
                 "First start to last end of the replica's compute cells; empty without a common clock"},
                {"theory_span_bubble_ns", "span bubble in theory", Type::kDuration, "Theory's span minus theory's busy"},
                {"span_bubble_ns", "span bubble", Type::kDuration,
@@ -38,7 +38,11 @@ Table ranks_table(const Trace& trace, const TheoryRun& run) {
                {"inner_bubble_ns", "inner bubble", Type::kDuration, "The same as it was"},
                {"theory_busy_ns", "busy in theory", Type::kDuration, "Sum of the rank's cells in theory"},
                {"busy_ns", "busy", Type::kDuration, "Union of its compute cells"},
-               {"late_end_ns", "ends late by", Type::kDuration, "Its last end minus theory's"}});
+               {"late_end_ns", "ends late by", Type::kDuration, "Its last end minus theory's"},
+               {"own_pace", "own pace", Type::kInteger,
+                "1: some stage of this step was faster or slower than its means by more than noise; its theory takes "
+                "the step's "
+                "own means"}});
   const PipelineSums sums = pipeline_sums(trace);
   size_t r = 0, s = 0;
   const Theory& theory = run.theory;
@@ -63,17 +67,19 @@ Table ranks_table(const Trace& trace, const TheoryRun& run) {
       if (!size || !placed || at == sums.ranks.begin() + static_cast<std::ptrdiff_t>(r) || at->part != list.part)
         continue;
       const TheoryStep& whole = theory.steps[s];
-      const RankNumbers& own = size->numbers.ranks[static_cast<size_t>(list.stage)];
+      const ScheduleNumbers& numbers = run.numbers(s, *size);
+      const RankNumbers& own = numbers.ranks[static_cast<size_t>(list.stage)];
       const int64_t span = whole.actual_end_ns - whole.actual_start_ns;
       int64_t theory_end = kNoTheory;
       for (size_t t = list.begin; t < list.end; ++t)
         if (theory.has(run.lists.cell[t])) theory_end = std::max(theory_end, theory.end_ns[run.lists.cell[t]]);
       table.add_row({int64_t{list.step}, known(list.dp), int64_t{list.stage},
-                     int64_t{trace.parts[static_cast<size_t>(list.part)].rank}, size->numbers.span_ns,
+                     int64_t{trace.parts[static_cast<size_t>(list.part)].rank}, numbers.span_ns,
                      theory.by_rank ? kNullInteger : span, own.span_bubble_ns,
                      theory.by_rank ? kNullInteger : span - at->busy_ns, own.inner_bubble_ns, at->inner_bubble_ns,
                      own.busy_ns, at->busy_ns,
-                     theory_end == kNoTheory ? kNullInteger : trace.common_ns(list.part, at->last_ns) - theory_end});
+                     theory_end == kNoTheory ? kNullInteger : trace.common_ns(list.part, at->last_ns) - theory_end,
+                     int64_t{whole.own_pace}});
     }
     first = last;
   }
@@ -125,12 +131,15 @@ Table late_table(const Trace& trace, const TheoryRun& run, const LateCells& late
        {"late_ns", "late by", Type::kDuration, "Start minus theory"},
        {"reason", "reason", Type::kText,
         "What held it up longest: producer (its input's cell ended late), rank (its own rank was busy), message "
-        "(a recorded message came late), launch (its host launched it late), unexplained (nothing recorded says)"},
+        "(a recorded message came late), blocked (its rank sat in another send or receive), launch (its host launched "
+        "it late), unexplained (nothing recorded says)"},
        {"waited_for", "waited for", Type::kText, "The cell that was last to be ready"},
        {"waited_rank", "of rank", Type::kInteger, "The rank of that cell"},
        {"gap_ns", "gap", Type::kDuration, "Time between that cell's end and this one's start"},
        {"message_ns", "message", Type::kDuration, "Of the gap: until its message was there"},
-       {"launch_ns", "launch", Type::kDuration, "Of the rest: until the host had launched it"}});
+       {"launch_ns", "launch", Type::kDuration, "Of the rest: until the host had launched it"},
+       {"blocked_ns", "blocked", Type::kDuration,
+        "Of the rest: its thread or stream was inside a send or receive of other work"}});
   const bool with_chunk = run.lists.chunks > 1;
   const Cells& cells = run.cells(trace);
   for (const LateCell& l : late.cells) {
@@ -142,7 +151,7 @@ Table late_table(const Trace& trace, const TheoryRun& run, const LateCells& late
                    cell_label(cell, with_chunk), run.theory.start_ns[l.cell], cell.start_ns, l.late_ns,
                    std::string(late_reason_name(l.reason)), waited ? cell_label(other, with_chunk) : std::string(),
                    waited ? int64_t{trace.parts[static_cast<size_t>(other.part)].rank} : kNullInteger, l.gap_ns,
-                   l.message_ns, l.launch_ns});
+                   l.message_ns, l.launch_ns, l.blocked_ns});
   }
   return table;
 }
@@ -167,13 +176,15 @@ Table reasons_table(const LateCells& late) {
 }
 
 Table chain_table(const LateChain& c) {
-  Table table("theory-loss", "Where a step's time beyond theory went, mean a step and replica",
-              {{"part", "part", Type::kText,
-                "theory, and what is added along the chain of waits that leads to the last cell: cells longer than "
-                "their mean, late messages, late launches, gaps that nothing explains; slack: theory's longest chain "
-                "is another one, longer by this. They add up to the span"},
-               {"mean_ns", "time", Type::kDuration, "Mean over steps and replicas"},
-               {"share", "of the span", Type::kShare, "As a share of the span"}});
+  Table table(
+      "theory-loss", "Where a step's time beyond theory went, mean a step and replica",
+      {{"part", "part", Type::kText,
+        "theory, and what is added along the chain of waits that leads to the last cell: cells longer than "
+        "their mean, late messages, late launches, sends and receives of other work that the rank sat in, gaps that "
+        "nothing explains; slack: theory's longest chain is another one, longer by this. They add up to the "
+        "span"},
+       {"mean_ns", "time", Type::kDuration, "Mean over steps and replicas, without outlier steps"},
+       {"share", "of the span", Type::kShare, "As a share of the span"}});
   if (c.steps == 0) return table;
   const auto add = [&](const char* name, double ns) {
     table.add_row({std::string(name), std::llround(ns / static_cast<double>(c.steps)), share(ns, c.actual_ns)});
@@ -182,6 +193,7 @@ Table chain_table(const LateChain& c) {
   add("longer cells", c.longer_ns);
   add("messages", c.message_ns);
   add("launches", c.launch_ns);
+  add("blocked in messages", c.blocked_ns);
   add("unexplained gaps", c.unexplained_ns);
   add("slack", 0 - c.slack_ns);
   add("span", c.actual_ns);
@@ -205,6 +217,10 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   if (theory.theory.without > 0)
     result.notes.add("theory.without", Severity::kInfo, "cells for which the schedule has no place are left out", {},
                      theory.theory.without);
+  if (!theory.theory.outliers.empty())
+    result.notes.add("theory.outliers", Severity::kInfo,
+                     "steps over 1.3× the median step are left out of the means and of theory-loss", {},
+                     static_cast<int64_t>(theory.theory.outliers.size()));
   double span_ns = 0;
   for (const TheorySize& size : theory.sizes) span_ns = std::max(span_ns, static_cast<double>(size.numbers.span_ns));
   Result<int64_t> least =

@@ -6,6 +6,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "model/run_extent.h"
 
 namespace stageline {
 namespace {
@@ -82,7 +83,7 @@ std::vector<std::string> subtitle_items(const Trace& trace, const ChartTime& tim
     if (extent.dp_count > 1) items.back() += " × " + count_replicas(lang, extent.dp_count);
   }
   items.push_back(count_ranks(lang, static_cast<int64_t>(trace.parts.size())));
-  if (extent.micro_batch_count > 0) items.push_back(count_micro_batches(lang, extent.micro_batch_count));
+  if (const int32_t m = micro_batches_per_step(trace); m > 0) items.push_back(count_micro_batches(lang, m));
   if (extent.chunk_count > 1) items.push_back(count_chunks(lang, extent.chunk_count));
   if (extent.step_count > 1) items.push_back(count_steps(lang, extent.step_count));
   items.push_back(human_duration(static_cast<double>(time.end_ns - time.start_ns)));

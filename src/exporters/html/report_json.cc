@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include "base/json_writer.h"
+#include "base/number.h"
 #include "model/palette.h"
+#include "model/run_extent.h"
 
 namespace stageline {
 namespace {
@@ -54,15 +56,16 @@ void write_parts(JsonWriter& json, const Trace& trace, const CellPayload& payloa
   json.end_array();
 }
 
-void write_value(JsonWriter& json, const Table& table, size_t row, size_t column) {
+// `origin_ns`: what times count from, as the axis of the chart does.
+void write_value(JsonWriter& json, const Table& table, size_t row, size_t column, int64_t origin_ns) {
   if (table.is_null(row, column)) {
     json.null();
     return;
   }
   switch (table.columns()[column].type) {
     case ColumnType::kInteger:
-    case ColumnType::kDuration:
-    case ColumnType::kTime: json.value(table.integer(row, column)); break;
+    case ColumnType::kDuration: json.value(table.integer(row, column)); break;
+    case ColumnType::kTime: json.value(sum_or_limit(table.integer(row, column), -origin_ns)); break;
     case ColumnType::kText: json.value(table.text(row, column)); break;
     default:
       if (std::isfinite(table.real(row, column)))
@@ -74,25 +77,25 @@ void write_value(JsonWriter& json, const Table& table, size_t row, size_t column
 
 // Series say the same rank, stream and length thousands of times: such a column becomes {"v": values, "n": how
 // often each in a row}.
-void write_column(JsonWriter& json, const Table& table, size_t column, size_t rows) {
+void write_column(JsonWriter& json, const Table& table, size_t column, size_t rows, int64_t origin_ns) {
   std::vector<size_t> firsts;  // of each run of equal values
   for (size_t r = 0; r < rows; ++r)
     if (r == 0 || table.raw_text(r, column) != table.raw_text(r - 1, column)) firsts.push_back(r);
   if (rows < kMinRowsForRuns || firsts.size() * 4 > rows) {
     json.begin_array();
-    for (size_t r = 0; r < rows; ++r) write_value(json, table, r, column);
+    for (size_t r = 0; r < rows; ++r) write_value(json, table, r, column, origin_ns);
     json.end_array();
     return;
   }
   json.begin_object().key("v").begin_array();
-  for (const size_t r : firsts) write_value(json, table, r, column);
+  for (const size_t r : firsts) write_value(json, table, r, column, origin_ns);
   json.end_array().key("n").begin_array();
   for (size_t i = 0; i < firsts.size(); ++i)
     json.value(static_cast<int64_t>((i + 1 < firsts.size() ? firsts[i + 1] : rows) - firsts[i]));
   json.end_array().end_object();
 }
 
-void write_table(JsonWriter& json, const Table& table, size_t max_rows) {
+void write_table(JsonWriter& json, const Table& table, size_t max_rows, int64_t origin_ns) {
   const size_t shown = std::min(table.row_count(), max_rows);
   json.begin_object().field("name", table.name()).field("title", table.title());
   json.field("rowCount", static_cast<int64_t>(table.row_count()));
@@ -102,7 +105,7 @@ void write_table(JsonWriter& json, const Table& table, size_t max_rows) {
     json.field("unit", shown_unit(spec.type)).field("help", spec.help).end_object();
   }
   json.end_array().key("values").begin_array();
-  for (size_t c = 0; c < table.columns().size(); ++c) write_column(json, table, c, shown);
+  for (size_t c = 0; c < table.columns().size(); ++c) write_column(json, table, c, shown, origin_ns);
   json.end_array().end_object();
 }
 
@@ -143,7 +146,9 @@ void write_flaws(JsonWriter& json, const Diagnostics& diagnostics) {
 // Steps are those whose cells may be embedded; ends count from the zero that all parts share.
 void write_theory(JsonWriter& json, const Trace& trace, const Theory& theory, const CellPayload& payload) {
   json.key("theory").begin_object().field("schedule", theory.schedule).field("byRank", theory.by_rank);
-  json.key("steps").begin_array();
+  json.key("outliers").begin_array();
+  for (const int32_t step : theory.outliers) json.value(int64_t{step});
+  json.end_array().key("steps").begin_array();
   const int32_t last = payload.cell_count > 0 ? trace.cells.step[payload.cell_count - 1] : kUnknown;
   for (const TheoryStep& step : theory.steps) {
     if (theory.by_rank || payload.part_zero_ns.empty() || step.step > last) break;
@@ -202,9 +207,11 @@ std::string report_json(const ExportInput& input, const CellPayload& payload, co
   write_cells(json, trace, payload);
   if (input.theory && input.options.ghosts != Ghosts::kOff && input.theory().known())
     write_theory(json, trace, input.theory(), payload);
+  const int64_t origin_ns = trace.cells.size() > 0 ? axis_zero_ns(trace) : 0;
   json.key("tables").begin_array();
   for (const Table& table : input.tables)
-    write_table(json, table, is_series(table) ? limits.series_rows : limits.table_rows);
+    write_table(json, table, is_series(table) ? limits.series_rows : limits.table_rows,
+                is_series(table) || trace.clock == ClockState::kPerRank ? 0 : origin_ns);
   json.end_array();
   write_flaws(json, trace.diagnostics);
   json.end_object();

@@ -8,7 +8,8 @@ export interface ChartColours {
   fill: string[][];           // [group][tint]: later chunks are lighter
   text: string[][];
   idle: CanvasPattern;
-  weight: CanvasPattern;      // hatch over weight gradients, the second channel beside hue
+  weight: CanvasPattern[];    // hatch over weight gradients by tint, the second channel beside hue
+  input: CanvasPattern[];     // level lines over input gradients by tint, where full backwards or weight gradients are there too
 }
 
 type Rgb = [number, number, number];
@@ -30,7 +31,9 @@ const WHITE: Rgb = [255, 255, 255], INK: Rgb = [13, 16, 19];
 // White where it is readable, for it is calmer on saturated fills; ink elsewhere.
 const textOn = (fill: Rgb): string => css(contrast(fill, WHITE) >= 4.5 ? WHITE : INK);
 
-const CHUNK_TINTS = 4;
+export const CHUNK_TINTS = 4;
+// How far a chunk's fill goes towards the ground; the step from the first to the second has to be seen without the other.
+export const tintShare = (chunk: number): number => [0, 0.36, 0.52, 0.64][tintOf(chunk)]!;
 
 // One diagonal line per tile; the corners carry the neighbours' ends so that the hatch is seamless.
 function hatch(context: CanvasRenderingContext2D, ground: string | null, line: string, size: number, width: number): CanvasPattern {
@@ -52,19 +55,31 @@ function hatch(context: CanvasRenderingContext2D, ground: string | null, line: s
   return context.createPattern(tile, 'repeat')!;
 }
 
+// Level lines, as the charts in files have them on input gradients.
+function rules(context: CanvasRenderingContext2D, line: string, size: number, width: number): CanvasPattern {
+  const tile = document.createElement('canvas');
+  tile.width = tile.height = size;
+  const pen = tile.getContext('2d')!;
+  pen.fillStyle = line;
+  pen.fillRect(0, 0, size, width);
+  return context.createPattern(tile, 'repeat')!;
+}
+
 export function makeColours(context: CanvasRenderingContext2D, palette: Palette, ratio: number): ChartColours {
   const groups = palette.group.map(parse);
   const ground = parse(palette.bg);
-  const tints = groups.map(colour => Array.from({length: CHUNK_TINTS}, (_, i) => mix(colour, ground, i * 0.17)));
+  const tints = groups.map(colour => Array.from({length: CHUNK_TINTS}, (_, i) => mix(colour, ground, tintShare(i))));
   const group = new Uint32Array(GROUP_COUNT);
   groups.forEach(([r, g, b], i) => { group[i] = r | g << 8 | b << 16; });
-  const weightLine = css(mix(groups[Group.Weight]!, ground, 0.25));
+  // Lighter than a dark fill, darker than a light one.
+  const lines = (of: Group): string[] => tints[of]!.map((fill, i) => css(i === 0 ? mix(fill, ground, 0.35) : groups[of]!));
   return {
     palette, group,
     fill: tints.map(list => list.map(css)),
     text: tints.map(list => list.map(textOn)),
     idle: hatch(context, palette.idle, palette.idle2, Math.round(8 * ratio), 1.1 * ratio),
-    weight: hatch(context, null, weightLine, Math.round(5 * ratio), 1 * ratio),
+    weight: lines(Group.Weight).map(line => hatch(context, null, line, Math.round(5 * ratio), 1 * ratio)),
+    input: lines(Group.Backward).map(line => rules(context, line, Math.round(5 * ratio), 1 * ratio)),
   };
 }
 

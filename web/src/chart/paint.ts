@@ -1,6 +1,6 @@
 // Draws the chart. A pure function of the scene; everything here is in device pixels.
 import {linksFrom, linksTo, type Cells} from '../data/cells';
-import {FORWARD, FORWARD_BACKWARD, Group, KIND_CODES, KIND_GROUP, KIND_LANE, LANE_COUNT} from '../data/kind';
+import {FORWARD, FORWARD_BACKWARD, Group, INPUT_GRAD, KIND_CODES, KIND_GROUP, KIND_LANE, LANE_COUNT} from '../data/kind';
 import type {Part} from '../data/report';
 import type {RunModel} from '../data/rows';
 import {tintOf, type ChartColours} from './colours';
@@ -121,7 +121,10 @@ function paintBig(context: CanvasRenderingContext2D, scene: Scene, frame: Frame,
   else context.rect(left, top, width, height);
   context.fill();
   if (group === Group.Weight && width > 6 * ratio) {
-    context.fillStyle = colours.weight;
+    context.fillStyle = colours.weight[tint]!;
+    context.fill();
+  } else if (kind === INPUT_GRAD && scene.model.markInputs && width > 6 * ratio) {
+    context.fillStyle = colours.input[tint]!;
     context.fill();
   }
   if (kind === FORWARD_BACKWARD) {

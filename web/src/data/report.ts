@@ -41,7 +41,7 @@ export interface Report {
   findings: Finding[];
   parts: Part[];
   // Of the recognised schedule; steps are [step, replica, end], the end on the axis of cells.
-  theory?: { schedule: string; byRank: boolean; steps: [number, number, number][] };
+  theory?: { schedule: string; byRank: boolean; outliers: number[]; steps: [number, number, number][] };
   cells: { count: number; total: number; steps: number; columns: PayloadColumn[]; names: string[] };
   tables: Table[];
   flaws: Flaw[];

@@ -1,6 +1,6 @@
 // Rows of the chart (one per rank, ordered by replica, stage, rank) and their lanes.
 import type {Cells} from './cells';
-import {KIND_LANE, LANE_COUNT, MESSAGE_LANE} from './kind';
+import {BACKWARD, INPUT_GRAD, KIND_LANE, LANE_COUNT, MESSAGE_LANE} from './kind';
 import type {Part} from './report';
 
 export interface Lane {
@@ -20,6 +20,7 @@ export interface RunModel {
   whole: StepSpan;      // of all cells
   dps: number[];        // known replicas, ascending
   chunked: boolean;
+  markInputs: boolean;  // full backwards are there too: input gradients need a mark of their own
   ghosts: Ghosts | null;
 }
 
@@ -108,7 +109,8 @@ export function makeModel(cells: Cells, parts: Part[]): RunModel {
   order.forEach((part, row) => { rowOfPart[part] = row; });
   const dps = [...new Set(parts.map(p => p.dp).filter(dp => dp >= 0))].sort((a, b) => a - b);
   const rows = makeRows(cells, parts, order, rowOfPart);
-  return {rows, rowOfPart, ...stepSpans(cells), dps, chunked: cells.chunk.some(chunk => chunk > 0), ghosts: makeGhosts(cells, rows)};
+  return {rows, rowOfPart, ...stepSpans(cells), dps, chunked: cells.chunk.some(chunk => chunk > 0),
+          markInputs: cells.kind.includes(BACKWARD) && cells.kind.includes(INPUT_GRAD), ghosts: makeGhosts(cells, rows)};
 }
 
 // The first i of [low, high) for which after(i) holds; after must stay true once it is.

@@ -2,7 +2,7 @@
 import en from './en.json';
 import zh from './zh.json';
 import names from './columns_zh.json';
-import type {Both, Column, Table} from '../data/report';
+import type {Both, Column, Table, Value} from '../data/report';
 
 export type Lang = 'en' | 'zh';
 export type Key = keyof typeof en;
@@ -25,6 +25,24 @@ const named = (key: string, title: string): string =>
   (lang === 'zh' ? (names as Record<string, string>)[key] : undefined) ?? title;
 export const tableTitle = (table: Table): string => named('table.' + table.name, table.title || table.name);
 export const columnTitle = (column: Column): string => named(column.name, column.title || column.name);
+
+// Words that a table says in a column of few: reasons, parts, kinds of divergence.
+export function cellValue(table: Table, column: Column, value: Value): Value {
+  if (lang === 'en' || typeof value !== 'string') return value;
+  return (names as Record<string, string>)[`value.${table.name}.${column.name}.${value}`] ?? value;
+}
+
+// What a flaw is, in general; its own sentence with numbers and places is in English. '' in English, and of rare ones.
+export const flawWords = (name: string): string => (lang === 'zh' ? (names as Record<string, string>)[`flaw.${name}`] ?? '' : '');
+
+// What a source calls itself, where it is a sentence of ours.
+export function description(text: string): string {
+  const logs = /^(\d+) worker logs?(?: of (\d+) machines?)?$/.exec(text);
+  const operations = /^table of (\d+) operations?, (\d+) ranks?$/.exec(text);
+  if (lang === 'zh' && operations) return t('description.operations', operations[1]!, operations[2]!);
+  if (lang === 'en' || !logs) return text;
+  return t('description.logs', logs[1]!) + (logs[2] ? t('description.machines', logs[2]) : '');
+}
 
 // Keys that only one language has; the tests expect none.
 export function missingKeys(): string[] {

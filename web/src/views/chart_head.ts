@@ -1,15 +1,22 @@
 // The line above the chart: what is shown, what colours mean, and the controls that choose.
 import {moveStep, setStep, setView, toggleTheory, type App} from '../app';
-import {KIND_GROUP} from '../data/kind';
-import {h} from '../dom';
+import {CHUNK_TINTS, tintShare} from '../chart/colours';
+import {isCompute, KIND_GROUP} from '../data/kind';
+import {h, styled} from '../dom';
 import {t, type Key} from '../i18n/i18n';
 import {homeOf} from '../state';
 
 function legend(app: App): HTMLElement {
-  const groups = new Set<number>();
-  for (let i = 0; i < app.cells.count; ++i) groups.add(KIND_GROUP[app.cells.kind[i]!]!);
+  const groups = new Set<number>(), chunks = new Set<number>();
+  for (let i = 0; i < app.cells.count; ++i) {
+    groups.add(KIND_GROUP[app.cells.kind[i]!]!);
+    if (isCompute(app.cells.kind[i]!) && app.cells.chunk[i]! >= 0) chunks.add(app.cells.chunk[i]!);
+  }
   return h('ul', {class: 'key'},
     ...[...groups].sort((a, b) => a - b).map(group => h('li', {}, h('i', {class: `group-${group}`}), t(`group.${group}` as Key))),
+    app.model.markInputs && h('li', {}, h('i', {class: 'group-1 input-mark'}), t('kind.I')),
+    chunks.size > 1 && h('li', {}, ...[...chunks].sort((a, b) => a - b).slice(0, CHUNK_TINTS).map(chunk =>
+      styled(h('i', {class: 'group-0 chunk'}), {opacity: String(1 - tintShare(chunk))})), t('chart.chunks', [...chunks].sort((a, b) => a - b).slice(0, CHUNK_TINTS).join(', '))),
     h('li', {}, h('i', {class: 'group-idle'}), t('group.idle')),
     ...(app.report.theory ? [h('li', {class: 'of-theory'}, h('i', {class: 'ghost'}), t('chart.ghost', app.report.theory.schedule)),
       ...(app.report.theory.steps.length > 0 ? [h('li', {class: 'of-theory'}, h('i', {class: 'theory-end'}), t('chart.theoryEnd'))] : [])] : []),

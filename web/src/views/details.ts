@@ -4,7 +4,7 @@ import {linksFrom, linksTo} from '../data/cells';
 import {h} from '../dom';
 import {duration, exactMs} from '../format';
 import {t} from '../i18n/i18n';
-import {cellCode, kindName, placeOf, stepZero} from '../words';
+import {cellCode, kindName, lateWords, placeOf, stepZero} from '../words';
 
 const MAX_LINKS = 12;
 
@@ -35,6 +35,7 @@ export function detailsView(app: App): HTMLElement {
     [t('details.startInStep'), exactMs(start - stepZero(app, cell))],
     [t('details.start'), exactMs(start - zero)],
     [t('details.end'), exactMs(start + dur - zero)],
+    [t('details.theory'), lateWords(app, cell) || null],
     [t('details.name'), report.cells.names[cells.name[cell]!] || null],
     [t('details.from'), linkButtons(app, linksTo(cells, cell))],
     [t('details.to'), linkButtons(app, linksFrom(cells, cell))],

@@ -1,9 +1,10 @@
 // Every table of the run, folded; rows are made when a table is opened.
-import type {App} from '../app';
-import {hasProfile, type Table, type Value} from '../data/report';
+import {select, type App} from '../app';
+import {cellOfRow} from '../data/late';
+import {hasProfile, type Column, type Table, type Value} from '../data/report';
 import {h} from '../dom';
 import {grouped, shown} from '../format';
-import {columnTitle, t, tableTitle} from '../i18n/i18n';
+import {cellValue, columnTitle, t, tableTitle} from '../i18n/i18n';
 import type {PageTip} from './tip';
 
 const FIRST_ROWS = 100;
@@ -21,7 +22,7 @@ export function sortedRows(values: Value[] | undefined, count: number, direction
   });
 }
 
-function tableBody(table: Table, tip: PageTip): HTMLElement {
+function tableBody(app: App, table: Table, tip: PageTip): HTMLElement {
   const count = table.values[0]?.length ?? 0;
   if (count === 0) return h('p', {class: 'quiet'}, t('tables.empty'));
   let sorted = -1, direction = 0, limit = FIRST_ROWS;
@@ -44,12 +45,21 @@ function tableBody(table: Table, tip: PageTip): HTMLElement {
     const order = sorted !== index ? 'none' : direction > 0 ? 'ascending' : 'descending';
     return h('th', {scope: 'col', 'aria-sort': order, class: column.type === 'text' ? 'text' : ''}, button);
   }
+  // The name of a late cell leads to it.
+  function content(row: number, column: Column, i: number): string | HTMLElement {
+    const value = shown(cellValue(table, column, table.values[i]![row]!), column.type);
+    const cell = table.name === 'late-cells' && column.name === 'cell' ? cellOfRow(app, table, row) : -1;
+    return cell < 0 ? value : h('button', {class: 'plain link', title: t('tables.showCell'), click: () => {
+      select(app, cell);
+      document.querySelector('.pipeline')?.scrollIntoView({block: 'start', behavior: 'smooth'});
+    }}, value);
+  }
   function draw(): void {
     const rows = sortedRows(sorted < 0 ? undefined : table.values[sorted], count, direction).slice(0, limit);
     holder.replaceChildren(
       h('table', {}, h('thead', {}, h('tr', {}, ...table.columns.map((_, i) => header(i)))),
         h('tbody', {}, ...rows.map(row => h('tr', {}, ...table.columns.map((column, i) =>
-          h('td', {class: column.type === 'text' ? 'text' : ''}, shown(table.values[i]![row]!, column.type))))))),
+          h('td', {class: column.type === 'text' ? 'text' : ''}, content(row, column, i))))))),
       ...(limit < count ? [h('button', {class: 'plain link', click: () => { limit = count; draw(); }},
         t('tables.showAll', grouped(count)))] : []));
   }
@@ -69,7 +79,7 @@ export function tableFold(app: App, table: Table, tip: PageTip): HTMLElement {
     h('summary', {}, tableTitle(table), h('small', {}, table.rowCount === 1 ? t('tables.rows.one') : t('tables.rows', grouped(table.rowCount)))));
   fold.addEventListener('toggle', () => {
     if (!fold.open || fold.children.length > 1) return;
-    fold.append(tableBody(table, tip));
+    fold.append(tableBody(app, table, tip));
     if (count < table.rowCount)
       fold.append(h('p', {class: 'quiet'}, t('tables.more', grouped(count), grouped(table.rowCount), ''),
         h('code', {}, 'stageline export … -o run.sqlite')));

@@ -3,15 +3,7 @@ import type {App} from '../app';
 import type {Tip} from '../chart/pointer';
 import {h, styled} from '../dom';
 import {duration} from '../format';
-import {t} from '../i18n/i18n';
-import {cellCode, kindName, placeOf, stepZero} from '../words';
-
-// How far a cell is from theory, when that is shown and more than rounding.
-function late({cells, state}: App, cell: number): string {
-  const theory = cells.theoryStart?.[cell] ?? NaN, by = cells.start[cell]! - theory;
-  if (!state.theory || !(Math.abs(by) >= 1)) return '';
-  return t(by > 0 ? 'tip.late' : 'tip.early', duration(Math.abs(by)));
-}
+import {cellCode, kindName, lateWords, placeOf, stepZero} from '../words';
 
 export interface PageTip extends Tip { element: HTMLElement; showText(text: string, over: Element): void }
 
@@ -28,12 +20,13 @@ export function makeTip(app: App): PageTip {
     element,
     show(cell, x, y) {
       const {cells, report} = app, start = cells.start[cell]! - stepZero(app, cell);
+      const late = app.state.theory ? lateWords(app, cell) : '';
       const name = report.cells.names[cells.name[cell]!];
       element.replaceChildren(
         h('b', {}, `${cellCode(app, cell)} · ${duration(cells.dur[cell]!)}`),
         h('div', {}, `${kindName(cells.kind[cell]!)} · ${placeOf(report.parts[cells.part[cell]!]!)}`),
         h('div', {class: 'quiet'}, `${duration(start)} – ${duration(start + cells.dur[cell]!)}`),
-        ...(late(app, cell) ? [h('div', {class: 'quiet'}, late(app, cell))] : []),
+        ...(late ? [h('div', {class: 'quiet'}, late)] : []),
         ...(name ? [h('div', {class: 'quiet name'}, name)] : []));
       place(x, y);
     },

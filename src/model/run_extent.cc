@@ -1,0 +1,54 @@
+#include "model/run_extent.h"
+
+#include <algorithm>
+#include <map>
+
+namespace stageline {
+
+int32_t micro_batches_per_step(const Trace& trace) {
+  const Cells& cells = trace.cells;
+  int64_t highest = 0;
+  for (const int32_t label : cells.micro_batch) highest = std::max(highest, int64_t{label} + 1);
+  std::map<size_t, int64_t> counts;  // micro-batches → steps
+  std::vector<int32_t> labels;
+  std::vector<size_t> seen;  // by label: where the step begins that had it last
+  if (highest > 0 && static_cast<size_t>(highest) <= cells.size() + 64)
+    seen.assign(static_cast<size_t>(highest), SIZE_MAX);
+  for (size_t i = 0; i < cells.size();) {
+    const int32_t step = cells.step[i];
+    const size_t begin = i;
+    size_t different = 0;
+    labels.clear();
+    for (; i < cells.size() && cells.step[i] == step; ++i) {
+      const int32_t label = cells.micro_batch[i];
+      if (label < 0) continue;
+      if (seen.empty()) {
+        labels.push_back(label);
+      } else if (seen[static_cast<size_t>(label)] != begin) {
+        seen[static_cast<size_t>(label)] = begin;
+        ++different;
+      }
+    }
+    std::sort(labels.begin(), labels.end());
+    if (seen.empty()) different = static_cast<size_t>(std::unique(labels.begin(), labels.end()) - labels.begin());
+    if (step != kUnknown && different > 0) ++counts[different];
+  }
+  int32_t best = 0;
+  int64_t most = 0;
+  for (const auto& [count, steps] : counts)
+    if (steps >= most) best = static_cast<int32_t>(count), most = steps;
+  return best;
+}
+
+int64_t axis_zero_ns(const Trace& trace) {
+  int64_t first = INT64_MAX;
+  const Cells& cells = trace.cells;
+  for (size_t i = 0; i < cells.size(); ++i) first = std::min(first, trace.common_ns(cells.part[i], cells.start_ns[i]));
+  for (size_t p = 0; p < trace.parts.size() && cells.size() == 0; ++p)
+    for (const Lane& lane : trace.parts[p].lanes)
+      if (lane.begin < lane.end)
+        first = std::min(first, trace.common_ns(static_cast<int32_t>(p), trace.parts[p].slices.start_ns[lane.begin]));
+  return first == INT64_MAX ? 0 : first;
+}
+
+}  // namespace stageline
