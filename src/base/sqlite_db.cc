@@ -14,6 +14,7 @@ namespace {
 // Places in the file that SQLite locks (its file format, "locking bytes").
 constexpr off_t kPendingByte = 0x40000000;
 constexpr off_t kReservedByte = kPendingByte + 1;
+constexpr int64_t kLeastRowBytes = 4;  // place in the page, length, number, one value
 
 int64_t size_of(const std::string& path) {
   struct stat st;
@@ -106,6 +107,11 @@ Result<SqliteDb> SqliteDb::open_read(const std::string& path, Diagnostics& notes
   // A damaged file must not make SQLite trust its own schema's expressions, nor grow a cache without bound.
   sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  // No honest value is longer than the file; a generated column could make any. The least leaves room for SQLite's own.
+  const int64_t size = std::max<int64_t>(size_of(path), 0);
+  sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, static_cast<int>(std::clamp<int64_t>(size, 1'000'000, 1'000'000'000)));
+  sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+  db.most_rows_ = size / kLeastRowBytes + 1;
   sqlite3_exec(handle, "PRAGMA cache_size=-4096; PRAGMA temp_store=MEMORY", nullptr, nullptr, nullptr);
   if (Status s = db.run("SELECT count(*) FROM sqlite_master"); !s) return std::move(s).error();
   return db;
@@ -124,6 +130,8 @@ Result<SqliteDb> SqliteDb::open_write(const std::string& path) {
     return Error{ErrorCode::kIo, "this database may not be written", {path}, "name another place with -o"};
   sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);  // nobody's but our own rows change
+  db.most_rows_ = std::max<int64_t>(size_of(path), 0) / kLeastRowBytes + 1;
   return db;
 }
 
@@ -134,6 +142,8 @@ Result<SqliteDb> SqliteDb::open_new(const std::string& path) {
   const int code = sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
   db.db_.reset(handle);
   if (code != SQLITE_OK) return error_of(handle, code, path, "cannot open this file for writing");
+  sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+  if (const int64_t size = size_of(path); size > 0) db.most_rows_ = size / kLeastRowBytes + 1;
   if (Status s = db.run("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF"); !s) return std::move(s).error();
   return db;
 }
@@ -143,6 +153,18 @@ std::vector<std::string> SqliteDb::columns(std::string_view table) const {
   SqliteRows rows(*this, "PRAGMA table_info(" + sql_name(table) + ")");
   while (rows.next()) names.emplace_back(rows.text(1));
   return names;
+}
+
+bool SqliteDb::has_table(std::string_view table) const {
+  sqlite3_stmt* statement = nullptr;
+  sqlite3_prepare_v2(handle(),
+                     "SELECT 1 FROM sqlite_master WHERE type='table' AND rootpage>0 AND name=? COLLATE NOCASE", -1,
+                     &statement, nullptr);
+  if (statement == nullptr) return false;
+  sqlite3_bind_text64(statement, 1, table.data() ? table.data() : "", table.size(), SQLITE_STATIC, SQLITE_UTF8);
+  const bool found = sqlite3_step(statement) == SQLITE_ROW;
+  sqlite3_finalize(statement);
+  return found;
 }
 
 Status SqliteDb::run(const std::string& sql) const {
@@ -155,7 +177,7 @@ Error SqliteDb::error(const std::string& doing) const {
   return error_of(db_.get(), sqlite3_errcode(db_.get()), path_, doing);
 }
 
-SqliteRows::SqliteRows(const SqliteDb& db, const std::string& sql) : path_(db.path()), what_("reading") {
+SqliteRows::SqliteRows(const SqliteDb& db, const std::string& sql) : path_(db.path()), most_(db.most_rows()) {
   sqlite3_stmt* statement = nullptr;
   const int code = sqlite3_prepare_v2(db.handle(), sql.c_str(), static_cast<int>(sql.size()), &statement, nullptr);
   statement_.reset(statement);
@@ -167,9 +189,15 @@ SqliteRows::SqliteRows(const SqliteDb& db, const std::string& sql) : path_(db.pa
 bool SqliteRows::next() {
   if (failed_ || !statement_) return false;
   const int code = sqlite3_step(statement_.get());
-  if (code == SQLITE_ROW) {
+  if (code == SQLITE_ROW && count_ < most_) {
     ++count_;
     return true;
+  }
+  if (code == SQLITE_ROW) {
+    failed_ = true;
+    error_ = Error{ErrorCode::kBadInput, "damaged: it gives more rows than fit into the file", {path_}, ""};
+    statement_.reset();
+    return false;
   }
   if (code != SQLITE_DONE) {
     failed_ = true;
@@ -193,7 +221,7 @@ Status SqliteRows::status() const {
 
 SqliteRows rows_of(const SqliteDb& db, std::string_view table, std::initializer_list<std::string_view> columns,
                    std::string* missing, std::string_view rest) {
-  const std::vector<std::string> there = db.columns(table);
+  const std::vector<std::string> there = db.has_table(table) ? db.columns(table) : std::vector<std::string>();
   const auto lacks = [&](std::string what) {
     if (missing) *missing = std::move(what);
     return SqliteRows();

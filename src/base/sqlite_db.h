@@ -28,14 +28,17 @@ class SqliteDb {
   // An existing file, with SQLite's own locks and journal. Errors: as open_read, and kIo when it may not be written.
   static Result<SqliteDb> open_write(const std::string& path);
   // A file that exists (base/output_file.h made it), perhaps empty, to be filled in one go: no journal, no waiting for
-  // the disk. A file that is not finished is worthless.
+  // the disk. A file that is not finished is worthless. Triggers that came with a copy stay silent.
   static Result<SqliteDb> open_new(const std::string& path);
 
   sqlite3* handle() const { return db_.get(); }
   const std::string& path() const { return path_; }
   // Names of columns in the table's own order; empty when there is no such table or view. Case is SQLite's: ignored.
   std::vector<std::string> columns(std::string_view table) const;
-  bool has_table(std::string_view table) const { return !columns(table).empty(); }
+  // A table proper with rows of its own: no view, whose rows may have no end, and no virtual table.
+  bool has_table(std::string_view table) const;
+  // More rows than a file of this size can hold: damage or malice makes pages that lead to each other.
+  int64_t most_rows() const { return most_rows_; }
   Status run(const std::string& sql) const;
   // The last error of this connection, for `doing` ("reading table TASK").
   Error error(const std::string& doing) const;
@@ -46,6 +49,7 @@ class SqliteDb {
   };
   std::unique_ptr<sqlite3, Close> db_;
   std::string path_;
+  int64_t most_rows_ = INT64_MAX;
 };
 
 // A statement and its rows:  while (rows.next()) use(rows.integer(0));  if (!rows.ok()) …rows.status()
@@ -55,6 +59,7 @@ class SqliteRows {
   // A statement that cannot be prepared gives no rows and an error status.
   SqliteRows(const SqliteDb& db, const std::string& sql);
 
+  // False after the last row, and as "damaged" after as many as SqliteDb::most_rows().
   bool next();
   // Storage class of this row's value: SQLITE_INTEGER, SQLITE_FLOAT, SQLITE_TEXT, SQLITE_BLOB, SQLITE_NULL.
   int type(int column) const { return sqlite3_column_type(statement_.get(), column); }
@@ -74,16 +79,16 @@ class SqliteRows {
     void operator()(sqlite3_stmt* s) const { sqlite3_finalize(s); }
   };
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;
-  std::string path_, what_;
+  std::string path_;
   Error error_;
-  int64_t count_ = 0;
+  int64_t count_ = 0, most_ = INT64_MAX;
   bool failed_ = false;
 };
 
 // All rows of one table, columns by name in the order asked. Versions differ in order and number of columns: a name
-// that ends in '?' may be missing and then reads as NULL. Without the table, or a column that must be there: no rows,
-// ok(), and in `missing` what lacks ("TASK", "TASK.startNs"). `rest`: SQL after the table's name, such as "ORDER BY
-// rowid".
+// that ends in '?' may be missing and then reads as NULL. Without the table (SqliteDb::has_table), or a column that
+// must be there: no rows, ok(), and in `missing` what lacks ("TASK", "TASK.startNs"). `rest`: SQL after the table's
+// name, such as "ORDER BY rowid".
 SqliteRows rows_of(const SqliteDb& db, std::string_view table, std::initializer_list<std::string_view> columns,
                    std::string* missing = nullptr, std::string_view rest = "");
 

@@ -8,7 +8,7 @@ namespace stageline {
 namespace {
 
 constexpr int32_t kMostChunksTried = 8;
-constexpr int64_t kMostRows = int64_t{1} << 22;  // forwards of one hypothesis
+constexpr int64_t kMostRows = int64_t{1} << 20;  // forwards of one hypothesis, over all stages
 constexpr int64_t kMostPlanned = 1 << 14;
 
 CellKind shown_kind(const ScheduleCell& cell) {

@@ -13,10 +13,11 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostSampled = 256;     // lists that schedules are compared with where none fits all
-constexpr size_t kMostTied = 32;         // schedules that fit equally well
-constexpr int64_t kMostEditShare = 4;    // a quarter of a list's rows may be edits
-constexpr int64_t kMostWrongShare = 50;  // a fiftieth of the neighbours may be out of order
+constexpr size_t kMostSampled = 256;                 // lists that schedules are compared with where none fits all
+constexpr size_t kMostTied = 32;                     // schedules that fit equally well
+constexpr int64_t kMostEditShare = 4;                // a quarter of a list's rows may be edits
+constexpr int64_t kMostWrongShare = 50;              // a fiftieth of the neighbours may be out of order
+constexpr int64_t kMostForwards = int64_t{1} << 21;  // of all sizes of one schedule, over all stages
 constexpr ExpectedRow kNoLabel{.action_count = 0};
 
 bool same_label(const ExpectedRow& a, const ExpectedRow& b) {
@@ -42,6 +43,10 @@ class Labeller {
       return;
     ScheduleSizes sizes = made.front().schedule.sizes;
     sizes.micro_batches = m;
+    int64_t forwards = int64_t{sizes.stages} * m * sizes.chunks;
+    for (const RowHypothesis& one : made)
+      forwards += int64_t{sizes.stages} * one.schedule.sizes.micro_batches * sizes.chunks;
+    if (forwards > kMostForwards) return;
     Result<Schedule> schedule = make_schedule(made.front().schedule.name, sizes);
     if (!schedule) return;
     RowHypothesis one{std::move(*schedule), made.front().logits, made.front().offset, {}};

@@ -79,13 +79,19 @@ class PartMessages {
     return at != trace_.parts.end() && at->rank == rank ? static_cast<int32_t>(at - trace_.parts.begin()) : kAbsent;
   }
 
-  int32_t peer_of(const CollectiveFact& fact, Way way) const {
+  // Each list is parsed once: it may be long, and all operations of a group have the same.
+  const std::vector<int64_t>& members_of(StringId group_ranks) {
+    const auto [at, fresh] = members_.try_emplace(group_ranks);
+    if (fresh && group_ranks != 0)
+      for (const JsonMember& item : json_members(trace_.names.text(group_ranks), 1 << 16))
+        at->second.push_back(json_integer(item.value).value_or(-1));
+    return at->second;
+  }
+
+  int32_t peer_of(const CollectiveFact& fact, Way way) {
     const int64_t said = way == Way::kSend ? fact.dst_rank : way == Way::kReceive ? fact.src_rank : -1;
     if (said >= 0) return part_of_rank(said);
-    std::vector<int64_t> members;
-    if (fact.group_ranks != 0)
-      for (const JsonMember& item : json_members(trace_.names.text(fact.group_ranks), 1 << 16))
-        members.push_back(json_integer(item.value).value_or(-1));
+    const std::vector<int64_t>& members = members_of(fact.group_ranks);
     if (way != Way::kBatch && fact.peer >= 0 && fact.peer < static_cast<int64_t>(members.size()))
       return part_of_rank(members[static_cast<size_t>(fact.peer)]);
     if (members.size() != 2) return kAnyPeer;
@@ -269,6 +275,7 @@ class PartMessages {
   std::vector<RowList> lists_;
   const std::vector<RangeRow>& rows_;
   int32_t chunks_;
+  std::map<StringId, std::vector<int64_t>> members_;  // by the text of the list
   std::vector<Operation> operations_;
   RangeMessages out_;
 };

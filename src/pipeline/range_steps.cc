@@ -26,7 +26,8 @@ std::vector<int32_t> recorded_steps(const Part& part, const std::vector<RangeRow
     const auto after = std::upper_bound(part.steps.begin(), part.steps.end(), row.host_ns,
                                         [](int64_t t, const ProfilerStep& step) { return t < step.start_ns; });
     const bool inside = after != part.steps.begin() && row.host_ns < (after - 1)->end_ns;
-    steps.push_back(inside ? static_cast<int32_t>((after - 1)->number) : kUnknown);
+    const bool told = inside && (after - 1)->number >= 0 && (after - 1)->number < INT32_MAX;
+    steps.push_back(told ? static_cast<int32_t>((after - 1)->number) : kUnknown);
   }
   return steps;
 }

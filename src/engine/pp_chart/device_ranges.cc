@@ -4,6 +4,8 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "base/hash_seed.h"
+
 namespace stageline {
 namespace {
 
@@ -53,8 +55,9 @@ class ByConnection {
 
  private:
   size_t bucket(int64_t connection) const {
-    return (static_cast<uint64_t>(connection) * 0x9e3779b97f4a7c15u >> 20) & (heads_.size() - 1);
+    return seeded_hash(static_cast<uint64_t>(connection), seed_) & (heads_.size() - 1);
   }
+  uint64_t seed_ = hash_seed();
   std::vector<HostRange> ranges_;
   std::vector<uint32_t> heads_;
 };
@@ -99,8 +102,8 @@ class Steps {
   size_t leaves_ = 1;
 };
 
-Result<std::unordered_map<int64_t, Word>> messages_of(const SqliteDb& db, std::string& missing) {
-  std::unordered_map<int64_t, Word> words;
+Result<std::unordered_map<int64_t, Word, SeededHash>> messages_of(const SqliteDb& db, std::string& missing) {
+  std::unordered_map<int64_t, Word, SeededHash> words;
   SqliteRows rows = rows_of(db, "STRING_IDS", {"id", "value"}, &missing);
   while (rows.next()) {
     const std::string_view text = rows.text(1);
@@ -115,7 +118,8 @@ Result<std::unordered_map<int64_t, Word>> messages_of(const SqliteDb& db, std::s
   return words;
 }
 
-Result<std::vector<HostRange>> host_ranges(const SqliteDb& db, const std::unordered_map<int64_t, Word>& words,
+Result<std::vector<HostRange>> host_ranges(const SqliteDb& db,
+                                           const std::unordered_map<int64_t, Word, SeededHash>& words,
                                            const HostWindow& pops, std::string& missing) {
   std::vector<HostRange> ranges;
   SqliteRows rows = rows_of(db, "MSTX_EVENTS", {"startNs", "endNs", "message", "connectionId"}, &missing);

@@ -32,7 +32,7 @@ struct DeviceRanges {
 // either case. `pops`: only pops that the host opened then. A range inside two steps stands there twice, one with
 // several tasks several times. Errors: kBadInput for a damaged page, kLimit above kMostDeviceRanges rows.
 // O(rows · log), or what overlapping steps multiply.
-inline constexpr size_t kMostDeviceRanges = 50'000'000;
+inline constexpr size_t kMostDeviceRanges = 10'000'000;
 Result<DeviceRanges> read_device_ranges(const SqliteDb& db, const HostWindow& pops);
 
 // The host window of a step; nullopt without STEP_TIME or such a step.

@@ -4,13 +4,15 @@
 #include <map>
 #include <unordered_map>
 
+#include "base/hash_seed.h"
 #include "base/number.h"
 #include "engine/pp_chart/communication.h"
 
 namespace stageline {
 namespace {
 
-constexpr int64_t kNoDataType = 65534;  // "N/A" of ENUM_HCCL_DATA_TYPE
+constexpr size_t kMostMarkedOps = 2'000'000;  // some 250 B each
+constexpr int64_t kNoDataType = 65534;        // "N/A" of ENUM_HCCL_DATA_TYPE
 constexpr std::string_view kKeys[] = {"\"streamId\":", "\"count\":", "\"dataType\":", "\"groupName\":", "\"opName\":"};
 
 struct Message {
@@ -67,8 +69,8 @@ std::string level1_name(const std::string& op) {
 }
 
 // Messages of communication ranges by their string id.
-Result<std::unordered_map<int64_t, Message>> messages_of(const SqliteDb& db) {
-  std::unordered_map<int64_t, Message> messages;
+Result<std::unordered_map<int64_t, Message, SeededHash>> messages_of(const SqliteDb& db) {
+  std::unordered_map<int64_t, Message, SeededHash> messages;
   simdjson::dom::parser parser;
   SqliteRows rows = rows_of(db, "STRING_IDS", {"id", "value"});
   while (rows.next()) {
@@ -119,7 +121,7 @@ Result<MarkedOps> read_marked_ops(const SqliteDb& db, const HostWindow& window, 
   }
   if (!host.ok()) return host.status().error();
 
-  std::unordered_map<int64_t, std::vector<std::pair<int64_t, int64_t>>> intervals;  // by connectionId
+  std::unordered_map<int64_t, std::vector<std::pair<int64_t, int64_t>>, SeededHash> intervals;  // by connectionId
   for (const Mark& mark : marks) intervals.try_emplace(mark.connection);
   SqliteRows tasks = rows_of(db, "TASK", {"startNs", "endNs", "connectionId"});
   while (tasks.next())
@@ -145,9 +147,9 @@ Result<MarkedOps> read_marked_ops(const SqliteDb& db, const HostWindow& window, 
       const auto [at, fresh] = keys.try_emplace({message.group, op}, by_key.size());
       if (fresh) by_key.emplace_back();
       std::vector<MarkedOp>& ops = by_key[at->second];
-      if (++made > kMostDeviceRanges)
+      if (++made > kMostMarkedOps)
         return Error{ErrorCode::kLimit,
-                     "more than " + std::to_string(kMostDeviceRanges) + " communication ranges",
+                     "more than " + std::to_string(kMostMarkedOps) + " communication ranges",
                      {db.path()},
                      ""};
       ops.push_back({start, end, mark.connection,

@@ -1,6 +1,7 @@
 #include "engine/pp_chart/pair_links.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <tuple>
@@ -30,12 +31,15 @@ bool one_rank(const std::vector<End>& ends) {
 size_t best_shift(const std::vector<End>& longer, const std::vector<End>& shorter) {
   const size_t extra = longer.size() - shorter.size();
   size_t best = extra;  // the head is what recordings lose
-  int64_t least = INT64_MAX;
+  double least = HUGE_VAL;
   for (size_t back = 0; back <= extra && back < kMostShifts; ++back) {
     const size_t shift = extra - back;
-    int64_t low = INT64_MAX, high = INT64_MIN;
+    double low = HUGE_VAL, high = -HUGE_VAL;  // times are as the database has them: their difference may not fit
     for (size_t i = 0; i < shorter.size(); ++i) {
-      const int64_t apart = longer[i + shift].op->end_ns - shorter[i].op->end_ns;
+      int64_t exact = 0;
+      const int64_t a = longer[i + shift].op->end_ns, b = shorter[i].op->end_ns;
+      const double apart = __builtin_sub_overflow(a, b, &exact) ? static_cast<double>(a) - static_cast<double>(b)
+                                                                : static_cast<double>(exact);
       low = std::min(low, apart);
       high = std::max(high, apart);
     }

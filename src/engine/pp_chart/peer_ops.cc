@@ -2,6 +2,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/hash_seed.h"
 #include "engine/pp_chart/communication.h"
 
 namespace stageline {
@@ -61,13 +62,13 @@ void see(int64_t value, bool& has, bool& one, int64_t& kept) {
 }
 
 struct Texts {
-  std::unordered_map<int64_t, std::string> ops, groups;
-  std::unordered_set<int64_t> notify;  // ids of Notify_Record and Notify_Wait
+  std::unordered_map<int64_t, std::string, SeededHash> ops, groups;
+  std::unordered_set<int64_t, SeededHash> notify;  // ids of Notify_Record and Notify_Wait
 };
 
 Result<Texts> texts_of(const SqliteDb& db, const std::vector<OpRow>& ops, bool batches) {
   Texts texts;
-  std::unordered_set<int64_t> names, groups;
+  std::unordered_set<int64_t, SeededHash> names, groups;
   for (const OpRow& op : ops) {
     names.insert(op.name);
     groups.insert(op.group);
@@ -99,9 +100,9 @@ Result<std::vector<OpRow>> op_rows(const SqliteDb& db) {
 }
 
 // Connections that the host called within the window.
-Result<std::unordered_set<int64_t>> called(const SqliteDb& db, const std::vector<OpRow>& ops,
-                                           const HostWindow& window) {
-  std::unordered_set<int64_t> wanted, found;
+Result<std::unordered_set<int64_t, SeededHash>> called(const SqliteDb& db, const std::vector<OpRow>& ops,
+                                                       const HostWindow& window) {
+  std::unordered_set<int64_t, SeededHash> wanted, found;
   for (const OpRow& op : ops) wanted.insert(op.connection);
   SqliteRows rows = rows_of(db, "CANN_API", {"connectionId", "startNs"});
   while (rows.next())
@@ -126,13 +127,13 @@ Result<std::vector<PeerOp>> read_peer_ops(const SqliteDb& db, const HostWindow& 
   auto calls = called(db, *ops, window);
   if (!calls) return std::move(calls).error();
 
-  std::unordered_map<int64_t, uint32_t> op_of_id;
+  std::unordered_map<int64_t, uint32_t, SeededHash> op_of_id;
   for (size_t i = 0; i < ops->size(); ++i) {
     const OpRow& op = (*ops)[i];
     if (texts->ops.count(op.name) && texts->groups.count(op.group) && calls->count(op.connection))
       op_of_id.emplace(op.op, static_cast<uint32_t>(i));
   }
-  std::unordered_map<int64_t, Tasks> by_name;
+  std::unordered_map<int64_t, Tasks, SeededHash> by_name;
   SqliteRows rows = rows_of(db, "COMMUNICATION_TASK_INFO", {"opId", "groupName", "taskType", "srcRank", "dstRank"});
   while (rows.next()) {
     const auto at = op_of_id.find(rows.integer(0));
@@ -151,7 +152,7 @@ Result<std::vector<PeerOp>> read_peer_ops(const SqliteDb& db, const HostWindow& 
   }
   if (!rows.ok()) return rows.status().error();
 
-  std::unordered_map<int64_t, std::vector<int64_t>> rows_of_name;
+  std::unordered_map<int64_t, std::vector<int64_t>, SeededHash> rows_of_name;
   for (const OpRow& op : *ops)
     if (by_name.count(op.name)) rows_of_name[op.name].push_back(op.row);
   std::vector<std::pair<std::string_view, int64_t>> names;  // by text: equal starts are numbered so

@@ -66,10 +66,18 @@ Status copy_into(const std::string& source, const OutputFile& out) {
   return status;
 }
 
+// Whatever bears the name of a table that is made anew: a table, or somebody's view.
+Status drop(const SqliteDb& db, std::string_view name) {
+  SqliteRows view(db,
+                  "SELECT 1 FROM sqlite_master WHERE type='view' AND name='" + std::string(name) + "' COLLATE NOCASE");
+  const bool is_view = view.next();
+  view = SqliteRows();
+  return db.run((is_view ? "DROP VIEW IF EXISTS " : "DROP TABLE IF EXISTS ") + sql_name(name));
+}
+
 Status write_blocks(const SqliteDb& db, const StepTasks& blocks) {
-  if (Status s = db.run("DROP TABLE IF EXISTS StepTaskInfo;"
-                        "CREATE TABLE StepTaskInfo (name TEXT,startNs INTEGER,endNs INTEGER,type INTEGER)");
-      !s)
+  if (Status s = drop(db, "StepTaskInfo"); !s) return s;
+  if (Status s = db.run("CREATE TABLE StepTaskInfo (name TEXT,startNs INTEGER,endNs INTEGER,type INTEGER)"); !s)
     return s;
   SqliteInsert insert(db, "StepTaskInfo", 4);
   for (const StepTask& row : blocks.rows)
@@ -99,9 +107,9 @@ Result<std::unordered_map<std::string, int64_t>> string_ids(const SqliteDb& db, 
 }
 
 Status write_ops(const SqliteDb& db, const std::vector<MarkedOp>& ops) {
+  if (Status s = drop(db, "COMMUNICATION_OP"); !s) return s;
   if (Status s =
           db.run("CREATE TABLE IF NOT EXISTS STRING_IDS (id INTEGER PRIMARY KEY,value TEXT);"
-                 "DROP TABLE IF EXISTS COMMUNICATION_OP;"
                  "CREATE TABLE COMMUNICATION_OP (opName INTEGER,startNs INTEGER,endNs INTEGER,connectionId INTEGER,"
                  "groupName INTEGER,opId INTEGER PRIMARY KEY,relay INTEGER,retry INTEGER,dataType INTEGER,algType "
                  "INTEGER,count NUMERIC,opType INTEGER)");

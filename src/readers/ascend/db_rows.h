@@ -67,22 +67,15 @@ struct CopyInfo {  // MEMCPY_INFO
   int64_t bytes = -1, operation = -1;
 };
 
-// A table proper: what a view gives may have no end.
-bool is_table(const SqliteDb& db, std::string_view table);
-// More rows than a file of this size can hold: damage or malice makes pages that lead to each other.
-int64_t most_rows(const SqliteDb& db);
-bool count_scan(PartBuilder& out, std::string_view table, const SqliteRows& rows, const std::string& missing,
-                bool endless);
+bool count_scan(PartBuilder& out, std::string_view table, const SqliteRows& rows, const std::string& missing);
 
 template <class Use>
 bool scan_table(const SqliteDb& db, PartBuilder& out, std::string_view table,
                 std::initializer_list<std::string_view> columns, Use use) {
-  if (!is_table(db, table)) return false;
-  const int64_t most = most_rows(db);
   std::string missing;
   SqliteRows rows = rows_of(db, table, columns, &missing);
-  while (rows.count() < most && rows.next()) use(rows);
-  return count_scan(out, table, rows, missing, rows.count() >= most);
+  while (rows.next()) use(rows);
+  return count_scan(out, table, rows, missing);
 }
 
 struct RankDb {

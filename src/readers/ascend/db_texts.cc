@@ -8,7 +8,7 @@ namespace stageline::ascend {
 DbTexts::DbTexts(const SqliteDb& db, PartBuilder& builder) : builder_(builder) {
   SqliteRows info(db, "PRAGMA table_info(\"STRING_IDS\")");
   bool keyed = false, there = false;
-  if (!is_table(db, "STRING_IDS")) return;
+  if (!db.has_table("STRING_IDS")) return;
   while (info.next()) {
     const std::string_view name = info.text(1), type = info.text(2);
     if (sqlite3_stricmp(std::string(name).c_str(), "id") != 0) continue;

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/hash_seed.h"
+
 namespace stageline::ascend {
 
 // The profiler's numbers run on: sixteen neighbours share a cache line, and lines are found by open addressing. For one
@@ -42,10 +44,9 @@ class NumberMap {
     uint32_t line = kNone;
   };
 
-  static size_t find(const std::vector<Slot>& slots, int64_t block) {
+  size_t find(const std::vector<Slot>& slots, int64_t block) const {
     const size_t mask = slots.size() - 1;
-    const uint64_t spread = static_cast<uint64_t>(block) * 0x9e3779b97f4a7c15ull;
-    size_t i = (spread >> 32 ^ spread >> 11) & mask;
+    size_t i = seeded_hash(static_cast<uint64_t>(block), seed_) & mask;
     while (slots[i].line != kNone && slots[i].block != block) i = (i + 1) & mask;
     return i;
   }
@@ -67,6 +68,7 @@ class NumberMap {
     slots_.swap(bigger);
   }
 
+  uint64_t seed_ = hash_seed();
   std::vector<Slot> slots_;
   std::vector<Line> lines_;
   mutable int64_t last_block_ = INT64_MIN;

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "model/hta_rows.h"
+#include "model/ops.h"
 #include "readers/ascend/number_map.h"
 
 namespace stageline::ascend {
@@ -91,9 +92,10 @@ uint32_t PartBuilder::main_thread() {
 
 uint32_t PartBuilder::add(uint32_t lane, RowKind kind, int64_t start_ns, int64_t end_ns, uint32_t name,
                           uint32_t correlation) {
-  if (start_ns < 0 || start_.size() >= kNoRow - 1) {
+  if (start_ns < 0 || start_ns > kMaxTimeNs || end_ns > kMaxTimeNs || start_.size() >= kNoRow - 1) {
     notes.add("ascend.bad_row", Severity::kLoss,
-              "rows without usable times or numbers were left out (NULL, text, or a time before the epoch)",
+              "rows without usable times or numbers were left out (NULL, text, a time before the epoch or after the "
+              "year 2096)",
               {part.source});
     return kNoRow;
   }

@@ -1,31 +1,16 @@
 #include "readers/ascend/rank_db.h"
 
 #include <cctype>
-#include <filesystem>
 
+#include "model/ops.h"
 #include "readers/ascend/db_rows.h"
 #include "readers/ascend/text_rank.h"
 
 namespace stageline::ascend {
 
-bool is_table(const SqliteDb& db, std::string_view table) {
-  std::string literal;
-  for (const char c : table) literal += c == '\'' ? "''" : std::string(1, c);
-  SqliteRows rows(
-      db, "SELECT 1 FROM sqlite_master WHERE type='table' AND rootpage>0 AND name='" + literal + "' COLLATE NOCASE");
-  return rows.next();
-}
-
-int64_t most_rows(const SqliteDb& db) {
-  constexpr int64_t kLeastRowBytes = 4;  // place in the page, length, number, one value
-  std::error_code ignored;
-  return static_cast<int64_t>(std::filesystem::file_size(db.path(), ignored)) / kLeastRowBytes + 1;
-}
-
-bool count_scan(PartBuilder& out, std::string_view table, const SqliteRows& rows, const std::string& missing,
-                bool endless) {
+bool count_scan(PartBuilder& out, std::string_view table, const SqliteRows& rows, const std::string& missing) {
   out.part.event_count += rows.count();
-  if (!rows.ok() || endless)
+  if (!rows.ok())
     out.notes.add(
         "ascend.damaged_table", Severity::kLoss,
         "table " + std::string(table) + " is damaged after " + std::to_string(rows.count()) + " rows, which were kept",
@@ -45,7 +30,7 @@ bool RankDb::times(const SqliteRows& rows, int column, int64_t& start_ns, int64_
       if (text.empty() || std::isdigit(static_cast<unsigned char>(text[0])) == 0) return false;
     }
     value = rows.integer(c);
-    return value >= 0;
+    return value >= 0 && value <= kMaxTimeNs;
   };
   if (number(column, start_ns) && number(column + 1, end_ns)) return true;
   start_ns = -1;  // what PartBuilder::add refuses and counts
@@ -65,7 +50,7 @@ std::string_view RankDb::enum_name(const std::string& table, int64_t id) {
 // Anything that would fill a lane.
 static bool is_profile(const SqliteDb& db) {
   for (const char* table : {"TASK", "MSTX_EVENTS", "COMMUNICATION_OP", "CANN_API", "PYTORCH_API", "STEP_TIME"})
-    if (is_table(db, table)) return true;
+    if (db.has_table(table)) return true;
   return false;
 }
 

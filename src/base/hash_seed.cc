@@ -1,0 +1,24 @@
+#include "base/hash_seed.h"
+
+#include <sys/random.h>
+
+#include <chrono>
+
+namespace stageline {
+namespace {
+
+uint64_t draw() {
+  uint64_t seed = 0;
+  if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != static_cast<ssize_t>(sizeof seed))
+    seed = static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) * 0xd6e8feb86659fd93u;
+  return seed | uint64_t{1} << 63;
+}
+
+}  // namespace
+
+uint64_t hash_seed() {
+  static const uint64_t seed = draw();
+  return seed;
+}
+
+}  // namespace stageline

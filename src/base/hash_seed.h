@@ -1,0 +1,26 @@
+// One random number a process, for tables whose keys come from files: who writes the file cannot choose keys that all
+// fall into one place. Nothing that is printed depends on it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace stageline {
+
+uint64_t hash_seed();  // not 0
+
+// Spreads a key over 64 bits; other keys collide in every process.
+inline uint64_t seeded_hash(uint64_t key, uint64_t seed) {
+  const auto product = static_cast<unsigned __int128>(key ^ seed) * (seed | 1);
+  const auto again =
+      static_cast<unsigned __int128>(static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64)) *
+      0x9e3779b97f4a7c15u;
+  return static_cast<uint64_t>(again) ^ static_cast<uint64_t>(again >> 64);
+}
+
+// For std::unordered_map and its kin.
+struct SeededHash {
+  size_t operator()(int64_t key) const { return seeded_hash(static_cast<uint64_t>(key), hash_seed()); }
+};
+
+}  // namespace stageline
