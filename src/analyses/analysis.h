@@ -96,7 +96,6 @@ struct Analysis {
   // Shown in the report with default options; off for series and dumps that would fill it.
   bool in_report = true;
   bool across_ranks = false;  // sets times of several ranks beside each other: their clocks are aligned first (--align)
-  bool reads_sums = false;    // kTorch: answers as well from the profiler's own sums alone (Part::step_summaries)
   // Of those: part of `export --to json` and sqlite, whole. Off where it must be told what to look for, and for dumps.
   bool in_export = true;
 };

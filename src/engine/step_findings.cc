@@ -123,13 +123,15 @@ Waits read_waits(const std::vector<Table>& tables) {
   const TableReader waits(tables, "waits"), overlap(tables, "overlap");
   std::map<int64_t, CollectiveShares> of_collectives = collective_shares(tables);
   for (size_t i = 0; i < waits.row_count(); ++i) {
-    const CollectiveShares& of = of_collectives[waits.integer(i, "rank")];
-    const double waiting =
-        static_cast<double>(waits.integer(i, "synchronizing_ns")) * share_of(of.waiting, of.all_waiting);
-    w.transfer += static_cast<double>(waits.integer(i, "transfer_ns")) * share_of(of.transfer, of.all_transfer);
+    const int64_t rank = waits.integer(i, "rank");
+    const auto of = of_collectives.find(rank);
+    const double waiting = static_cast<double>(waits.integer(i, "synchronizing_ns")) *
+                           (of == of_collectives.end() ? 1 : share_of(of->second.waiting, of->second.all_waiting));
+    w.transfer += static_cast<double>(waits.integer(i, "transfer_ns")) *
+                  (of == of_collectives.end() ? 1 : share_of(of->second.transfer, of->second.all_transfer));
     w.waiting += waiting;
     w.unknown += static_cast<double>(waits.integer(i, "unknown_ns"));
-    w.by_rank.emplace_back(waiting, waits.integer(i, "rank"));
+    w.by_rank.emplace_back(waiting, rank);
   }
   for (size_t i = 0; i < overlap.row_count(); ++i) {
     w.step += static_cast<double>(overlap.integer(i, "step_ns"));

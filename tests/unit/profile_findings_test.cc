@@ -215,6 +215,27 @@ TEST_CASE("profile findings: collectives that mostly wait name the rank that wai
   CHECK_FALSE(holds(with({{{10 * kMs, 30 * kMs, 0}}}, 30 * kMs), "comm.waiting"));
 }
 
+TEST_CASE("profile findings: what messages wait is no waiting of collectives") {
+  const auto with = [](const char* call) {
+    std::vector<Table> tables = waits_of({{{10 * kMs, 30 * kMs, 0}}, {{10 * kMs, 29 * kMs, 0}}}, 30 * kMs, 100 * kMs);
+    Table calls("collectives", "",
+                {{"rank", "", Type::kInteger, ""},
+                 {"collective", "", Type::kText, ""},
+                 {"joined_count", "", Type::kInteger, ""},
+                 {"transfer_ns", "", Type::kDuration, ""},
+                 {"synchronizing_ns", "", Type::kDuration, ""}});
+    for (const int64_t rank : {0, 1}) {
+      calls.add_row({rank, std::string(call), int64_t{4}, 20 * kMs, 60 * kMs});
+      calls.add_row({rank, std::string("allReduce"), int64_t{4}, 20 * kMs, 1 * kMs});
+    }
+    tables.push_back(std::move(calls));
+    return profile_findings({}, tables);
+  };
+  CHECK(holds(with("allGather"), "comm.waiting"));
+  for (const char* message : {"send", "receive", "recv", "batchSendRecv", "hcom_receive__377_0_1"})
+    CHECK_FALSE(holds(with(message), "comm.waiting"));
+}
+
 TEST_CASE("profile findings: what the plugin recommended, with thresholds of our own") {
   const auto with = [](const char* about, double share) {
     std::vector<Table> tables = tables_of({{.compute = 98 * kMs}});

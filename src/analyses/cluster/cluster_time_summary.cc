@@ -226,7 +226,6 @@ const Analysis cluster_time_summary_analysis = {
                {"cluster-time-told", "one row per rank and step that only the profiler's own sums tell of"}},
     .run = run,
     .needs = AnalysisNeeds::kTorch,
-    .compat = "msprof",
-    .reads_sums = true};
+    .compat = "msprof"};
 
 }  // namespace stageline
