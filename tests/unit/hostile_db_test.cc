@@ -38,7 +38,7 @@ TEST_CASE("hostile databases: only tables are read, and no value that the file c
   const std::string path =
       database(folder, "x.db",
                std::string("CREATE TABLE real(id); INSERT INTO real VALUES (7); CREATE VIEW endless AS ") + kEndless +
-                   ";CREATE TABLE huge(id, value TEXT GENERATED ALWAYS AS (printf('%.*c', 900000000, 'x')) VIRTUAL);"
+                   ";CREATE TABLE huge(id, value GENERATED ALWAYS AS (zeroblob(900000000)) VIRTUAL);"
                    "INSERT INTO huge(id) VALUES (1)");
   Diagnostics notes;
   const auto db = SqliteDb::open_read(path, notes);
@@ -51,7 +51,9 @@ TEST_CASE("hostile databases: only tables are read, and no value that the file c
   CHECK(missing == "endless");
   CHECK_FALSE(endless.next());
   CHECK(endless.ok());
-  SqliteRows huge = rows_of(*db, "huge", {"id", "value"});
+  rows_of(*db, "huge", {"id", "value"}, &missing);
+  CHECK(missing == "huge.value");  // a generated column is no data
+  SqliteRows huge(*db, "SELECT value FROM huge");
   CHECK_FALSE(huge.next());
   CHECK_FALSE(huge.ok());
   SqliteRows real = rows_of(*db, "real", {"id"});
