@@ -134,10 +134,13 @@ int run_pp_chart(const Arguments& arguments) {
   for (const PpChartRank& rank : chart->ranks)
     if (rank.error) return kExitError;
   if (!chart->any_blocks())
-    return fail({ErrorCode::kBadInput,
-                 "nothing to show: no rank has a forward or backward block",
-                 {options->folder},
-                 "were the mstx ranges of docs/howto/pp-chart.md in place, and mstx on in the profiler?"});
+    return fail(
+        {ErrorCode::kBadInput,
+         "nothing to show: no rank has a forward or backward block",
+         {options->folder},
+         options->step
+             ? "--step-id " + std::to_string(*options->step) + " may leave none of them: stageline info lists the steps"
+             : std::string("were the mstx ranges of docs/howto/pp-chart.md in place, and mstx on in the profiler?")});
   say_total(*terminal, *chart, *options);
   return arguments.has("fail-on") && chart->unlabelled() > 0 ? kExitFinding : kExitGood;
 }

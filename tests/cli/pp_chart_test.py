@@ -191,6 +191,11 @@ class PpChart(Case):
         self.assertEqual(mine.read_text(), 'mine')
 
     @needs_shared
+    def test_a_step_that_is_not_there_is_named(self):
+        source = self.make('--schedule', '1f1b', '--pp', 2, '--mb', 4)
+        self.assertIn('--step-id 77', self.write(source, '--step-id', '77', check=2).err)
+
+    @needs_shared
     def test_tables_alone_say_what_they_hold(self):
         source = self.make('--schedule', '1f1b', '--pp', 2, '--mb', 4, '--level', 1)
         self.assertRegex(self.write(source).err, r'\d+ linked operations')
