@@ -171,7 +171,7 @@ Status open_inputs(const Arguments& arguments, const Terminal& terminal, const s
       return Error{ErrorCode::kBadInput,
                    std::string(analysis->name) + (analysis->needs == AnalysisNeeds::kCells
                                                       ? " needs pipeline cells, and this trace has none"
-                                                      : " needs a profiler trace (Chrome JSON)"),
+                                                      : " needs a profiler trace with slices"),
                    {input.paths[0]},
                    "it was read as " + runs.trace.format + "; stageline info says what it holds"};
   return {};

@@ -83,6 +83,11 @@ void ascend_lines(const Trace& trace, const std::vector<size_t>& parts, Lines& l
   if (!text.empty()) lines.emplace_back("parallel", text);
 }
 
+bool works_on_device(const Part& part) {
+  return std::any_of(part.lanes.begin(), part.lanes.end(),
+                     [](const Lane& lane) { return lane.kind == LaneKind::kDeviceStream && lane.end > lane.begin; });
+}
+
 // Profiler traces: what the slices are, as far as --ranks, --steps and --range leave them.
 void slice_lines(const Trace& trace, Lines& lines) {
   const SliceCounts counts = count_slices(trace);
@@ -93,6 +98,7 @@ void slice_lines(const Trace& trace, Lines& lines) {
     ranks.push_back(part.rank);
     std::string device = device_name(part);
     if (device.empty() && part.device != kUnknown) device = "unnamed (deviceProperties is empty)";
+    if (device.empty() && works_on_device(part)) device = "not named in the profile";
     devices[device.empty() ? "none: no device work was recorded" : device].push_back(part.rank);
     if (const std::string era = torch_era(trace, part); !era.empty()) eras[era].push_back(part.rank);
   }
@@ -137,9 +143,10 @@ std::string info_text(const Trace& trace) {
   const bool of_slices = profiled || (trace.cells.size() == 0 && trace.slice_count() > 0);
   if (of_slices) slice_lines(trace, lines);
   if (trace.cells.size() > 0 || !of_slices) cell_lines(trace, of_slices, lines);
-  lines.emplace_back("clocks", trace.clock == ClockState::kShared      ? "one clock"
-                               : trace.clock == ClockState::kUnaligned ? "as recorded; stageline align says how far they are apart"
-                                                                       : "each rank counts from its own zero");
+  lines.emplace_back("clocks", trace.clock == ClockState::kShared ? "one clock"
+                               : trace.clock == ClockState::kUnaligned
+                                   ? "as recorded; stageline align says how far they are apart"
+                                   : "each rank counts from its own zero");
   std::string out;
   for (const auto& [name, value] : lines) out += name + std::string(14 - name.size(), ' ') + value + "\n";
   if (trace.diagnostics.empty()) {

@@ -100,11 +100,15 @@ void say_total(const Terminal& terminal, const PpChart& chart, const PpChartOpti
   std::string text = counted(blocks, "block") + " of " + counted(static_cast<int64_t>(chart.ranks.size()), "rank") +
                      " (" + chart.schedule + "), ";
   text += chart.unlabelled() == 0 ? "all labelled" : grouped(chart.unlabelled()) + " without a micro-batch";
-  text += ", " + counted(links, "linked operation");
+  if (options.to == PpChartOptions::To::kTablesAlone && links == 0)
+    text += ", no links: they stand in COMMUNICATION_OP, which only whole copies have";
+  else
+    text += ", " + counted(links, "linked operation");
   if (made > 0) text += ", " + counted(made, "row") + " made in COMMUNICATION_OP";
   const bool in_place = options.to == PpChartOptions::To::kInPlace;
   text += "\n" + counted(written, "database") + " written " +
           (in_place ? "in place, each with its backup *.stageline-backup" : "below " + options.output);
+  if (chart.removed > 0) text += "; " + counted(chart.removed, "database") + " of an earlier run removed there";
   note(terminal, text);
 }
 
@@ -130,10 +134,13 @@ int run_pp_chart(const Arguments& arguments) {
   for (const PpChartRank& rank : chart->ranks)
     if (rank.error) return kExitError;
   if (!chart->any_blocks())
-    return fail({ErrorCode::kBadInput,
-                 "nothing to show: no rank has a forward or backward block",
-                 {options->folder},
-                 "were the mstx ranges of docs/howto/pp-chart.md in place, and mstx on in the profiler?"});
+    return fail(
+        {ErrorCode::kBadInput,
+         "nothing to show: no rank has a forward or backward block",
+         {options->folder},
+         options->step
+             ? "--step-id " + std::to_string(*options->step) + " may leave none of them: stageline info lists the steps"
+             : std::string("were the mstx ranges of docs/howto/pp-chart.md in place, and mstx on in the profiler?")});
   say_total(*terminal, *chart, *options);
   return arguments.has("fail-on") && chart->unlabelled() > 0 ? kExitFinding : kExitGood;
 }

@@ -371,7 +371,8 @@ void warn_of_runs(const Trace& trace, Headline& h) {
   h.lead_zh = "这些文件相隔一天以上，可能属于多次运行：请分别给出。" + h.lead_zh;
 }
 
-Headline headline_of(const ProfileFacts& f, size_t rank_count) {
+Headline headline_of(const ProfileFacts& f, const Trace& trace) {
+  const size_t rank_count = f.ranks.empty() ? trace.parts.size() : f.ranks.size();
   Headline h;
   const std::string window = human_duration(f.window_ns);
   const std::string steps_en = f.step_count > 0 ? plural(f.step_count, "step", "steps") + " in " : std::string();
@@ -381,6 +382,16 @@ Headline headline_of(const ProfileFacts& f, size_t rank_count) {
     h.title_zh = "没有记录到设备工作：" + steps_zh + "主机 " + window + "。";
     h.lead_en = "To see the devices, profile with ProfilerActivity.CUDA (or XPU, MTIA).";
     h.lead_zh = "要看到设备，请在采集时加上 ProfilerActivity.CUDA（或 XPU、MTIA）。";
+    if (trace.format != "ascend") return h;
+    h.lead_en =
+        "To see the devices, profile with ProfilerActivity.NPU at Level0 or Level1, and keep the database or "
+        "kernel_details.csv.";
+    h.lead_zh = "要看到设备，请用 ProfilerActivity.NPU 以 Level0 或 Level1 采集，并保留数据库或 kernel_details.csv。";
+    const bool sums = std::any_of(trace.parts.begin(), trace.parts.end(),
+                                  [](const Part& part) { return !part.step_summaries.empty(); });
+    if (!sums) return h;
+    h.title_en = "Only the profiler's own sums of steps are here.";
+    h.title_zh = "这里只有采集器自己的各步汇总。";
     return h;
   }
   const std::string lost = percent(1 - share_of(f.whole.compute_ns, f.whole.span_ns));
@@ -438,7 +449,7 @@ const std::vector<const char*>& profile_finding_ids() {
 Findings profile_findings(const Trace& trace, const std::vector<Table>& tables) {
   const ProfileFacts facts = profile_facts(tables);
   Findings result;
-  result.headline = headline_of(facts, facts.ranks.empty() ? trace.parts.size() : facts.ranks.size());
+  result.headline = headline_of(facts, trace);
   if (facts.ranks.empty()) add_host_parts(tables, result.headline);
   warn_of_runs(trace, result.headline);
   std::vector<Finding>& list = result.list;

@@ -62,6 +62,23 @@ class TextExports(Case):
         self.assertEqual(int(rank0['inner_bubble_ns']), sum(waits))
         self.assertGreater(sum(waits), 270_000_000)
 
+    def test_device_work_without_a_name_of_the_device(self):
+        out = run('info', self.make(), check=0).out
+        self.assertNotIn('no device work', out)
+        self.assertRegex(out, r'device +not named in the profile ×4')
+
+    def test_sums_alone_are_told(self):
+        folder = self.make('--only', 'steps')
+        self.assertIn('no device work', run('info', folder, check=0).out)
+        out = run('analyze', 'cluster-time-summary', folder, '--format', 'csv', '-q', check=0).out
+        rows = list(csv.DictReader(io.StringIO(out)))
+        self.assertEqual(sorted({r['rank'] for r in rows}), ['0', '1', '2', '3'])
+        for rank in range(4):
+            with open(self.output(folder, rank, 'step_trace_time.csv')) as f:
+                told = [round(float(r['Computing']) * 1000) for r in csv.DictReader(f)]
+            self.assertEqual([int(r['compute_ns']) for r in rows if r['rank'] == str(rank)], told)
+        self.assertIn('with slices', run('analyze', 'hccl-sum', folder, check=2).err)
+
     def test_what_a_batched_message_carries(self):
         rows = cells(self.make('--kernels', '0,2'))
         of = lambda rank: ' '.join(r['kind'] + r['micro_batch'] for r in rows if r['rank'] == rank and r['kind'] in ('SF', 'RF', 'SB', 'RB'))

@@ -147,6 +147,67 @@ class PpChart(Case):
         self.assertIn('another file', self.write(source, '--compat', 'msprof', check=2).err)
 
     @needs_shared
+    def test_a_folder_with_a_strange_file_is_refused(self):
+        source = self.make('--schedule', '1f1b', '--pp', 1, '--mb', 2)
+        for place in ('notes', 'below/notes', 'below/ascend_pytorch_profiler_0.db'):
+            with self.subTest(place):
+                strange = self.dir / 'out' / place
+                strange.parent.mkdir(parents=True)
+                strange.write_text('mine')
+                self.assertIn('another file', self.write(source, check=2).err)
+                self.assertEqual(digest(self.dir / 'out'), {strange: hashlib.sha256(b'mine').hexdigest()})
+                shutil.rmtree(self.dir / 'out')
+        self.write(source)
+        (self.dir / 'out' / 'notes').write_text('mine')  # beside our own
+        before = digest(self.dir / 'out')
+        self.assertIn('another file', self.write(source, check=2).err)
+        self.assertEqual(digest(self.dir / 'out'), before)
+
+    @needs_shared
+    def test_an_earlier_run_leaves_nothing_in_the_folder(self):
+        many = self.make('--schedule', '1f1b', '--pp', 4, '--mb', 4, '--dp', 2)
+        self.write(many)
+        self.assertEqual(sorted(databases(self.dir / 'out')), list(range(8)))
+        shutil.rmtree(many)
+        few = self.make('--schedule', '1f1b', '--pp', 2, '--mb', 4, '--stamp', '20260101000000000')
+        done = self.write(few, '--rank-list', '1')
+        self.assertIn('8 databases of an earlier run removed', done.err)
+        self.assertEqual(sorted(databases(self.dir / 'out')), [1])
+        self.assertEqual(len(list((self.dir / 'out').glob('*_ascend_pt'))), 1)
+        mark = json.loads((self.dir / 'out' / 'stageline_pp_chart.json').read_text())
+        files = {str(p.relative_to(self.dir / 'out')) for p in (self.dir / 'out').rglob('*') if p.is_file()}
+        self.assertEqual(set(mark['files']) | {'stageline_pp_chart.json'}, files)
+
+    @needs_shared
+    def test_a_mark_that_lies_removes_nothing_else(self):
+        source = self.make('--schedule', '1f1b', '--pp', 1, '--mb', 2)
+        self.write(source)
+        mine = self.dir / 'mine.db'
+        mine.write_text('mine')
+        (self.dir / 'out' / 'way').symlink_to(self.dir)
+        mark = self.dir / 'out' / 'stageline_pp_chart.json'
+        mark.write_text(json.dumps({'files': ['../mine.db', str(mine), 'way/mine.db', 'way/../../mine.db', '', '.', 7]}))
+        self.write(source, check=2)  # what lies there is no longer known as ours
+        self.assertEqual(mine.read_text(), 'mine')
+
+    @needs_shared
+    def test_a_step_that_is_not_there_is_named(self):
+        source = self.make('--schedule', '1f1b', '--pp', 2, '--mb', 4)
+        self.assertIn('--step-id 77', self.write(source, '--step-id', '77', check=2).err)
+
+    @needs_shared
+    def test_tables_alone_say_what_they_hold(self):
+        source = self.make('--schedule', '1f1b', '--pp', 2, '--mb', 4, '--level', 1)
+        self.assertRegex(self.write(source).err, r'\d+ linked operations')
+        done = self.write(source, '--tables-only')
+        self.assertNotIn('linked operation', done.err)
+        self.assertIn('no links', done.err)
+        mark = json.loads((self.dir / 'out' / 'stageline_pp_chart.json').read_text())
+        self.assertEqual([r['linked_operations'] for r in mark['ranks']], [0, 0])
+        self.assertEqual(mark['holds'], 'tables')
+        self.assertEqual(len(list((self.dir / 'out').rglob('profiler_*.json'))), 0)  # of the copies before
+
+    @needs_shared
     def test_their_spellings(self):
         source = self.make('--schedule', '1f1b', '--pp', 4, '--mb', 4)
         done = run('pp-chart', 'cluster', '-m', 'pp_chart', '--profiling_path', source, '--output_path', self.dir / 'out', '--rank_list',

@@ -43,6 +43,13 @@ async function drawsAll(open, file, total) {
 
 export const cases = [
   ['every cell is represented: usual', open => drawsAll(open, 'usual.html', 1200)],
+  ['few short cells blank no labels of their kind', async open => {
+    const page = await open('usual.html');
+    const short = (...runs) => page.evaluate(list => stageline.shortDuration(list.flatMap(([n, dur]) => Array(n).fill(dur))), runs);
+    assert.equal(await short([148, 16], [20, 1]), 16);  // DualPipeV: gradients of the loss beside backwards
+    assert.equal(await short([10, 16], [100, 2]), 2);
+    assert.equal(await short([1, 7]), 7);
+  }],
   ['every cell is represented: 64 ranks', async open => {
     const page = await drawsAll(open, 'wide.html', 14976);
     const sizes = await page.evaluate(() => {

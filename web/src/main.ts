@@ -1,6 +1,6 @@
 // Reads the two data blocks of the page and puts the views together.
 import {makeApp, select, type App, type Theme} from './app';
-import {cellBox, countDrawn, makeChart} from './chart/chart';
+import {cellBox, countDrawn, makeChart, shortDurations} from './chart/chart';
 import {listenToKeys} from './chart/keys';
 import {listenToPointer} from './chart/pointer';
 import {coverage} from './chart/raster';
@@ -144,6 +144,7 @@ function expose(app: App, chart: ReturnType<typeof makeChart>): void {
     },
     coverage: (row: number, lane: number, view: Viewport, width: number) => coverage(app.model.rows[row]!.lanes[lane]!, app.cells, view, width),
     select: (i: number) => select(app, i),
+    shortDuration: (dur: number[]) => shortDurations({count: dur.length, kind: new Uint8Array(dur.length), dur: Float64Array.from(dur)})[0],
     missingKeys,
   }});
 }

@@ -168,11 +168,51 @@ Table total_table(const TorchRun& run, const std::vector<RankTimes>& ranks) {
   return table;
 }
 
+// What the profiler itself summed up, of ranks whose device work is in no file (Ascend: step_trace_time.csv alone).
+Table told_table(const Trace& trace) {
+  Table table("cluster-time-told", "Time of every step as the profiler summed it, of ranks without device work",
+              {{"rank", "rank", Type::kInteger, "Global rank"},
+               {"step", "step", Type::kInteger, "Empty where the profile has no steps"},
+               {"compute_ns", "computing", Type::kDuration, "As the profiler says; so are all that follow"},
+               {"exposed_communication_ns", "exposed communication", Type::kDuration, "With no computation over it"},
+               {"overlap_ns", "overlapped", Type::kDuration, "Communication with computation over it"},
+               {"free_ns", "free", Type::kDuration, "From the first computation or communication on"},
+               {"stage_ns", "stage", Type::kDuration, "Without its bubble"},
+               {"bubble_ns", "receives", Type::kDuration,
+                "What the profiler calls bubble: single receives alone, 0 with batched messages"},
+               {"preparing_ns", "preparing", Type::kDuration, ""}});
+  const auto known = [](int64_t ns) { return ns < 0 ? kNullInteger : ns; };
+  std::vector<const Part*> parts;
+  const std::vector<int32_t>& wanted = trace.slice_filter.ranks;
+  for (const Part& part : trace.parts) {
+    const bool works = std::any_of(part.lanes.begin(), part.lanes.end(), [](const Lane& lane) {
+      return lane.kind == LaneKind::kDeviceStream && lane.end > lane.begin;
+    });
+    const bool asked = wanted.empty() || std::binary_search(wanted.begin(), wanted.end(), part.rank);
+    if (!works && asked) parts.push_back(&part);
+  }
+  std::stable_sort(parts.begin(), parts.end(), [](const Part* a, const Part* b) { return a->rank < b->rank; });
+  for (const Part* part : parts)
+    for (const StepSummary& s : part->step_summaries)
+      table.add_row({int64_t{part->rank}, known(s.step), known(s.computing_ns),
+                     known(s.communication_not_overlapped_ns), known(s.overlapped_ns), known(s.free_ns),
+                     known(s.stage_ns), known(s.bubble_ns), known(s.preparing_ns)});
+  return table;
+}
+
 Result<AnalysisResult> run(const AnalysisInput& input) {
   AnalysisResult result;
   note_level_none(input, result.notes);
   // Reports of other profiles tell the same in their own sections.
   if (input.for_report && !input.trace->format.starts_with("ascend")) return result;
+  Table told = told_table(*input.trace);
+  const bool any_slices = std::any_of(input.trace->parts.begin(), input.trace->parts.end(), [](const Part& part) {
+    return part.slices.size() > 0 && part.slices.has_facts();
+  });
+  if (!any_slices && !input.msprof && told.row_count() > 0) {
+    result.tables.push_back(std::move(told));
+    return result;
+  }
   Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true});
   if (!torch) return std::move(torch).error();
   std::vector<std::vector<CommunicationOp>> ops = all_communication_ops(*torch);
@@ -187,6 +227,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
                [&](size_t k) { ranks[k] = times_of(*torch, torch_rank(*torch, torch->parts[k]), ops[k]); });
   result.tables.push_back(exact_table(*torch, ranks));
   result.tables.push_back(total_table(*torch, ranks));
+  if (told.row_count() > 0) result.tables.push_back(std::move(told));
   return result;
 }
 
@@ -197,7 +238,8 @@ const Analysis cluster_time_summary_analysis = {
     .name = "cluster-time-summary",
     .summary = "computing, exposed communication, bubble, copies and free time of every rank and step",
     .tables = {{"cluster-time-summary", "one row per rank and step"},
-               {"cluster-time-ranks", "one row per rank (not with --compat msprof)"}},
+               {"cluster-time-ranks", "one row per rank (not with --compat msprof)"},
+               {"cluster-time-told", "one row per rank and step that only the profiler's own sums tell of"}},
     .run = run,
     .needs = AnalysisNeeds::kTorch,
     .compat = "msprof"};

@@ -4,6 +4,7 @@
 #include <queue>
 
 #include "base/json_members.h"
+#include "model/message_names.h"
 
 namespace stageline {
 namespace {
@@ -117,6 +118,7 @@ class Collector {
       c.step = row.iteration;
       if (sizes_agree(run_.torch.trace->names.text(c.label))) c.size = c.bytes;
     }
+    c.one_end = c.comms_id == 0 && c.name != kMessage && is_message_name(run_.torch.trace->names.text(c.label));
     out_.push_back(c);
   }
 
@@ -195,7 +197,7 @@ TbJoin join_collectives(std::vector<std::vector<TbCollective>>& ranks) {
   while (!heads.empty()) {
     const TbCollective& first = ranks[heads.top()][next[heads.top()]];
     const auto kind = first.kind();
-    const bool by_order = first.by_order();
+    const bool by_order = first.by_order(), one_end = first.one_end;
     same.clear();
     size_t most = 0, least = SIZE_MAX;
     while (!heads.empty() && ranks[heads.top()][next[heads.top()]].kind() == kind) {
@@ -211,8 +213,9 @@ TbJoin join_collectives(std::vector<std::vector<TbCollective>>& ranks) {
     for (const Run& calls : same)
       if (calls.end < ranks[calls.rank].size()) heads.push(calls.rank);
     const auto calls_of = [](const Run& calls) { return static_cast<int64_t>(calls.end - calls.begin); };
-    if (same.size() < 2 || (by_order && most != least)) {
-      for (const Run& calls : same) (same.size() < 2 ? join.alone : join.unequal) += calls_of(calls);
+    const bool alone = same.size() < 2 || one_end;
+    if (alone || (by_order && most != least)) {
+      for (const Run& calls : same) (alone ? join.alone : join.unequal) += calls_of(calls);
       continue;
     }
     std::vector<int64_t> shortest(most, INT64_MAX);

@@ -30,6 +30,7 @@ struct TbCollective {  // one kernel, or one call of a library that works on the
   int64_t start_ns = 0, dur_ns = 0;
   int64_t bytes = -1;        // larger side; −1 unknown
   int64_t group_size = 0;    // 0 unknown
+  bool one_end = false;      // a message that does not say which one it is: no call of another rank is its other end
   int64_t transfer_ns = -1;  // the shortest of its ranks; −1: not joined
 
   auto kind() const { return std::tie(comms_id, group, group_ranks, name, number, from, to, step, size); }

@@ -1,16 +1,12 @@
 #include "engine/pp_chart/pp_chart.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <filesystem>
-#include <map>
 
-#include "base/json_writer.h"
-#include "base/output_file.h"
 #include "base/parallel.h"
 #include "engine/pp_chart/cell_ranks.h"
 #include "engine/pp_chart/msprof_rows.h"
+#include "engine/pp_chart/output_folder.h"
 #include "engine/pp_chart/rank_databases.h"
 #include "engine/pp_chart/rank_tables.h"
 
@@ -18,57 +14,6 @@ namespace stageline {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kMarkName = "stageline_pp_chart.json";  // says that a folder of copies is ours to write again
-
-bool same_file(const std::string& a, const std::string& b) {
-  std::error_code ec;
-  return fs::equivalent(a, b, ec) && !ec;
-}
-
-// The folder of copies: a new one, an empty one, or one that we made. Never the data's own.
-Status prepare_output(const PpChartOptions& options, const std::vector<RankDatabase>& ranks) {
-  std::error_code ec;
-  fs::create_directories(options.output, ec);
-  if (ec)
-    return Error{
-        ErrorCode::kIo, "cannot make this folder: " + ec.message(), {options.output}, "name another one with -o"};
-  for (const RankDatabase& rank : ranks) {
-    const fs::path target = fs::path(options.output) / rank.rel;
-    if (!fs::exists(target, ec)) continue;
-    if (same_file(rank.path, target.string()))
-      return Error{ErrorCode::kUsage,
-                   "copies would replace the profile itself",
-                   {rank.path},
-                   "--in-place changes it, after a backup; or name another folder with -o"};
-    if (!fs::exists(fs::path(options.output) / kMarkName, ec))
-      return Error{ErrorCode::kUsage,
-                   "there is another file in the place of a copy",
-                   {target.string()},
-                   "give a folder of its own with -o"};
-  }
-  return {};
-}
-
-// What Insight and other readers look for beside the database: small files, and analysis.db.
-Status copy_companions(const RankDatabase& rank, const std::string& output) {
-  const fs::path target = fs::path(output) / rank.rel, inside = fs::path(rank.path).parent_path();
-  const auto copy_all = [&](const fs::path& from, const fs::path& to, const auto& wanted) -> Status {
-    std::error_code ec;
-    for (const fs::directory_entry& entry : fs::directory_iterator(from, ec)) {
-      const std::string name = entry.path().filename().string();
-      if (!entry.is_regular_file(ec) || !wanted(name)) continue;
-      if (Status s = copy_file(entry.path().string(), (to / name).string()); !s) return s;
-    }
-    return {};
-  };
-  if (Status s = copy_all(inside, target.parent_path(), [](const std::string& n) { return n == "analysis.db"; }); !s)
-    return s;
-  if (fs::path(rank.folder) == inside) return {};
-  return copy_all(rank.folder, target.parent_path().parent_path(), [](const std::string& name) {
-    return name.starts_with("profiler_info") || name == "profiler_metadata.json";
-  });
-}
 
 // Where the tables of a rank go, and there they are.
 Result<std::string> write_rank(const PpChartOptions& options, const RankDatabase& rank, const RankTables& tables) {
@@ -85,15 +30,18 @@ Result<std::string> write_rank(const PpChartOptions& options, const RankDatabase
       alone ? write_tables_alone(target.string(), tables) : write_copy(rank.path, target.string(), tables);
   if (!done) return done.error();
   if (!alone)
-    if (Status s = copy_companions(rank, options.output); !s) return std::move(s).error();
+    for (const auto& [from, to] : companions_of(rank))
+      if (Status s = copy_file(from, (fs::path(options.output) / to).string()); !s) return std::move(s).error();
   return target.string();
 }
 
 void finish_rank(const PpChartOptions& options, const RankDatabase& database, const RankTables& tables,
                  PpChartRank& rank) {
   rank.blocks = static_cast<int64_t>(tables.blocks.rows.size());
-  rank.operations = static_cast<int64_t>(tables.ops.size());
-  rank.links = static_cast<int64_t>(tables.links.size());
+  rank.operations = tables.write_ops ? static_cast<int64_t>(tables.ops.size()) : 0;
+  // A database of the tables alone has no COMMUNICATION_OP to put links into, unless it was made.
+  const bool to_link = tables.write_ops || options.to != PpChartOptions::To::kTablesAlone;
+  rank.links = to_link ? static_cast<int64_t>(tables.links.size()) : 0;
   if (tables.empty()) return;
   Result<std::string> written = write_rank(options, database, tables);
   if (written)
@@ -154,21 +102,11 @@ Result<std::vector<RankDatabase>> wanted_ranks(const RankDatabases& found, const
   return kept;
 }
 
-// What was done, for machines; it also marks the folder as ours.
-std::string summary_json(const PpChart& chart) {
-  JsonWriter json;
-  json.begin_object().field("schedule", chart.schedule);
-  json.key("ranks").begin_array();
-  for (const PpChartRank& rank : chart.ranks) {
-    json.begin_object().field("rank", rank.rank).field("blocks", rank.blocks).field("unlabelled", rank.unlabelled);
-    json.field("operations", rank.operations).field("links", rank.links).key("remarks").begin_array();
-    for (const std::string& remark : rank.remarks) json.value(remark);
-    json.end_array();
-    if (rank.error) json.field("error", rank.error->what);
-    json.end_object();
-  }
-  json.end_array().end_object();
-  return json.take() + "\n";
+Status clear_into(const PpChartFolder& folder, PpChart& chart) {
+  Result<int64_t> removed = clear_output_folder(folder);
+  if (!removed) return std::move(removed).error();
+  chart.removed = *removed;
+  return {};
 }
 
 }  // namespace
@@ -190,8 +128,12 @@ Result<PpChart> write_pp_chart(const PpChartOptions& options) {
   Result<std::vector<RankDatabase>> ranks = wanted_ranks(*found, options, chart.notes);
   if (!ranks) return std::move(ranks).error();
   const bool copies = options.to != PpChartOptions::To::kInPlace;
-  if (copies)
-    if (Status s = prepare_output(options, *ranks); !s) return std::move(s).error();
+  PpChartFolder folder;
+  if (copies) {
+    Result<PpChartFolder> opened = open_output_folder(options, found->ranks, *ranks);
+    if (!opened) return std::move(opened).error();
+    folder = std::move(*opened);
+  }
   chart.ranks.resize(ranks->size());
   for (size_t i = 0; i < ranks->size(); ++i) chart.ranks[i].rank = (*ranks)[i].rank;
   std::vector<Diagnostics> notes(ranks->size());
@@ -204,9 +146,14 @@ Result<PpChart> write_pp_chart(const PpChartOptions& options) {
       if (!plan.remark.empty()) chart.notes.add("pp_chart.plan", Severity::kWarning, plan.remark, {first->path()});
     }
     chart.schedule = plan.dualpipev ? "dualpipev" : "forward and backward";
+    if (copies)
+      if (Status s = clear_into(folder, chart); !s) return std::move(s).error();
     parallel_for(ranks->size(), [&](size_t i) { msprof_one(options, (*ranks)[i], plan, chart.ranks[i], notes[i]); });
   } else {
     CellRanks cells = label_ranks(options, *ranks, notes, chart);
+    const bool any = std::any_of(cells.begin(), cells.end(), [](const RankTables& tables) { return !tables.empty(); });
+    if (copies && any)
+      if (Status s = clear_into(folder, chart); !s) return std::move(s).error();
     parallel_for(ranks->size(), [&](size_t i) {
       if (!chart.ranks[i].error) finish_rank(options, (*ranks)[i], cells[i], chart.ranks[i]);
       cells[i] = RankTables();
@@ -216,8 +163,7 @@ Result<PpChart> write_pp_chart(const PpChartOptions& options) {
   const bool any =
       std::any_of(chart.ranks.begin(), chart.ranks.end(), [](const auto& r) { return !r.written.empty(); });
   if (copies && any)
-    if (Status s = write_file((fs::path(options.output) / kMarkName).string(), summary_json(chart)); !s)
-      return std::move(s).error();
+    if (Status s = mark_output_folder(folder, options, chart); !s) return std::move(s).error();
   return chart;
 }
 

@@ -45,6 +45,7 @@ struct PpChartRank {
 struct PpChart {
   std::vector<PpChartRank> ranks;
   std::string schedule;  // what the labels follow: "dualpipev", "forward and backward"
+  int64_t removed = 0;   // databases that an earlier run had left in the folder of copies
   Diagnostics notes;
   bool any_blocks() const;
   int64_t unlabelled() const;
