@@ -51,16 +51,20 @@ export function deviceUse(report: Report): { nodes: Node[]; table: Table } | nul
   const known = (row: Row, column: string): string => (row.text(column) === '' ? '–' : percent(row.num(column)));
   const several = new Set(frame.rows.map(row => row.text('rank'))).size < frame.rows.length;
   const name = (row: Row): string => [rankLabel(row.num('rank')), several && t('plot.device', row.text('device'))].filter(Boolean).join(' · ');
+  // What no device says is no column: an NPU's profile knows nothing of SMs.
+  const columns = (['utilization_share', 'sm_efficiency_share', 'occupancy_share', 'tensor_core_share'] as const)
+    .filter(column => frame.rows.some(row => row.text(column) !== ''));
+  const heads = {utilization_share: t('use.utilization'), sm_efficiency_share: t('use.sm'), occupancy_share: t('use.occupancy'), tensor_core_share: t('use.tensor')};
   const rows = frame.rows.map((row): BarRow => ({
     label: name(row), title: row.text('name'), whole: 1,
     parts: [{kinds: ['computing'], value: row.num('utilization_share'), words: `${t('use.utilization')}: ${percent(row.num('utilization_share'))}`},
             {kinds: ['hidden'], value: 1 - row.num('utilization_share'), words: ''}],
-    cells: ['utilization_share', 'sm_efficiency_share', 'occupancy_share', 'tensor_core_share'].map(column => known(row, column)),
+    cells: columns.map(column => known(row, column)),
   }));
   const models = [...new Set(frame.rows.map(row => row.text('name')).filter(Boolean))];
   return {
     nodes: [h('h3', {}, [t('use.title'), ...models.slice(0, 2)].join(' · ')), barTable(t('use.title'), t('details.rank'),
-      [t('use.utilization'), t('use.sm'), t('use.occupancy'), t('use.tensor')], rows)],
+      columns.map(column => heads[column]), rows)],
     table: frame.table,
   };
 }
