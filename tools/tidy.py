@@ -107,6 +107,25 @@ def check_source(path):
         problem(path, 0, 'a header opens with what it promises, in a comment')
 
 
+def check_types():
+    """One name, one type: two types of one name in one namespace are merged by the linker without a word."""
+    declared = {}  # qualified name → the files that define it
+    for path in sorted(SRC.rglob('*.h')) + sorted(SRC.rglob('*.cc')):
+        namespaces = []
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if opens := re.match(r'namespace\s*([\w:]*)\s*\{', line):
+                namespaces.append(opens[1])
+            elif namespaces and re.match(r'\}\s*//\s*namespace', line):
+                namespaces.pop()
+            elif (found := re.match(r'(?:template\s*<.*>\s*)?(?:struct|class|enum class|union)\s+(\w+)(?:\s+final)?\s*(?::(?!:)|{)', line)) \
+                    and '' not in namespaces:
+                declared.setdefault('::'.join([*namespaces, found[1]]), []).append((path, number))
+    for name, places in declared.items():
+        if len(places) > 1:
+            path, number = places[1]
+            problem(path, number, f'{name} is also defined in {places[0][0].relative_to(ROOT)}; rename one, or put it in a namespace')
+
+
 def registered(layer):
     """(identifier, name) of every part of a registry."""
     definition, macro, _ = REGISTRIES[layer]
@@ -180,6 +199,7 @@ def check_words():
 def main():
     for path in sorted([*SRC.rglob('*.cc'), *SRC.rglob('*.h')]):
         check_source(path)
+    check_types()
     check_registries()
     check_pages()
     check_tracked_files()

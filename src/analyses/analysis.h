@@ -92,6 +92,7 @@ struct Analysis {
   std::vector<AnalysisOption> options = {};  // NOLINT(readability-redundant-member-init): GCC wants it
   const char* compat = "";                   // rivals whose answers --compat gives, a comma list: "hta", "tb", "msprof"
   const char* format = "";                   // a rival's layout that --format gives besides text, csv and json: "torch"
+  bool takes_summaries = false;              // kTorch: also answers for ranks that tell sums of steps and no slices
   bool makes_overlay = false;                // takes --overlay FILE
   // Shown in the report with default options; off for series and dumps that would fill it.
   bool in_report = true;

@@ -100,15 +100,12 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
 }
 
 bool suits(const Analysis& analysis, const Trace& trace) {
-  // The one table that needs no slices: Part::step_summaries, of ranks without device work.
-  const bool tells_sums = std::any_of(analysis.tables.begin(), analysis.tables.end(), [](const auto& table) {
-    return std::string_view(table.name) == "cluster-time-told";
-  });
   switch (analysis.needs) {
     case AnalysisNeeds::kCells: return trace.cells.size() > 0;
     case AnalysisNeeds::kTorch:
       return std::any_of(trace.parts.begin(), trace.parts.end(), [&](const Part& part) {
-        return (part.slices.size() > 0 && part.slices.has_facts()) || (tells_sums && !part.step_summaries.empty());
+        return (part.slices.size() > 0 && part.slices.has_facts()) ||
+               (analysis.takes_summaries && !part.step_summaries.empty());
       });
     default: return false;
   }

@@ -7,6 +7,7 @@
 #include "base/json_members.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "model/message_names.h"
 #include "model/torch_facts.h"
 #include "pipeline/counted.h"
 #include "pipeline/infer_layout.h"
@@ -160,8 +161,7 @@ class RangeCellMaker {
         auto fact = std::lower_bound(part.collectives.begin(), part.collectives.end(), lane.begin,
                                      [](const CollectiveFact& f, size_t wanted) { return f.slice < wanted; });
         for (; fact != part.collectives.end() && fact->slice < lane.end; ++fact) {
-          const std::string_view name = trace_.names.text(fact->name);
-          if (name == "send" || name == "receive" || name == "recv" || name == "batchSendRecv") continue;
+          if (is_message_name(trace_.names.text(fact->name))) continue;
           const int64_t start = part.slices.start_ns[fact->slice], end = part.slices.end_ns(fact->slice);
           const auto after =
               std::partition_point(own.begin(), own.end(), [&](const RangeRow& row) { return row.start_ns <= start; });

@@ -5,6 +5,7 @@
 #include "engine/pp_chart/communication.h"
 #include "engine/pp_chart/dualpipev_rows.h"
 #include "engine/pp_chart/pair_links.h"
+#include "model/hccl_names.h"
 
 using namespace stageline;
 
@@ -93,8 +94,8 @@ TEST_CASE("pp_chart: links are of two ends, also of groups of one name and of ba
 }
 
 TEST_CASE("pp_chart: the tag of a group") {
-  CHECK(group_tag("10.0.0.1%eth0_60000_0_1738895521183247") == "377");
-  CHECK(group_tag("group_name_0") == "612");
-  CHECK(group_tag("") == "0");
-  CHECK(group_tag("\xff\xfe").size() <= 3);
+  CHECK(hccl_group_id("10.0.0.1%eth0_60000_0_1738895521183247") == "377");
+  CHECK(hccl_group_id("group_name_0") == "612");
+  CHECK(hccl_group_id("") == "0");
+  CHECK(hccl_group_id("\xff\xfe").size() <= 3);
 }

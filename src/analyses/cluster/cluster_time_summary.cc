@@ -242,6 +242,7 @@ const Analysis cluster_time_summary_analysis = {
                {"cluster-time-told", "one row per rank and step that only the profiler's own sums tell of"}},
     .run = run,
     .needs = AnalysisNeeds::kTorch,
-    .compat = "msprof"};
+    .compat = "msprof",
+    .takes_summaries = true};
 
 }  // namespace stageline

@@ -5,14 +5,10 @@
 
 #include "analyses/cluster/communication_ops.h"
 #include "base/parallel.h"
+#include "model/message_names.h"
 
 namespace stageline {
 namespace {
-
-bool is_message(std::string_view kind) {
-  const auto holds = [&](std::string_view part) { return kind.find(part) != std::string_view::npos; };
-  return holds("send") || holds("Send") || holds("recv") || holds("Recv") || holds("receive") || holds("Receive");
-}
 
 void add_tasks(const TorchRun& run, const TorchRank& rank, RankTransfers& out) {
   const Part& part = *rank.part;
@@ -26,7 +22,7 @@ void add_tasks(const TorchRun& run, const TorchRank& rank, RankTransfers& out) {
     Transfer t;
     t.src = fact.src_rank;
     t.dst = fact.dst_rank;
-    t.message = op && is_message(names.text(op->name));
+    t.message = op && is_message_name(names.text(op->name));
     // The copy of a message often names its own rank alone: its operation knows both ends.
     if (t.message && (t.src < 0 || t.dst < 0)) {
       t.src = static_cast<int32_t>(op->src_rank);
@@ -76,7 +72,7 @@ void add_summaries(const TorchRank& rank, RankTransfers& out) {
     t.group = sum.group;
     t.kind = kind_of(sum);
     t.step = static_cast<int32_t>(std::clamp<int64_t>(sum.step, -1, INT32_MAX));
-    t.message = is_message(t.kind);
+    t.message = is_message_name(t.kind);
     out.list.push_back(t);
   }
 }

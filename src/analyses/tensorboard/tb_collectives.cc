@@ -51,11 +51,6 @@ bool sizes_agree(std::string_view name) {
   return holds("reduce") || holds("all_gather") || holds("allgather") || holds("broadcast");
 }
 
-bool is_message(std::string_view name) {
-  const auto holds = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
-  return holds("send") || holds("Send") || holds("recv") || holds("Recv") || holds("receive") || holds("Receive");
-}
-
 class Collector {
  public:
   Collector(const TbRun& run, const TbRank& rank) : run_(run), rank_(rank), above_(run, *rank.rank.part) {}
@@ -105,9 +100,7 @@ class Collector {
     }
     c.name = c.label;
     if (fact) take_numbers(*fact, c);
-    c.message = is_message(run_.torch.trace->names.text(c.label));
-    // HCCL numbers operations for each rank apart: the third receive of two ranks are two messages.
-    if (c.message && run_.torch.trace->format.starts_with("ascend")) c.from = c.to = rank_.rank.rank;
+    c.message = is_message_name(run_.torch.trace->names.text(c.label));
     if (c.bytes < 0 && around != kNoSliceIndex)
       if (const InputFact* input = fact_of(part.inputs, around)) {
         const StringPool& names = run_.torch.trace->names;
@@ -118,7 +111,9 @@ class Collector {
       c.step = row.iteration;
       if (sizes_agree(run_.torch.trace->names.text(c.label))) c.size = c.bytes;
     }
-    c.one_end = c.comms_id == 0 && c.name != kMessage && is_message_name(run_.torch.trace->names.text(c.label));
+    // HCCL numbers operations for each rank apart: the third receive of two ranks are two messages.
+    const bool own_numbers = run_.torch.trace->format.starts_with("ascend");
+    c.one_end = c.message && (own_numbers || (c.comms_id == 0 && c.name != kMessage));
     out_.push_back(c);
   }
 

@@ -6,6 +6,7 @@
 #include "base/parallel.h"
 #include "engine/pp_chart/cell_labels.h"
 #include "engine/pp_chart/pair_links.h"
+#include "model/hccl_names.h"
 #include "model/overlapped_pairs.h"
 
 namespace stageline {
@@ -92,7 +93,7 @@ std::vector<PeerOp> peers_of(const std::vector<MarkedOp>& ops, const Membership&
     if (peer.kind == PeerOp::Kind::kReceive) std::swap(peer.src, peer.dst);
     peer.start_ns = op.start_ns;
     peer.end_ns = op.end_ns;
-    peer.tag = group_tag(op.group);
+    peer.tag = hccl_group_id(op.group);
     peer.group = op.group;
     peer.row_numbers = {static_cast<int64_t>(i)};
     out.push_back(std::move(peer));

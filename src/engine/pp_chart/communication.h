@@ -50,7 +50,4 @@ struct MarkedOps {
 // recognises, and 65534 (N/A) for such a type. Errors: kBadInput.
 Result<MarkedOps> read_marked_ops(const SqliteDb& db, const HostWindow& window, bool as_msprof);
 
-// The last three decimal digits of the 64-bit double hash (two 32-bit polynomials, 29 and 131) of a group's name.
-std::string group_tag(std::string_view group);
-
 }  // namespace stageline

@@ -7,6 +7,7 @@
 #include "base/hash_seed.h"
 #include "base/number.h"
 #include "engine/pp_chart/communication.h"
+#include "model/hccl_names.h"
 
 namespace stageline {
 namespace {
@@ -153,7 +154,7 @@ Result<MarkedOps> read_marked_ops(const SqliteDb& db, const HostWindow& window, 
                      {db.path()},
                      ""};
       ops.push_back({start, end, mark.connection,
-                     op + "__" + group_tag(message.group) + "_" + std::to_string(ops.size()) + "_1", op + "_",
+                     op + "__" + hccl_group_id(message.group) + "_" + std::to_string(ops.size()) + "_1", op + "_",
                      message.group, message.count, message.op, type == types->end() ? kNoDataType : type->second,
                      message.peer, 0});
     }

@@ -177,21 +177,4 @@ Result<std::vector<PeerOp>> read_peer_ops(const SqliteDb& db, const HostWindow& 
   return out;
 }
 
-std::string group_tag(std::string_view group) {
-  // Over code points, as Python's ord() gives them.
-  uint32_t high = 0, low = 0;
-  for (size_t i = 0; i < group.size();) {
-    const auto first = static_cast<unsigned char>(group[i]);
-    const size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    uint32_t code = length == 1 ? first : first & (0x7fu >> length);
-    for (size_t k = 1; k < length && i + k < group.size(); ++k)
-      code = code << 6 | (static_cast<unsigned char>(group[i + k]) & 0x3fu);
-    high = high * 29 + code;
-    low = low * 131 + code;
-    i += length;
-  }
-  const std::string digits = std::to_string(static_cast<uint64_t>(high) << 32 | low);
-  return digits.substr(digits.size() > 3 ? digits.size() - 3 : 0);
-}
-
 }  // namespace stageline

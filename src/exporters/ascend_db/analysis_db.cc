@@ -5,7 +5,7 @@
 #include "base/output_file.h"
 #include "model/hccl_names.h"
 
-namespace stageline::ascend {
+namespace stageline::ascend_db {
 namespace {
 
 double us(int64_t ns) { return static_cast<double>(ns) / 1e3; }
@@ -109,4 +109,4 @@ Status write_analysis_db(const RankRows& rows, const AscendDbOptions& o, const s
   return out->commit();
 }
 
-}  // namespace stageline::ascend
+}  // namespace stageline::ascend_db

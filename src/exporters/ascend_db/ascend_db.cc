@@ -23,7 +23,7 @@
 #include "exporters/ascend_db/rank_rows.h"
 
 namespace stageline {
-namespace ascend {
+namespace ascend_db {
 namespace {
 
 constexpr int64_t kLeadNs = 25'000'000;    // how far the host runs ahead
@@ -288,7 +288,7 @@ Status write_links(const Plan& plan, const AscendDbOptions& o, const std::string
 }
 
 }  // namespace
-}  // namespace ascend
+}  // namespace ascend_db
 
 bool is_simulated_profile(const std::string& folder) {
   const std::filesystem::path path(folder);
@@ -303,18 +303,18 @@ bool is_simulated_profile(const std::string& folder) {
 
 Status write_ascend_databases(Trace& trace, const std::vector<int64_t>& clock_offset_ns, const AscendDbOptions& o,
                               const std::string& folder) {
-  const ascend::Plan plan = ascend::make_plan(trace, clock_offset_ns, o);
+  const ascend_db::Plan plan = ascend_db::make_plan(trace, clock_offset_ns, o);
   std::vector<Status> done(trace.parts.size());
   std::atomic<bool> failed = false;  // a full disk: the others would fail too, one by one
   parallel_for(trace.parts.size(), [&](size_t i) {
     if (failed) return;
     const Part& part = trace.parts[i];
-    done[i] = ascend::write_rank(trace, part, plan, clock_offset_ns[static_cast<size_t>(part.machine)], o, folder);
+    done[i] = ascend_db::write_rank(trace, part, plan, clock_offset_ns[static_cast<size_t>(part.machine)], o, folder);
     if (!done[i]) failed = true;
   });
   for (Status& s : done)
     if (!s) return std::move(s).error();
-  return ascend::write_links(plan, o, folder);
+  return ascend_db::write_links(plan, o, folder);
 }
 
 }  // namespace stageline

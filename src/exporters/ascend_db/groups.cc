@@ -5,7 +5,7 @@
 #include "base/json_writer.h"
 #include "model/hccl_names.h"
 
-namespace stageline::ascend {
+namespace stageline::ascend_db {
 namespace {
 
 struct Kind {
@@ -98,4 +98,4 @@ std::vector<std::pair<std::string, std::string>> user_metadata(const AscendDbOpt
   return out;
 }
 
-}  // namespace stageline::ascend
+}  // namespace stageline::ascend_db

@@ -7,7 +7,7 @@
 
 #include "exporters/ascend_db/ascend_db.h"
 
-namespace stageline::ascend {
+namespace stageline::ascend_db {
 
 struct Group {
   std::string kind;            // "pp", "tp", "cp", "dp", "dp_cp": Megatron's names
@@ -26,4 +26,4 @@ const Group* find_group(const std::vector<Group>& groups, std::string_view kind)
 std::vector<std::pair<std::string, std::string>> user_metadata(const AscendDbOptions& options, int32_t rank,
                                                                const std::vector<Group>& groups);
 
-}  // namespace stageline::ascend
+}  // namespace stageline::ascend_db

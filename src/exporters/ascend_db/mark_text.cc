@@ -2,7 +2,7 @@
 
 #include "base/json_writer.h"
 
-namespace stageline::ascend {
+namespace stageline::ascend_db {
 namespace {
 
 // The guide numbers a DualPipeV micro-batch i of chunk c as c·m + i, and spells "overlaping" so. DualPipe's chunks are
@@ -45,4 +45,4 @@ std::string mark_text(const AscendDbOptions& o, const Block& block, int32_t stag
   return o.marks == AscendMarks::kGuide ? guide_text(o, block) : helper_text(o, block, stage);
 }
 
-}  // namespace stageline::ascend
+}  // namespace stageline::ascend_db

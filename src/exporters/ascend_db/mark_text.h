@@ -5,8 +5,8 @@
 
 #include "exporters/ascend_db/plan.h"
 
-namespace stageline::ascend {
+namespace stageline::ascend_db {
 
 std::string mark_text(const AscendDbOptions& options, const Block& block, int32_t stage);
 
-}  // namespace stageline::ascend
+}  // namespace stageline::ascend_db

@@ -4,7 +4,7 @@
 #include <map>
 #include <tuple>
 
-namespace stageline::ascend {
+namespace stageline::ascend_db {
 namespace {
 
 constexpr int64_t kLogitsShare = 16;  // the loss's backward takes a sixteenth of its cell
@@ -228,4 +228,4 @@ Plan make_plan(Trace& trace, const std::vector<int64_t>& clock_offset_ns, const 
   return plan;
 }
 
-}  // namespace stageline::ascend
+}  // namespace stageline::ascend_db

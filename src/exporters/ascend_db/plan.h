@@ -7,7 +7,7 @@
 
 #include "exporters/ascend_db/ascend_db.h"
 
-namespace stageline::ascend {
+namespace stageline::ascend_db {
 
 enum class Mark : uint8_t { kForward, kBackward, kOverlap, kWeight, kLogits, kEmptyPop };
 
@@ -51,4 +51,4 @@ struct Plan {
 
 Plan make_plan(Trace& trace, const std::vector<int64_t>& clock_offset_ns, const AscendDbOptions& options);
 
-}  // namespace stageline::ascend
+}  // namespace stageline::ascend_db

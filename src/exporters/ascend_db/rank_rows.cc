@@ -5,7 +5,7 @@
 #include "base/json_writer.h"
 #include "model/hccl_names.h"
 
-namespace stageline::ascend {
+namespace stageline::ascend_db {
 namespace {
 
 constexpr int64_t kComputeStream = 2;
@@ -180,4 +180,4 @@ Status RankRows::finish(const std::vector<std::pair<std::string, std::string>>& 
   return db_.run("CREATE INDEX TaskIndex ON TASK (startNs,globalTaskId)");
 }
 
-}  // namespace stageline::ascend
+}  // namespace stageline::ascend_db

@@ -12,7 +12,7 @@
 #include "exporters/ascend_db/tables.h"
 #include "model/intervals.h"
 
-namespace stageline::ascend {
+namespace stageline::ascend_db {
 
 struct Span {
   int64_t start = 0, end = 0;
@@ -84,4 +84,4 @@ class RankRows {
   std::vector<CommunicationRow> communications_;
 };
 
-}  // namespace stageline::ascend
+}  // namespace stageline::ascend_db

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace stageline::ascend {
+namespace stageline::ascend_db {
 namespace {
 
 constexpr const char* kAlways = R"sql(
@@ -135,4 +135,4 @@ void Strings::write(SqliteInsert& into) const {
   for (size_t i = 0; i < order_.size(); ++i) into.integer(static_cast<int64_t>(i)).text(*order_[i]).next();
 }
 
-}  // namespace stageline::ascend
+}  // namespace stageline::ascend_db

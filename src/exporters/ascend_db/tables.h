@@ -9,7 +9,7 @@
 #include "base/sqlite_db.h"
 #include "exporters/ascend_db/ascend_db.h"
 
-namespace stageline::ascend {
+namespace stageline::ascend_db {
 
 inline constexpr int64_t kNone32 = 4'294'967'295;     // "no value" in the profiler's own tables
 inline constexpr int64_t kFirstMark = 4'000'000'001;  // connection of a range with a device side
@@ -31,4 +31,4 @@ class Strings {
   std::vector<const std::string*> order_;
 };
 
-}  // namespace stageline::ascend
+}  // namespace stageline::ascend_db

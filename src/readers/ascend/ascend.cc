@@ -11,6 +11,7 @@
 #include "readers/ascend/find_ranks.h"
 #include "readers/ascend/rank_db.h"
 #include "readers/ascend/text_rank.h"
+#include "readers/machines.h"
 #include "readers/reader.h"
 
 namespace stageline {
@@ -30,19 +31,6 @@ Match sniff(const Source& source) {
       return Match::kCertain;
   }
   return Match::kNo;
-}
-
-// Machines are numbered in natural order of their names, where every rank's is known.
-void number_machines(Trace& trace) {
-  std::vector<std::string> names;
-  for (const Part& part : trace.parts) {
-    if (part.machine_name.empty()) return;
-    if (std::find(names.begin(), names.end(), part.machine_name) == names.end()) names.push_back(part.machine_name);
-  }
-  std::sort(names.begin(), names.end(), [](const auto& a, const auto& b) { return natural_less(a, b); });
-  for (Part& part : trace.parts)
-    part.machine = static_cast<int32_t>(std::find(names.begin(), names.end(), part.machine_name) - names.begin());
-  if (names.size() == 1) trace.clock = ClockState::kShared;
 }
 
 // Ranks that the run has, by what each says of the world, and that are not here.

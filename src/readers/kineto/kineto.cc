@@ -16,6 +16,7 @@
 #include "readers/kineto/merge_rows.h"
 #include "readers/kineto/read_file.h"
 #include "readers/kineto/sniff.h"
+#include "readers/machines.h"
 #include "readers/reader.h"
 
 namespace stageline {
@@ -182,19 +183,6 @@ void find_device(Part& part) {
       most = count;
       part.device = static_cast<int32_t>(pid);
     }
-}
-
-// Machines are numbered in natural order of their names, where every rank's is known.
-void number_machines(Trace& trace) {
-  std::vector<std::string> names;
-  for (const Part& part : trace.parts) {
-    if (part.machine_name.empty()) return;
-    if (std::find(names.begin(), names.end(), part.machine_name) == names.end()) names.push_back(part.machine_name);
-  }
-  std::sort(names.begin(), names.end(), [](const auto& a, const auto& b) { return natural_less(a, b); });
-  for (Part& part : trace.parts)
-    part.machine = static_cast<int32_t>(std::find(names.begin(), names.end(), part.machine_name) - names.begin());
-  if (names.size() == 1) trace.clock = ClockState::kShared;
 }
 
 constexpr int64_t kEpochNs = 1'000'000'000'000'000'000;  // 2001: relative times stay far below
