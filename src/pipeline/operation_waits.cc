@@ -261,7 +261,8 @@ void form_groups(StepDraft& draft, std::vector<Meeting>& meetings) {
 
 }  // namespace
 
-std::vector<StepDraft> draft_operations(const Trace& trace, std::vector<GraphType>& types, Diagnostics& notes) {
+std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, std::vector<GraphType>& types,
+                                        Diagnostics& notes) {
   std::vector<Op> by_name(trace.names.size(), kNoOp);
   for (StringId id = 0; id < by_name.size(); ++id) by_name[id] = op_of(trace.names.text(id));
   const Cells& cells = trace.cells;
@@ -333,8 +334,8 @@ std::vector<StepDraft> draft_operations(const Trace& trace, std::vector<GraphTyp
       }
       const auto number = static_cast<uint32_t>(draft.ops.size());
       draft.ops.push_back({static_cast<uint32_t>(i), type[op[i]], cells.kind[i], part, cells.chunk[i],
-                           cells.micro_batch[i], trace.common_ns(part, cells.start_ns[i]),
-                           trace.common_ns(part, cells.end_ns[i])});
+                           cells.micro_batch[i], mapped ? trace.common_ns(part, cells.start_ns[i]) : cells.start_ns[i],
+                           mapped ? trace.common_ns(part, cells.end_ns[i]) : cells.end_ns[i]});
       rank->of[op[i]].push_back(number);
       if (op[i] == kF || op[i] == kB) rank->compute.push_back(number);
     }
