@@ -225,6 +225,22 @@ const std::vector<Command>& command_table() {
        with_analysis_flags(
            with_open({"table", "format", "output", "range", "rows", "wide", "align", "trust-clocks", "align-on"})),
        1, -1, run_analyze, analysis_flags()},
+      {"diff",
+       "A B",
+       "Say why a step of run B takes longer or shorter than one of run A",
+       "Cells of the two runs are matched by replica, stage, kind, chunk and micro-batch, steps by order. What changed "
+       "in "
+       "schedule and sizes comes first, then the change of the mean step group by group, each put in by a replay of "
+       "the "
+       "step, and what is left: together they are the change. The runs may come from different frameworks. Exit 1 when "
+       "B "
+       "is slower than --fail-on allows.",
+       with_open({"json", "format", "table", "output", "fail-on", "range", "align", "trust-clocks", "align-on"}),
+       2,
+       2,
+       run_diff,
+       {{"fail-on", "P%", "Exit with 1 when B's mean step is longer than A's by more than this, beyond noise: 3%", ""},
+        {"table", "NAME", "Only this table: runs or groups", "runs,groups"}}},
       {"export",
        "PATH…",
        "Write a run for other tools: Perfetto, Chrome, SVG, PNG, PDF, CSV, JSON, SQLite",
