@@ -12,8 +12,9 @@ struct Transfer {
   int32_t from_part = 0, to_part = 0;
   int32_t step = 0;
   bool forward = true;
-  double ns = 0;      // may be below 0 by what clocks are off
-  double bytes = -1;  // −1: unknown
+  double ns = 0;           // may be below 0 by what clocks are off
+  double bytes = -1;       // −1: unknown
+  double end_gap_ns = -1;  // between the ends of send and receive; −1: none was recorded
 };
 
 struct Transfers {
