@@ -33,7 +33,7 @@ bool stands_on_mapped(const Trace& trace, const StepGraph& graph) {
   return true;
 }
 
-void from_groups(const Trace& trace, const StepGraph& graph, Transfers& out) {
+void from_groups(const Trace& trace, const StepGraph& graph, LinkTransfers& out) {
   for (const GraphStep& step : graph.steps)
     for (uint32_t i = step.begin; i < step.end;) {
       const uint32_t group = graph.group[i];
@@ -53,7 +53,7 @@ void from_groups(const Trace& trace, const StepGraph& graph, Transfers& out) {
     }
 }
 
-void from_messages(const Trace& trace, Transfers& out) {
+void from_messages(const Trace& trace, LinkTransfers& out) {
   const align::Matches matches = align::find_matches(trace, {});
   for (const align::Tie& tie : matches.ties) {
     if (tie.kind != align::TieKind::kMessages) continue;
@@ -70,7 +70,7 @@ void from_messages(const Trace& trace, Transfers& out) {
   }
 }
 
-void from_gaps(const Trace& trace, Transfers& out) {
+void from_gaps(const Trace& trace, LinkTransfers& out) {
   const Cells& cells = trace.cells;
   // When a cell's own rank was free: the latest end of its compute cells before it.
   std::vector<int64_t> free_ns(cells.size(), INT64_MIN);
@@ -98,8 +98,8 @@ void from_gaps(const Trace& trace, Transfers& out) {
 
 }  // namespace
 
-Transfers find_transfers(const Trace& trace, const StepGraph& graph) {
-  Transfers out;
+LinkTransfers find_transfers(const Trace& trace, const StepGraph& graph) {
+  LinkTransfers out;
   if (graph.source == GraphSource::kOperations) {
     out.mapped = stands_on_mapped(trace, graph);
     from_groups(trace, graph, out);

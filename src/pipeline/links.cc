@@ -38,7 +38,7 @@ class LinkFinder {
   LinkFinder(const Trace& trace, const StepGraph& graph) : trace_(trace), graph_(graph) {}
 
   Links find() {
-    Transfers transfers = find_transfers(trace_, graph_);
+    LinkTransfers transfers = find_transfers(trace_, graph_);
     out_.evidence = transfers.evidence;
     find_edges(transfers);
     find_classes();
@@ -54,8 +54,8 @@ class LinkFinder {
 
   const Part& part(int32_t p) const { return trace_.parts[static_cast<size_t>(p)]; }
 
-  void find_edges(Transfers& transfers) {
-    std::stable_sort(transfers.list.begin(), transfers.list.end(), [&](const Transfer& a, const Transfer& b) {
+  void find_edges(LinkTransfers& transfers) {
+    std::stable_sort(transfers.list.begin(), transfers.list.end(), [&](const LinkTransfer& a, const LinkTransfer& b) {
       return std::tuple(part(a.from_part).rank, part(a.to_part).rank, !a.forward, a.step) <
              std::tuple(part(b.from_part).rank, part(b.to_part).rank, !b.forward, b.step);
     });
@@ -67,7 +67,7 @@ class LinkFinder {
       edge.forward = list[i].forward;
       std::vector<double> all, bytes, rates, one_step, end_gaps;
       std::vector<StepMedian> by_step;
-      const auto same = [&](const Transfer& t) {
+      const auto same = [&](const LinkTransfer& t) {
         return t.from_part == edge.from_part && t.to_part == edge.to_part && t.forward == edge.forward;
       };
       while (i < list.size() && same(list[i])) {
