@@ -167,57 +167,39 @@ class CellWaits {
     }
   }
 
-  // Optimizers that all start at one moment after the last compute of every rank wait for all ranks: gradients, or
-  // their norm, are added up first. That time belongs to an operation of its own, which nobody recorded.
+  // Gradients are added up, and clipped by a norm over all ranks: where no optimizer begins before the last compute
+  // cell of the step has ended, all wait for it. What passes until the first one begins belongs to an operation of its
+  // own, which nobody recorded; without it there would be as many waits as pairs of ranks.
   void gradients_together() {
+    std::optional<uint16_t> type;
     for (StepDraft& draft : drafts_) {
-      struct Rank {
-        uint32_t last = UINT32_MAX, optimizer = UINT32_MAX;  // compute that ends last; first optimizer after it
-      };
-      std::map<int32_t, Rank> ranks;
-      int64_t first_start = INT64_MAX, last_end = INT64_MIN;
+      int64_t last_end = INT64_MIN, first_start = INT64_MAX;
+      std::map<int32_t, uint32_t> last;  // part → its compute cell that ends last
+      std::vector<uint32_t> optimizers;
       for (uint32_t k = 0; k < draft.ops.size(); ++k) {
         const DraftOp& o = draft.ops[k];
-        first_start = std::min(first_start, o.start_ns);
-        if (o.cell == kNoCell || !is_compute(o.kind)) continue;
+        if (o.kind == CellKind::kOptimizer) {
+          optimizers.push_back(k);
+          first_start = std::min(first_start, o.start_ns);
+        }
+        if (!is_compute(o.kind)) continue;
         last_end = std::max(last_end, o.end_ns);
-        uint32_t& last = ranks[o.part].last;
-        if (last == UINT32_MAX || o.end_ns > draft.ops[last].end_ns) last = k;
+        const auto [at, fresh] = last.try_emplace(o.part, k);
+        if (!fresh && o.end_ns >= draft.ops[at->second].end_ns) at->second = k;
       }
-      int64_t earliest = INT64_MAX, latest = INT64_MIN;
-      int64_t optimizers = 0;
-      for (uint32_t k = 0; k < draft.ops.size(); ++k) {
-        const DraftOp& o = draft.ops[k];
-        if (o.kind != CellKind::kOptimizer) continue;
-        const auto rank = ranks.find(o.part);
-        if (rank == ranks.end() || rank->second.optimizer != UINT32_MAX ||
-            o.start_ns < draft.ops[rank->second.last].end_ns)
-          continue;
-        rank->second.optimizer = k;
-        earliest = std::min(earliest, o.start_ns);
-        latest = std::max(latest, o.start_ns);
-        ++optimizers;
+      if (optimizers.size() < 2 || last.size() < 2 || first_start < last_end) continue;
+      if (!type) {
+        type = static_cast<uint16_t>(types_.size());
+        types_.push_back({"gradients, all ranks", CellKind::kCollective, true});
       }
-      const int64_t tolerance = (latest - first_start) / 100;
-      if (optimizers < 2 || latest - earliest > tolerance || earliest < last_end) continue;
+      int32_t part = last.begin()->first;  // of the rank that is last
+      for (const auto& [number, op] : last)
+        if (draft.ops[op].end_ns == last_end) part = number;
       const auto together = static_cast<uint32_t>(draft.ops.size());
-      int32_t part = ranks.begin()->first;
-      for (const auto& [number, rank] : ranks)
-        if (draft.ops[rank.last].end_ns == last_end) part = number;
-      draft.ops.push_back({kNoCell, sync_type(), CellKind::kCollective, part, kUnknown, kUnknown, last_end, earliest});
-      for (const auto& [number, rank] : ranks) {
-        draft.wait(together, rank.last);
-        if (rank.optimizer != UINT32_MAX) draft.wait(rank.optimizer, together);
-      }
+      draft.ops.push_back({kNoCell, *type, CellKind::kCollective, part, kUnknown, kUnknown, last_end, first_start});
+      for (const auto& [number, op] : last) draft.wait(together, op);
+      for (const uint32_t op : optimizers) draft.wait(op, together);
     }
-  }
-
-  uint16_t sync_type() {
-    if (!sync_type_) {
-      sync_type_ = static_cast<uint16_t>(types_.size());
-      types_.push_back({"gradients, all ranks", CellKind::kCollective, true});
-    }
-    return *sync_type_;
   }
 
   // The k-th collective of a name on one stage is one over its replicas, where all have as many and no member had ended
@@ -256,7 +238,6 @@ class CellWaits {
   const Cells& cells_;
   std::vector<GraphType>& types_;
   std::array<uint16_t, kCellKindCount> type_{};
-  std::optional<uint16_t> sync_type_;
   std::vector<Place> place_;                      // by cell
   std::vector<std::vector<int64_t>> before_end_;  // by draft and operation: end of what its rank did before; INT64_MIN
   std::vector<StepDraft> drafts_;
