@@ -39,16 +39,13 @@ class Orderer {
   size_t count() const { return draft_.ops.size(); }
 
   void make_units() {
-    std::vector<uint32_t> by_start(count());
-    std::iota(by_start.begin(), by_start.end(), 0U);
-    std::sort(by_start.begin(), by_start.end(), [&](uint32_t a, uint32_t b) {
-      const int64_t x = draft_.ops[a].start_ns, y = draft_.ops[b].start_ns;
-      return x != y ? x < y : a < b;
-    });
+    std::vector<std::pair<int64_t, uint32_t>> by_start(count());
+    for (uint32_t op = 0; op < count(); ++op) by_start[op] = {draft_.ops[op].start_ns, op};
+    std::sort(by_start.begin(), by_start.end());
     unit_.assign(count(), 0);
     std::vector<uint32_t> of_group(draft_.group_count, kNoGroup);
     std::vector<uint32_t> size;
-    for (const uint32_t op : by_start) {
+    for (const auto& [start, op] : by_start) {
       const uint32_t g = draft_.group[op];
       if (g == kNoGroup || of_group[g] == kNoGroup) {
         unit_[op] = static_cast<uint32_t>(size.size());
