@@ -9,7 +9,8 @@
 namespace stageline {
 namespace {
 
-constexpr double kMostOf = 0.6;      // of the change, to be called what most of it is
+constexpr double kMostOf = 0.6;  // of the change, to be called what most of it is
+constexpr size_t kMostTold = 12;
 constexpr double kSameMean = 0.005;  // two means that differ by less are called the same
 
 DiffLine kind_words(CellKind kind) {
@@ -199,7 +200,7 @@ DiffLine group_line(const RunDiff& diff, const DiffGroup& g) {
               stage_zh(g.stage) + "启动延迟" + only_zh + "：" + times.zh};
     case DiffCause::kTail: return {g.type + only_en + ": " + times.en, g.type + only_zh + "：" + times.zh};
     case DiffCause::kMore: return {"all smaller groups together", "其余各组合计"};
-    default: return {"rest", "其余"};
+    default: return {"rest, and groups of less effect", "其余，以及影响更小的各组"};
   }
 }
 
@@ -208,7 +209,7 @@ std::vector<DiffGroup> told_groups(const RunDiff& diff) {
   DiffGroup rest;
   rest.error_ns = std::nan("");
   for (const DiffGroup& g : diff.groups) {
-    if (g.sure || g.cause == DiffCause::kSchedule)
+    if ((g.sure || g.cause == DiffCause::kSchedule) && told.size() < kMostTold)
       told.push_back(g);
     else
       rest.effect_ns += g.effect_ns;
