@@ -47,7 +47,7 @@ void leave_out_outliers(const Trace& trace, StepGraph& graph, Diagnostics& notes
 
 }  // namespace
 
-Result<StepGraph> build_step_graph(const Trace& trace, Diagnostics& notes) {
+Result<StepGraph> build_step_graph(const Trace& trace, Diagnostics& notes, LaunchRule rule) {
   if (!trace.comparable())
     return Error{ErrorCode::kBadInput,
                  "every rank counts time from its own zero, so nobody can say who waited for whom",
@@ -55,12 +55,12 @@ Result<StepGraph> build_step_graph(const Trace& trace, Diagnostics& notes) {
                  "--align auto puts the ranks on one clock, where messages or gaps tell it"};
   std::vector<GraphType> types;
   bool mapped = false;
-  std::vector<StepDraft> drafts = draft_operations(trace, mapped, types, notes);
+  std::vector<StepDraft> drafts = draft_operations(trace, mapped, rule, types, notes);
   if (!drafts.empty() && trace.alignment == AlignState::kMapped && contradicts(drafts)) {
     mapped = true;
     types.clear();
     Diagnostics again;  // the same once more
-    drafts = draft_operations(trace, mapped, types, again);
+    drafts = draft_operations(trace, mapped, rule, types, again);
   }
   const GraphSource source = drafts.empty() ? GraphSource::kComputeCells : GraphSource::kOperations;
   if (drafts.empty()) drafts = draft_cells(trace, types, notes);

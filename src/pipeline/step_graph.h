@@ -34,6 +34,12 @@ enum class GraphSource : uint8_t {
   kComputeCells,  // order of every rank, trace.links, and one message latency per pair of stages and direction
 };
 
+// When a recorded message or collective could have started.
+enum class LaunchRule : uint8_t {
+  kFree,     // as the artifact has it: a receive is free as soon as the same kind of compute before its own has ended
+  kInOrder,  // after all compute of its rank that had ended when it started: what its rank was busy with is no delay
+};
+
 struct GraphType {
   std::string name;   // "forward-compute", …; without such names the kind's: "forward", "recv forward", …
   CellKind kind;      // of its first operation
@@ -93,7 +99,7 @@ struct StepGraph {
 // Cells whose step is unknown, and parts whose stage is, take no part in waits across ranks. Contradictory
 // waits (a cycle) are cut at the operation that started first, and counted.
 // Errors: kBadInput when no operation has a step, or ranks have clocks that cannot be compared. O(cells log cells).
-Result<StepGraph> build_step_graph(const Trace& trace, Diagnostics& notes);
+Result<StepGraph> build_step_graph(const Trace& trace, Diagnostics& notes, LaunchRule rule = LaunchRule::kFree);
 
 // One world: what every operation takes in it, by operation.
 struct OpTimes {
