@@ -374,35 +374,53 @@ CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRu
   Finder finder(graph, counts);
   std::vector<Draft> drafts = finder.drafts();
   // Worlds: as it was, then without each cause, then those evened out.
-  std::vector<const World*> worlds = {nullptr};
-  for (const Draft& draft : drafts) worlds.push_back(&draft.without);
+  std::vector<std::vector<const World*>> worlds(1);
+  for (const Draft& draft : drafts) worlds.push_back({&draft.without});
   std::vector<size_t> evened(drafts.size(), 0);
   for (size_t d = 0; d < drafts.size(); ++d)
-    if (drafts[d].evened) evened[d] = worlds.size(), worlds.push_back(&drafts[d].evened);
-  const WorldTimes replayed = replay_worlds(
-      graph, worlds.size(), [&](uint32_t op, size_t first, std::span<double> dur, std::span<double> delay) {
-        for (size_t i = 0; i < dur.size(); ++i) {
-          dur[i] = graph.dur_ns[op];
-          delay[i] = graph.delay_ns[op];
-          if (worlds[first + i]) (*worlds[first + i])(op, dur[i], delay[i]);
-        }
-      });
+    if (drafts[d].evened) evened[d] = worlds.size(), worlds.push_back({&drafts[d].evened});
+  const auto replay_all = [&] {
+    return replay_worlds(graph, worlds.size(),
+                         [&](uint32_t op, size_t first, std::span<double> dur, std::span<double> delay) {
+                           for (size_t i = 0; i < dur.size(); ++i) {
+                             dur[i] = graph.dur_ns[op];
+                             delay[i] = graph.delay_ns[op];
+                             for (const World* world : worlds[first + i]) (*world)(op, dur[i], delay[i]);
+                           }
+                         });
+  };
+  WorldTimes replayed = replay_all();
   const auto gain = [&](size_t world) {
     std::vector<double> gains;
     for (size_t s = 0; s < graph.steps.size(); ++s)
       if (counts[s]) gains.push_back(replayed.ns(s, 0) - replayed.ns(s, world));
     return std::pair(mean_of(gains), sample_std(gains) / std::sqrt(static_cast<double>(gains.size())));
   };
+  const auto counts_for_nothing = [&](const Cause& c) {
+    return !(c.lost_ns >= kLeastLost * list.step_ns) || !beyond_noise(c.lost_ns, c.error_ns, list.steps);
+  };
+  std::vector<const World*> all;
   for (size_t d = 0; d < drafts.size(); ++d) {
     Cause cause = std::move(drafts[d].cause);
     std::tie(cause.lost_ns, cause.error_ns) = gain(d + 1);
     if (evened[d] > 0) cause.saving_ns = gain(evened[d]).first;
+    if (counts_for_nothing(cause)) continue;
+    all.push_back(&drafts[d].without);
     list.causes.push_back(std::move(cause));
   }
-  add_order_causes(graph, theory, counts, list.causes);
-  std::erase_if(list.causes, [&](const Cause& c) {
-    return !(c.lost_ns >= kLeastLost * list.step_ns) || !beyond_noise(c.lost_ns, c.error_ns, list.steps);
-  });
+  if (!all.empty()) {
+    worlds = {{}, all};
+    replayed = replay_all();
+    std::tie(list.together_ns, list.together_error_ns) = gain(1);
+  }
+  std::vector<Cause> of_order;
+  add_order_causes(graph, theory, counts, of_order);
+  for (Cause& cause : of_order) {
+    if (counts_for_nothing(cause)) continue;
+    list.together_ns += cause.lost_ns;
+    list.together_error_ns = std::hypot(list.together_error_ns, cause.error_ns);
+    list.causes.push_back(std::move(cause));
+  }
   std::stable_sort(list.causes.begin(), list.causes.end(),
                    [](const Cause& a, const Cause& b) { return a.lost_ns > b.lost_ns; });
   return list;

@@ -62,6 +62,8 @@ struct CauseList {
   double step_ns = 0;         // mean recorded step, outliers left out
   double error_ns = 0;        // of that mean
   int64_t steps = 0;
+  double together_ns = 0;        // of the mean step: without any of them (causes of the order added to the rest)
+  double together_error_ns = 0;  // its standard error over steps; NaN for one
 };
 inline constexpr double kLeastLost = 0.01;
 
