@@ -57,6 +57,17 @@ class Words {
   }
 
  private:
+  // Whether the stage, or its chunk, holds the end (or the start) of the model.
+  bool is_end(const Cause& c, bool end) const {
+    const bool known = !recognition_.candidates.empty();
+    const int32_t chunks = known ? recognition_.best().sizes.chunks : 1;
+    const ChunkLayout layout = known ? recognition_.best().layout : ChunkLayout::kLoop;
+    if (layout == ChunkLayout::kBidirectional) return c.stage == 0 || c.stage == stages_ - 1;
+    const int32_t chunk = end ? chunks - 1 : 0;
+    if (c.chunk != kUnknown && c.chunk != chunk) return false;
+    const bool turned = layout == ChunkLayout::kV && chunk % 2 == 1;
+    return c.stage == (end != turned ? stages_ - 1 : 0);
+  }
   std::string share(double ns) const { return percent(ns / list_.step_ns); }
   std::string rank(int32_t part) const { return std::to_string(trace_.parts[static_cast<size_t>(part)].rank); }
   std::string worker_en(const Cause& c) const {
@@ -74,7 +85,7 @@ class Words {
   }
 
   void slow_stage(const Cause& c, Finding& f) const {
-    const bool first = c.stage == 0, last = c.stage == stages_ - 1;
+    const bool last = is_end(c, true), first = is_end(c, false);
     const std::string s = std::to_string(c.stage);
     const std::string chunk_en = c.chunk == kUnknown ? "" : "'s chunk " + std::to_string(c.chunk);
     const std::string chunk_zh = c.chunk == kUnknown ? "" : "的第 " + std::to_string(c.chunk) + " 个分块";
@@ -146,8 +157,10 @@ class Words {
     const std::string in_zh = c.dp == kUnknown ? "" : "（副本 " + std::to_string(c.dp) + "）";
     f.id = "link.slow";
     f.cause = "link:" + from + "-" + to;
+    const bool recorded = t.others_ns > 0;
     f.title_en = "Messages from stage " + from + " to stage " + to + in_en + " take " + ms(t.own_ns) +
-                 ", on the other links " + ms(t.others_ns) + ": check that link";
+                 (recorded ? ", on the other links " + ms(t.others_ns) : " longer than on the other links") +
+                 ": check that link";
     f.title_zh = "第 " + from + " 级到第 " + to + " 级" + in_zh + "的消息用时 " + ms(t.own_ns) + "，其他链路为 " +
                  ms(t.others_ns) + "：请检查该链路";
     f.detail_en =

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "model/pipeline_sums.h"
@@ -170,6 +171,7 @@ class Finder {
       double own = 0, theirs = 0;
       Draft draft;
       int32_t slow_chunks = 0, last_slow = kUnknown;
+      double chunk_ratio = 0;
       std::map<size_t, std::array<double, 3>> kinds;
       for (int32_t chunk = 0; chunk < times_.chunks(); ++chunk) {
         double of_chunk = 0, of_others = 0;
@@ -182,7 +184,10 @@ class Finder {
           a += means[p] * count[p], b += others[p] * count[p], n += count[p];
         }
         own += of_chunk, theirs += of_others;
-        if (of_chunk >= kSlow * of_others && of_others > 0) ++slow_chunks, last_slow = chunk;
+        if (of_chunk >= kSlow * of_others && of_others > 0) {
+          ++slow_chunks, last_slow = chunk;
+          chunk_ratio = of_chunk / of_others;
+        }
       }
       // A chunk of its own may be heavy (embedding, head) in a stage that is not.
       const bool whole = theirs > 0 && own >= kSlow * theirs;
@@ -191,7 +196,7 @@ class Finder {
       draft.cause.stage = static_cast<int32_t>(stage);
       draft.cause.ratio = own / theirs;
       const bool one_chunk = times_.chunks() > 1 && slow_chunks == 1;
-      if (one_chunk) draft.cause.chunk = last_slow;
+      if (one_chunk) draft.cause.chunk = last_slow, draft.cause.ratio = chunk_ratio;
       for (const auto& [kind, sums] : kinds)
         if (sums[0] >= kSlowKind * sums[1])
           draft.cause.times.push_back({static_cast<CellKind>(kind), sums[0] / sums[2], sums[1] / sums[2]});
@@ -331,24 +336,59 @@ class Finder {
       const double delay = g_.delay_ns[op] - (of == late.end() ? 0 : of->second);
       return delay > limit ? delay - usual : 0.0;
     };
-    Draft draft;
-    draft.cause.kind = CauseKind::kPauses;
-    std::map<uint32_t, int64_t> on;
+    // By worker and direction, those late, and all.
+    std::map<std::pair<uint32_t, bool>, std::pair<int64_t, int64_t>> by_direction;
+    std::map<std::pair<uint32_t, bool>, double> late_ns;
     each_op([&](uint32_t op, size_t) {
+      if (times_.worker_of(op) == CellTimes::kNone || g_.waits(op).empty()) return;
+      const std::pair key(times_.worker_of(op), g_.kind[op] == CellKind::kForward);
       const double by = excess(op);
-      if (by <= 0) return;
-      ++draft.cause.count;
-      draft.cause.pause_ns += by;
-      ++on[times_.worker_of(op)];
+      ++by_direction[key].second;
+      by_direction[key].first += by > 0;
+      late_ns[key] += by;
     });
-    draft.cause.of = static_cast<int64_t>(all.size());
-    if (draft.cause.count == 0) return;
-    draft.cause.pause_ns /= static_cast<double>(draft.cause.count);
-    draft.cause.ranks = static_cast<int64_t>(on.size());
-    if (on.size() == 1) draft.cause.part = times_.workers()[on.begin()->first].part;
-    if (static_cast<double>(draft.cause.count) > kMostPaused * static_cast<double>(draft.cause.of)) return;
-    draft.without = [excess](uint32_t op, double&, double& delay) { delay -= excess(op); };
-    drafts_.push_back(std::move(draft));
+    Draft pauses;
+    pauses.cause.kind = CauseKind::kPauses;
+    std::set<std::pair<uint32_t, bool>> linked;
+    for (const auto& [key, counted] : by_direction) {
+      const auto& [count, of] = counted;
+      if (count == 0) continue;
+      const double mean = late_ns[key] / static_cast<double>(count);
+      // Late in one direction alone, and often: the message, where nobody recorded it.
+      const auto other = by_direction.find({key.first, !key.second});
+      const bool other_too = other != by_direction.end() && other->second.first * 5 > other->second.second;
+      const int32_t stage = times_.workers()[key.first].stage, from = stage + (key.second ? -1 : 1);
+      if (g_.source == GraphSource::kComputeCells && !other_too && from >= 0 && from < times_.stages() &&
+          static_cast<double>(count) >= kMostPaused * static_cast<double>(of)) {
+        Draft link;
+        link.cause.kind = CauseKind::kSlowLink;
+        link.cause.from_stage = from;
+        link.cause.stage = stage;
+        if (g_.dp_count > 1) link.cause.dp = times_.workers()[key.first].dp;
+        link.cause.times = {{CellKind::kOther, mean, 0}};
+        link.without = [this, excess, key](uint32_t op, double&, double& delay) {
+          if (times_.worker_of(op) == key.first && (g_.kind[op] == CellKind::kForward) == key.second)
+            delay -= excess(op);
+        };
+        linked.insert(key);
+        if (linked.size() <= kMostWorkers) drafts_.push_back(std::move(link));
+        continue;
+      }
+      pauses.cause.count += count;
+      pauses.cause.pause_ns += late_ns[key];
+      if (pauses.cause.part != times_.workers()[key.first].part) ++pauses.cause.ranks;
+      pauses.cause.part = times_.workers()[key.first].part;
+    }
+    pauses.cause.of = static_cast<int64_t>(all.size());
+    if (pauses.cause.count == 0 ||
+        static_cast<double>(pauses.cause.count) > kMostPaused * static_cast<double>(pauses.cause.of))
+      return;
+    pauses.cause.pause_ns /= static_cast<double>(pauses.cause.count);
+    if (pauses.cause.ranks != 1) pauses.cause.part = kUnknown;
+    pauses.without = [this, excess, linked](uint32_t op, double&, double& delay) {
+      if (!linked.contains({times_.worker_of(op), g_.kind[op] == CellKind::kForward})) delay -= excess(op);
+    };
+    drafts_.push_back(std::move(pauses));
   }
 
   const StepGraph& g_;

@@ -5,6 +5,7 @@
 #include <map>
 #include <tuple>
 
+#include "model/stage_costs.h"
 #include "model/statistics.h"
 #include "pipeline/replay.h"
 
@@ -22,6 +23,12 @@ class Orders {
       for (uint32_t op = g_.steps[s].begin; counts_[s] && op < g_.steps[s].end; ++op)
         if (is_compute(g_.kind[op])) means_[at(op)] += g_.dur_ns[op], ++n[at(op)];
     for (auto& [place, ns] : means_) ns /= static_cast<double>(n[place]);
+    // One latency for all messages: what a link takes is no matter of order.
+    std::vector<double> transfers;
+    for (uint32_t op = 0; op < g_.size(); ++op)
+      if (g_.kind[op] == CellKind::kRecvForward || g_.kind[op] == CellKind::kRecvBackward)
+        transfers.push_back(std::max(0.0, g_.dur_ns[op]));
+    latency_ns_ = transfers.empty() ? 0 : median_of(std::move(transfers));
   }
 
   // The order that ran, with mean times.
@@ -31,21 +38,15 @@ class Orders {
       if (const auto it = means_.find(at(op)); is_compute(g_.kind[op]) && it != means_.end()) mean[op] = it->second;
     const WorldTimes times =
         replay_worlds(g_, 1, [&](uint32_t op, size_t, std::span<double> dur, std::span<double> delay) {
-          dur[0] = mean[op];
+          dur[0] = is_message(g_.kind[op]) ? latency_ns_ : mean[op];
           delay[0] = 0;
         });
     return times.step_ns;
   }
 
-  // The recognised schedule's, by step; NaN where it has none for the step.
-  std::vector<double> schedule_ns() const {
-    std::vector<double> span(g_.steps.size(), std::nan(""));
-    each_size([&](size_t step, const TheorySize& size) { span[step] = static_cast<double>(size.numbers.span_ns); });
-    return span;
-  }
-
-  // The same with backwards split where this run has them whole. `stages`: those that have.
-  std::vector<double> split_ns(const std::vector<bool>& whole) const {
+  // The recognised schedule's order, by step; NaN where it has none for the step. Backwards of the stages in `whole`
+  // are split as they are on the others, or in halves.
+  std::vector<double> schedule_ns(const std::vector<bool>& whole) const {
     double input = 0, weight = 0;  // of the stages that split
     for (const auto& [place, ns] : means_) {
       if (std::get<CellKind>(place) == CellKind::kInputGrad) input += ns;
@@ -58,9 +59,14 @@ class Orders {
       const auto [it, fresh] = known.try_emplace(&size, std::nan(""));
       if (fresh) {
         ReplayCosts costs;
+        costs.latency_ns = static_cast<int64_t>(std::llround(latency_ns_));
         costs.cell_ns = [&](int32_t stage, const ScheduleCell& cell) {
           const Action& action = cell.actions()[0];
           double ns = 0;
+          if (cell.overlapped()) {  // both halves have the interval of the whole
+            for (const Action& half : cell.actions()) ns = std::max(ns, mean({stage, half.chunk, half.kind}));
+            return static_cast<int64_t>(std::llround(ns));
+          }
           const bool half = action.kind == CellKind::kInputGrad || action.kind == CellKind::kWeightGrad;
           if (half && whole[static_cast<size_t>(stage)]) {
             ns = mean({stage, action.chunk, CellKind::kBackward}) *
@@ -112,6 +118,7 @@ class Orders {
   const TheoryRun& theory_;
   const std::vector<bool>& counts_;
   std::map<Place, double> means_;
+  double latency_ns_ = 0;
 };
 
 bool splits(const Schedule& schedule, bool& overlaps) {
@@ -160,9 +167,9 @@ void add_order_causes(const StepGraph& graph, const TheoryRun& theory, const std
     cause.count = unsplit;
     cause.of = stages;
     if (unsplit == 1) cause.stage = static_cast<int32_t>(std::find(whole.begin(), whole.end(), true) - whole.begin());
-    add(std::move(cause), orders.split_ns(whole));
+    add(std::move(cause), orders.schedule_ns(whole));
   } else {
-    add(std::move(order), orders.schedule_ns());
+    add(std::move(order), orders.schedule_ns(std::vector<bool>(whole.size())));
   }
 }
 

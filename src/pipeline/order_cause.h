@@ -8,8 +8,8 @@
 namespace stageline {
 
 // Both orders are replayed with the same times, so that nothing but the order differs: the mean of each (stage, chunk,
-// kind), no message latency, no delays, nothing after the pipeline. `counts`: by step of the graph. Nothing without a
-// recognised schedule, or where its theory is not known.
+// kind), one latency for all messages, no delays, nothing after the pipeline. `counts`: by step of the graph. Nothing
+// without a recognised schedule, or where its theory is not known.
 void add_order_causes(const StepGraph& graph, const TheoryRun& theory, const std::vector<bool>& counts,
                       std::vector<Cause>& out);
 
