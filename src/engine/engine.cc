@@ -77,6 +77,9 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   for (const std::string& path : source->unreadable)
     trace->diagnostics.add("source.unreadable", Severity::kLoss, "no permission to read this; the rest is kept",
                            {path});
+  for (const std::string& path : source->copies)
+    trace->diagnostics.add("source.copies", Severity::kInfo,
+                           "copies that pp-chart made of a profile are left out; named alone they are read", {path});
   for (const std::string& path : source->repeated)
     trace->diagnostics.add("source.repeated", Severity::kWarning, "the same file under a second name; it counts once",
                            {path});
