@@ -128,6 +128,12 @@ const std::vector<Flag>& flag_table() {
       {"aggregate", "", "One line for equal stacks", ""},
       {"leaf", "KIND", "What stands below the frames of a stack", ""},
       {"unit", "UNIT", "Unit of times", ""},
+      {"scale", "KEY=VALUE,…",
+       "These cells take another time: stage=3,kind=F,by=0.9 or rank=5,set=3ms; keys stage, rank, dp, kind, chunk, "
+       "micro-batch, step; may be repeated",
+       ""},
+      {"layers", "N | N,N,…", "Layers of the model, or of each stage as they are split now; default equal on all", ""},
+      {"more-memory", "", "Also orders that hold more activations than the present one", ""},
   };
   return table;
 }
@@ -298,6 +304,25 @@ const std::vector<Command>& command_table() {
        -1,
        run_align,
        {{"trust-clocks", "", "Exit 0 also when a rank cannot be tied to the others", ""}}},
+      {"what-if",
+       "PATH…",
+       "Price the fixes of a run: each replayed, with what it assumes and how to make it",
+       "Replays the run with its stages balanced, its slow workers replaced, in other schedules at the same memory, "
+       "with "
+       "more micro-batches, without slow links, launch delays, jitter, and with the best of these together; sorted by "
+       "what "
+       "a step saves. --scale, --schedule, --micro-batches, --latency price a change of your own, all of it at once.",
+       with_open({"scale", "schedule", "chunks", "group", "micro-batches", "latency", "layers", "more-memory", "json",
+                  "format", "output", "align", "trust-clocks", "align-on"}),
+       1,
+       -1,
+       run_what_if,
+       {{"schedule", "NAME", "Your own: this schedule (stageline help schedules)", ""},
+        {"chunks", "V", "Chunks a rank of --schedule", ""},
+        {"group", "G", "Micro-batches that take turns on a chunk, of --schedule", ""},
+        {"micro-batches", "M", "Your own: so many micro-batches a step, each as it is", ""},
+        {"latency", "L", "Your own: every message takes this; without a unit, ms", ""},
+        {"format", "KIND", "text (default), csv: the table of fixes, or json: all tables", "text,csv,json"}}},
       {"info",
        "PATH…",
        "Say what was found, and what was wrong with it",
