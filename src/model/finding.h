@@ -1,5 +1,6 @@
-// Finding: one thing worth saying about a run, with its evidence. Findings are made by the
-// pipeline layer, carry their sentences in every language we speak, and are ordered by weight.
+// Finding: one thing worth saying about a run, with its evidence, what it costs and what its fix is worth. Findings
+// are made by the pipeline and engine layers, carry their sentences in every language we speak, and are ordered by
+// weight; engine/explain merges those of one cause and orders the rest by the time lost.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,21 @@
 
 namespace stageline {
 
+// Where the numbers of a finding can be looked up: `stageline analyze ANALYSIS …`, table TABLE of its answer.
+struct FindingEvidence {
+  std::string analysis;  // "links"; "": none
+  std::string table;     // "by_link"; "": the whole analysis
+};
+
+// What would help and what that is worth, from a replay (pipeline/what_if) or from sums.
+struct FindingPrice {
+  std::string fix_en, fix_zh;  // what to do, one clause without a full stop: "Move about two layers away from stage 3"
+  std::string command;         // to type or to set: "stageline what-if … --micro-batches 8", a layout string; may be ""
+  double saving_ns = 0;        // per step, of the mean step; 0: nobody computed it
+  bool per_token = false;      // the fix changes how much work a step does: saving_ns is at equal work
+  std::string assumption_en, assumption_zh;  // what the number rests on; may be ""
+};
+
 struct Finding {
   std::string id;                            // stable: "stage.slow"
   double weight = 0;                         // share of the step's time that is at stake, 0..1; orders findings
@@ -15,6 +31,16 @@ struct Finding {
   std::string value_note_en, value_note_zh;  // what the value is: "of the median stage"
   std::string title_en, title_zh;            // one sentence
   std::string detail_en, detail_zh;          // evidence and what to try; one or two sentences
+
+  // Priced findings. Times are per step, over the steps looked at (outliers left out, where the finding is not about
+  // them). Two findings with the same cause are one: `explain` keeps the one with the better price, and the other's
+  // evidence beside its own.
+  // What is at fault: "stage:3", "rank:5", "link:1-2", "host", "tail"; "": never merged.
+  std::string cause = {};         // NOLINT(readability-redundant-member-init): GCC wants it
+  double lost_ns_per_step = 0;    // time of the mean step that would not be there without the cause; 0: not priced
+  double uncertainty_ns = 0;      // standard error of lost_ns_per_step; below twice it nothing is said
+  FindingEvidence evidence = {};  // NOLINT(readability-redundant-member-init): GCC wants it
+  FindingPrice price = {};        // NOLINT(readability-redundant-member-init): GCC wants it
 };
 
 // The first lines of a report: a sentence with the number that matters, and the span as parts

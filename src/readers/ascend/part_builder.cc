@@ -191,6 +191,8 @@ std::vector<uint32_t> PartBuilder::fill_lanes() {
   s.args_offset_low.assign(n, 0);
   s.args_offset_high.assign(n, 0);
   s.file_index = std::move(row);
+  // One row can make two slices (a range and its device side): positions stay below the count, as everywhere.
+  part.event_count = std::max(part.event_count, static_cast<int64_t>(n));
   return slice;
 }
 

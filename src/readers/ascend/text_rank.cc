@@ -248,7 +248,7 @@ Status fill(const RankFiles& files, const ReadOptions& options, PartBuilder& bui
   add_operations(operations, sums.communication, groups, builder);
   link_operations(links, operations, builder);
   keep_summaries(sums, part, notes);
-  part.event_count = std::max<int64_t>(rows, 1);
+  part.event_count = std::max<int64_t>({part.event_count, rows, 1});
   return {};
 }
 
