@@ -14,6 +14,7 @@
 #include "pipeline/step_graph.h"
 #include "pipeline/theory.h"
 #include "pipeline/waterfall.h"
+#include "pipeline/whole_graph.h"
 
 namespace stageline {
 namespace {
@@ -78,7 +79,7 @@ Explanation explain(const Trace& trace, const std::vector<Table>& tables) {
   bool priced = false;
   if (trace.cells.size() > 0) {
     Diagnostics notes;
-    const Result<StepGraph> graph = build_step_graph(trace, notes);
+    const Result<StepGraph> graph = build_whole_graph(trace, notes);
     if (graph) {
       const TheoryRun theory = theory_of(trace);
       const CauseList causes = find_causes(trace, *graph, theory);

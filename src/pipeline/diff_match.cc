@@ -74,10 +74,17 @@ struct Side {
     };
     std::vector<PlacedOp> ops;
     ops.reserve(step.end - step.begin);
-    for (uint32_t op = step.begin; op < step.end; ++op)
-      ops.push_back({{std::max(graph.dp[op], 0), graph.stage[op], peer[static_cast<size_t>(graph.part[op])], what(op),
-                      std::max(graph.chunk[op], 0), number(op)},
-                     op});
+    for (uint32_t op = step.begin; op < step.end; ++op) {
+      // What stands for all ranks at once lies with whoever was last.
+      const bool of_all = graph.cell[op] == kNoCell && !is_message(graph.kind[op]);
+      Place place{0, 0, 0, what(op), std::max(graph.chunk[op], 0), number(op)};
+      if (!of_all) {
+        place.dp = std::max(graph.dp[op], 0);
+        place.stage = graph.stage[op];
+        place.peer = peer[static_cast<size_t>(graph.part[op])];
+      }
+      ops.push_back({place, op});
+    }
     std::sort(ops.begin(), ops.end(), [&](const PlacedOp& x, const PlacedOp& y) {
       const auto order = x.place <=> y.place;
       if (order != 0) return order < 0;
