@@ -135,19 +135,35 @@ DiffLine per_micro_batch(const RunDiff& diff) {
 DiffLine main_cause(const RunDiff& diff) {
   if (!diff.sure) return {};
   std::map<int32_t, double> by_stage;
+  std::map<int32_t, std::pair<double, double>> totals;  // stage → all its compute with A's times, and with B's
   std::map<DiffCause, double> by_cause;
   const DiffGroup* top = nullptr;
   for (const DiffGroup& g : diff.groups) {
     if (g.cause == DiffCause::kRest || g.cause == DiffCause::kMore) continue;
     by_cause[g.cause] += g.effect_ns;
-    if (g.cause == DiffCause::kCompute) by_stage[g.stage] += g.effect_ns;
+    if (g.cause == DiffCause::kCompute) {
+      by_stage[g.stage] += g.effect_ns;
+      totals[g.stage].first += g.a_ns * static_cast<double>(g.count);
+      totals[g.stage].second += g.b_ns * static_cast<double>(g.count);
+    }
     if (g.sure && (!top || g.effect_ns / diff.change_ns > top->effect_ns / diff.change_ns)) top = &g;
   }
   const auto most = [&](double ns) { return ns / diff.change_ns >= kMostOf; };
   if (!top) return {};
   if (top->cause == DiffCause::kSchedule && most(top->effect_ns)) return {"its schedule and sizes", "调度与规模的变化"};
+  // The stage that paces the pipeline carries most of a change that all have alike: it alone is named where the others
+  // changed by less than half as much.
+  const auto growth = [&](int32_t stage) {
+    const auto it = totals.find(stage);
+    return it == totals.end() || !(it->second.first > 0) ? 0.0 : it->second.second / it->second.first - 1;
+  };
+  const auto stands_out = [&](int32_t stage) {
+    return std::none_of(totals.begin(), totals.end(), [&](const auto& other) {
+      return other.first != stage && growth(other.first) / growth(stage) > 0.5;
+    });
+  };
   for (const auto& [stage, ns] : by_stage) {
-    if (!most(ns) || diff.b.stages < 2) continue;
+    if (!most(ns) || diff.b.stages < 2 || !stands_out(stage)) continue;
     // A stage's own: one kind of its work, or all of it; on one rank, or on all.
     std::vector<const DiffGroup*> own;
     for (const DiffGroup& g : diff.groups)
