@@ -224,6 +224,20 @@ const std::vector<Command>& command_table() {
        -1,
        run_report,
        {{"output", "FILE", "Where to write the page; default report.html, - is stdout", ""}}},
+      {"explain",
+       "PATH…",
+       "Say where the time went, what is at fault and what each fix is worth",
+       "At most a dozen findings, those that cost most first: each with a number, a cause, what to do and what that "
+       "saves, "
+       "from replays of the recorded steps. What costs less than 1 % of a step, or less than its own uncertainty, is "
+       "not "
+       "said. Exit 1 when the causes together cost more than --fail-on allows.",
+       with_open({"json", "format", "output", "fail-on", "range", "align", "trust-clocks", "align-on"}),
+       1,
+       -1,
+       run_explain,
+       {{"fail-on", "P%", "Exit with 1 when what was found costs more than this of the mean step: 3%", ""},
+        {"format", "KIND", "text (default) or json", "text,json"}}},
       {"analyze", "ANALYSIS[,ANALYSIS…] PATH…", "Answer one question in tables, or several at once",
        "Runs an analysis (stageline help analyses; stageline help NAME for one with its options) and prints its "
        "tables. CSV and JSON carry raw values: nanoseconds and fractions of 1. With --format csv several tables are "
