@@ -1,5 +1,6 @@
-// node embed.mjs DIR: DIR/report.js and DIR/report.css become DIR/web_bundle.cc, string literals
-// that any C++ compiler takes quickly (see src/exporters/html/web_bundle.h).
+// node embed.mjs DIR: DIR/report.js and DIR/report.css become DIR/web_bundle.cc, DIR/viewer.js and DIR/viewer.css
+// DIR/viewer_bundle.cc: string literals that any C++ compiler takes quickly (src/exporters/html/web_bundle.h,
+// src/server/viewer_bundle.h).
 import {createHash} from 'node:crypto';
 import {readFileSync, writeFileSync} from 'node:fs';
 import {join} from 'node:path';
@@ -30,10 +31,12 @@ function text(name, forbidden) {
   return {bytes, hash};
 }
 
-const js = text('report.js', /<\/script|<!--/i);
-const css = text('report.css', /<\/style|<!--/i);
-writeFileSync(join(dir, 'web_bundle.cc'), `// Made by web/embed.mjs from web/src.
-#include "exporters/html/web_bundle.h"
+// One C++ source with the two texts of a page and their hashes, as `header` declares them.
+function embed(page, header) {
+  const js = text(`${page}.js`, /<\/script|<!--/i);
+  const css = text(`${page}.css`, /<\/style|<!--/i);
+  writeFileSync(join(dir, page === 'report' ? 'web_bundle.cc' : `${page}_bundle.cc`), `// Made by web/embed.mjs from web/src.
+#include "${header}"
 
 namespace stageline {
 namespace {
@@ -45,10 +48,14 @@ ${literal(css.bytes)};
 
 }  // namespace
 
-std::string_view web_report_js() { return {kJs, sizeof kJs - 1}; }
-std::string_view web_report_css() { return {kCss, sizeof kCss - 1}; }
-std::string_view web_report_js_hash() { return "${js.hash}"; }
-std::string_view web_report_css_hash() { return "${css.hash}"; }
+std::string_view web_${page}_js() { return {kJs, sizeof kJs - 1}; }
+std::string_view web_${page}_css() { return {kCss, sizeof kCss - 1}; }
+std::string_view web_${page}_js_hash() { return "${js.hash}"; }
+std::string_view web_${page}_css_hash() { return "${css.hash}"; }
 
 }  // namespace stageline
 `);
+}
+
+embed('report', 'exporters/html/web_bundle.h');
+embed('viewer', 'server/viewer_bundle.h');
