@@ -1,11 +1,12 @@
-// node build.mjs OUTDIR: bundles src/main.ts and src/style.css into report.js and report.css.
+// node build.mjs OUTDIR: bundles the report page (src/main.ts, src/style.css) into report.js and report.css, and the
+// viewer (src/viewer) into viewer.js and viewer.css.
 import {build} from 'esbuild';
 
 const outdir = process.argv[2];
 if (!outdir) throw new Error('usage: node build.mjs OUTDIR');
 
 await build({
-  entryPoints: {'report': 'src/main.ts'},
+  entryPoints: {'report': 'src/main.ts', 'viewer': 'src/viewer/main.ts'},
   outdir,
   bundle: true,
   minify: true,
@@ -16,7 +17,7 @@ await build({
   logLevel: 'warning',
 });
 await build({
-  entryPoints: {'report': 'src/style.css'},
+  entryPoints: {'report': 'src/style.css', 'viewer': 'src/viewer/style.css'},
   outdir,
   bundle: true,
   minify: true,
