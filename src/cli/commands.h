@@ -6,6 +6,7 @@
 namespace stageline {
 
 int run_report(const Arguments& arguments);
+int run_diff(const Arguments& arguments);
 int run_analyze(const Arguments& arguments);
 int run_export(const Arguments& arguments);
 int run_export_stacks(const Arguments& arguments);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/number.h"
 #include "base/output_file.h"
 #include "base/parallel.h"
 #include "base/text.h"
@@ -112,6 +113,23 @@ Result<Trace> open_run(const Arguments& arguments, const Terminal& terminal, con
   ProgressBar bar(terminal, terminal.lang == "zh" ? "读取" : "reading");
   options->progress = bar.progress();
   return open_trace(paths, *options);
+}
+
+Result<std::optional<double>> share_flag(const Arguments& arguments, std::string_view name) {
+  if (!arguments.has(name)) return std::optional<double>();
+  const std::string given = arguments.get(name);
+  std::string_view text = trim(given);
+  if (text.ends_with("%")) text = trim(text.substr(0, text.size() - 1));
+  const auto value = parse_double(text);
+  if (!value || !(*value >= 0 && *value <= 1e6))
+    return Error{ErrorCode::kUsage,
+                 "--" + std::string(name) +
+                     " takes a share of the step, not "
+                     " + given + "
+                     "",
+                 {},
+                 "write --" + std::string(name) + " 3%"};
+  return std::optional<double>(*value / 100);
 }
 
 Ghosts ghosts_of(const Arguments& arguments) {

@@ -1,6 +1,7 @@
 // What report, analyze, export and info share: reading the run that the arguments name.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,9 @@ Ghosts ghosts_of(const Arguments& arguments);
 
 // "run42" or "run42 + 3 more": what titles call the input.
 std::string run_name(const std::vector<std::string>& paths);
+
+// A flag that is a share: "3%" and "3" are 0.03. Nothing when it was not given. Errors: kUsage.
+Result<std::optional<double>> share_flag(const Arguments& arguments, std::string_view name);
 
 // --compat: kUsage unless it is one of `known` (comma list). `asker` is who has it: an analysis, else the command.
 Status check_compat(const Arguments& arguments, std::string_view known, std::string_view asker = {});

@@ -35,11 +35,12 @@ struct Finding {
   // Priced findings. Times are per step, over the steps looked at (outliers left out, where the finding is not about
   // them). Two findings with the same cause are one: `explain` keeps the one with the better price, and the other's
   // evidence beside its own.
-  std::string cause;            // what is at fault: "stage:3", "rank:5", "link:1-2", "host", "tail"; "": never merged
-  double lost_ns_per_step = 0;  // time of the mean step that would not be there without the cause; 0: not priced
-  double uncertainty_ns = 0;    // standard error of lost_ns_per_step; below twice it nothing is said
-  FindingEvidence evidence;
-  FindingPrice price;
+  // What is at fault: "stage:3", "rank:5", "link:1-2", "host", "tail"; "": never merged.
+  std::string cause = {};         // NOLINT(readability-redundant-member-init): GCC wants it
+  double lost_ns_per_step = 0;    // time of the mean step that would not be there without the cause; 0: not priced
+  double uncertainty_ns = 0;      // standard error of lost_ns_per_step; below twice it nothing is said
+  FindingEvidence evidence = {};  // NOLINT(readability-redundant-member-init): GCC wants it
+  FindingPrice price = {};        // NOLINT(readability-redundant-member-init): GCC wants it
 };
 
 // The first lines of a report: a sentence with the number that matters, and the span as parts

@@ -7,6 +7,7 @@
 
 #include "base/number.h"
 #include "model/pipeline_sums.h"
+#include "pipeline/schedule_places.h"
 #include "pipeline/theory_pace.h"
 #include "schedules/make.h"
 
@@ -17,9 +18,6 @@ constexpr size_t kMostSizes = 4;  // different numbers of micro-batches a step t
 constexpr size_t kKinds = 5;      // F, B, I, W, F&B
 constexpr double kLongestNs = 1e18;
 constexpr size_t kLeastFilled = 4;  // of a schedule's cells one in so many must be there for a step to be replayed anew
-
-// F, B or I, W: what tells the work of one micro-batch on one chunk apart.
-size_t direction_of(CellKind kind) { return kind == CellKind::kForward ? 0 : kind == CellKind::kWeightGrad ? 2 : 1; }
 
 // Mean duration by stage, chunk and kind.
 class MeanCosts {
@@ -90,44 +88,6 @@ std::string cannot_cost(int32_t stage, CellKind kind) {
          " whose duration could be taken; were ranks left out?";
 }
 
-// Where a piece of work stands in the replay, by (micro-batch, chunk, direction).
-class Slots {
- public:
-  explicit Slots(const TheorySize& size)
-      : chunks_(size.schedule.sizes.chunks), micro_batches_(size.schedule.sizes.micro_batches) {
-    const size_t per_stage = static_cast<size_t>(chunks_) * static_cast<size_t>(micro_batches_) * 3;
-    place_.resize(size.schedule.ranks.size());
-    flat_.resize(place_.size());
-    for (size_t s = 0; s < place_.size(); ++s) {
-      place_[s].assign(per_stage, kUnknown);
-      for (size_t i = 0; i < size.schedule.ranks[s].size(); ++i)
-        for (const Action& a : size.schedule.ranks[s][i].actions()) {
-          place_[s][key(a.micro_batch, a.chunk, a.kind)] = static_cast<int32_t>(i);
-          flat_[s].emplace_back(direction_of(a.kind), static_cast<int32_t>(i));
-        }
-    }
-  }
-
-  // The `nth` token of a list; where its numbers are unknown, what the schedule has at that place, if it goes the same
-  // way. kUnknown when the schedule has no such work.
-  int32_t find(int32_t stage, const WorkToken& t, size_t nth) const {
-    const auto s = static_cast<size_t>(stage);
-    if (t.micro_batch == kUnknown || t.chunk == kUnknown)
-      return nth < flat_[s].size() && flat_[s][nth].first == direction_of(t.kind) ? flat_[s][nth].second : kUnknown;
-    if (t.micro_batch < 0 || t.micro_batch >= micro_batches_ || t.chunk < 0 || t.chunk >= chunks_) return kUnknown;
-    return place_[s][key(t.micro_batch, t.chunk, t.kind)];
-  }
-
- private:
-  size_t key(int32_t micro_batch, int32_t chunk, CellKind kind) const {
-    return (static_cast<size_t>(chunk) * static_cast<size_t>(micro_batches_) + static_cast<size_t>(micro_batch)) * 3 +
-           direction_of(kind);
-  }
-  int32_t chunks_, micro_batches_;
-  std::vector<std::vector<int32_t>> place_;
-  std::vector<std::vector<std::pair<size_t, int32_t>>> flat_;  // (direction, place) of every action in order
-};
-
 // The recognised schedule with this many micro-batches, replayed; what is missing in `why_not`.
 std::optional<TheorySize> replay_size(const ScheduleCandidate& best, int32_t micro_batches, const MeanCosts& means,
                                       std::string& why_not) {
@@ -181,7 +141,7 @@ std::optional<TheorySize> replay_size(const ScheduleCandidate& best, int32_t mic
 }
 
 // The replay of lists [first, last) with the stages at this step's own pace; nullopt where the means do.
-std::optional<TheorySize> replay_at_pace(const Trace& trace, const std::vector<Slots>& slots, size_t first, size_t last,
+std::optional<TheorySize> replay_at_pace(const Trace& trace, const std::vector<SchedulePlaces>& slots, size_t first, size_t last,
                                          const TheoryRun& run) {
   const Cells& cells = trace.cells;
   const TheorySize* size = run.size(first);
@@ -232,7 +192,7 @@ std::optional<TheorySize> replay_at_pace(const Trace& trace, const std::vector<S
 }
 
 // Puts the replay of lists [first, last) beside their cells, so that their first cell starts where it did.
-void place_lists(const Trace& trace, const std::vector<Slots>& slots, size_t first, size_t last, TheoryRun& run) {
+void place_lists(const Trace& trace, const std::vector<SchedulePlaces>& slots, size_t first, size_t last, TheoryRun& run) {
   const std::optional<TheorySize> own = replay_at_pace(trace, slots, first, last, run);
   const Cells& cells = run.cells(trace);
   Theory& theory = run.theory;
@@ -334,8 +294,8 @@ TheoryRun theory_of(const Trace& trace) {
     const auto known = size_of.find(list.micro_batches);
     run.size_of.push_back(known == size_of.end() ? kUnknown : known->second);
   }
-  std::vector<Slots> slots;
-  for (const TheorySize& size : run.sizes) slots.emplace_back(size);
+  std::vector<SchedulePlaces> slots;
+  for (const TheorySize& size : run.sizes) slots.emplace_back(size.schedule);
   for (size_t first = 0; first < run.lists.lists.size();) {
     const size_t last = theory.by_rank ? first + 1 : run.lists.group_end(first);
     place_lists(trace, slots, first, last, run);

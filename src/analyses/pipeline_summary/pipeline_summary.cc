@@ -132,6 +132,7 @@ const Analysis pipeline_summary_analysis = {
     "",
     "",
     false,
+    false,
     true,
     true};
 

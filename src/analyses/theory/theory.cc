@@ -257,6 +257,7 @@ const Analysis theory_analysis = {
     "",
     "",
     false,
+    false,
     true,
     true};
 

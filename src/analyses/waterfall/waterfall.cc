@@ -1,0 +1,277 @@
+// Where the time of a step went, as a sum that closes. Definitions: docs/analyses/waterfall.md.
+#include "pipeline/waterfall.h"
+
+#include <cmath>
+#include <limits>
+
+#include "analyses/analysis.h"
+#include "base/number.h"
+#include "pipeline/frontier.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+double share(double part, double whole) { return whole > 0 ? part / whole : std::numeric_limits<double>::quiet_NaN(); }
+int64_t known(int32_t value) { return value == kUnknown ? kNullInteger : value; }
+int64_t rounded(double ns) { return std::isnan(ns) ? kNullInteger : std::llround(ns); }
+
+// Durations rounded so that they add up to the rounded sum: each is the difference of two rounded running sums.
+class RunningSum {
+ public:
+  int64_t next(double ns) {
+    const int64_t before = std::llround(sum_);
+    sum_ += ns;
+    return std::llround(sum_) - before;
+  }
+
+ private:
+  double sum_ = 0;
+};
+
+constexpr const char* kMeaning[kWaterfallParts] = {
+    "mean over the pipeline's ranks of the time in which they run F, B, I or W",
+    "what the order costs when every cell of a kind takes the same time and messages take none",
+    "what it adds that stages and chunks differ in their means; below 0: the slow ones lie where nobody waits for them",
+    "what it adds that cells differ from the mean of their stage; below 0: the long ones fell where there was time",
+    "what it adds that messages between ranks take time",
+    "what none of these explains: launches, work of the host, other streams; below 0: cells began before what they "
+    "need had ended",
+    "before the first and after the last cell of the replica's pipeline: collectives, optimizer, waiting"};
+constexpr const char* kTailMeaning[kTailParts] = {
+    "of the tail: until the last replica's pipeline has ended",
+    "of the tail: some rank gathers parameters or exchanges gradients, or waits in it",
+    "of the tail: some rank runs the optimizer, or waits in it, and none is in a collective",
+    "of the tail: other recorded work", "of the tail: nothing was recorded"};
+
+Table means_table(const Waterfall& w, const WaterfallStep& mean) {
+  Table table(
+      "waterfall", "Where the time of a step goes, mean over steps and replicas",
+      {{"part", "part", Type::kText, "compute to rest add up to the pipeline, with the tail to the step"},
+       {"within", "within", Type::kText, "The row that it is a piece of; empty: it is one of the sum"},
+       {"mean_ns", "time", Type::kDuration, "Mean over steps and replicas, without outlier steps"},
+       {"pipeline_share", "of the pipeline", Type::kShare, "As a share of the span of the replica's compute cells"},
+       {"step_share", "of the step", Type::kShare, "As a share of the step's span"},
+       {"meaning", "what it is", Type::kText, "What the part says"}});
+  const auto add = [&](std::string_view name, std::string_view within, int64_t ns, double exact, bool pipeline,
+                       const char* meaning) {
+    table.add_row({std::string(name), std::string(within), ns,
+                   pipeline ? share(exact, mean.pipeline_ns) : std::numeric_limits<double>::quiet_NaN(),
+                   share(exact, mean.span_ns), std::string(meaning)});
+  };
+  if (w.steps.empty()) return table;
+  RunningSum sum;
+  for (size_t k = 0; k < kWaterfallParts; ++k) {
+    const auto part = static_cast<WaterfallPart>(k);
+    if (part == WaterfallPart::kTail)
+      add("pipeline", "", rounded(mean.pipeline_ns), mean.pipeline_ns, true,
+          "the sum so far: the span of the compute cells");
+    add(waterfall_part_name(part), "", sum.next(mean.part_ns[k]), mean.part_ns[k], k < kPipelineParts, kMeaning[k]);
+    if (part == WaterfallPart::kSchedule && !std::isnan(mean.order_ns))
+      add("from the order", "schedule bubble", rounded(mean.order_ns), mean.order_ns, true,
+          "of the schedule bubble: what the order that ran costs more than that of the recognised schedule");
+    if (part == WaterfallPart::kLatency)
+      add("held by receives", "message latency", rounded(mean.held_ns), mean.held_ns, true,
+          "of message latency: ranks sat in a receive though what it waits for was done long before");
+    for (size_t t = 0; t < kTailParts && part == WaterfallPart::kTail; ++t)
+      if (!std::isnan(mean.tail_ns[t]))
+        add(tail_part_name(static_cast<TailPart>(t)), "tail", rounded(mean.tail_ns[t]), mean.tail_ns[t], false,
+            kTailMeaning[t]);
+  }
+  add("step", "", rounded(mean.span_ns), mean.span_ns, false, "the sum of all: the span of the step");
+  return table;
+}
+
+Table steps_table(const Waterfall& w) {
+  Table table(
+      "waterfall-steps", "Where the time went, by step and replica",
+      {{"step", "step", Type::kInteger, "Step number as the source has it"},
+       {"dp", "dp", Type::kInteger, "Data-parallel replica"},
+       {"span_ns", "step", Type::kDuration, "Span of the step over all replicas"},
+       {"pipeline_ns", "pipeline", Type::kDuration, "First start to last end of the replica's compute cells"},
+       {"compute_ns", "compute", Type::kDuration, kMeaning[0]},
+       {"schedule_ns", "schedule bubble", Type::kDuration, kMeaning[1]},
+       {"order_ns", "from the order", Type::kDuration,
+        "Of the schedule bubble: what the order that ran costs more than that of the recognised schedule; empty where "
+        "that cannot be told"},
+       {"imbalance_ns", "stage imbalance", Type::kDuration, kMeaning[2]},
+       {"jitter_ns", "jitter", Type::kDuration, kMeaning[3]},
+       {"latency_ns", "message latency", Type::kDuration, kMeaning[4]},
+       {"held_ns", "held by receives", Type::kDuration,
+        "Of message latency: ranks sat in a receive though what it waits for was done long before"},
+       {"rest_ns", "rest", Type::kDuration, kMeaning[5]},
+       {"tail_ns", "tail", Type::kDuration, kMeaning[6]},
+       {"tail_replicas_ns", "replicas", Type::kDuration, kTailMeaning[0]},
+       {"tail_collectives_ns", "collectives", Type::kDuration, kTailMeaning[1]},
+       {"tail_optimizer_ns", "optimizer", Type::kDuration, kTailMeaning[2]},
+       {"tail_other_ns", "other", Type::kDuration, kTailMeaning[3]},
+       {"tail_idle_ns", "idle", Type::kDuration, kTailMeaning[4]},
+       {"outlier", "outlier", Type::kInteger,
+        "1: the step takes over 1.3× the median step and is no part of the means"}});
+  for (const WaterfallStep& step : w.steps) {
+    RunningSum sum;
+    std::vector<Table::Value> row = {int64_t{step.step}, known(step.dp), rounded(step.span_ns),
+                                     rounded(step.pipeline_ns)};
+    for (size_t k = 0; k < kWaterfallParts; ++k) {
+      row.emplace_back(sum.next(step.part_ns[k]));
+      if (static_cast<WaterfallPart>(k) == WaterfallPart::kSchedule) row.emplace_back(rounded(step.order_ns));
+      if (static_cast<WaterfallPart>(k) == WaterfallPart::kLatency) row.emplace_back(rounded(step.held_ns));
+    }
+    for (const double ns : step.tail_ns) row.emplace_back(rounded(ns));
+    row.emplace_back(int64_t{step.outlier});
+    table.add_row(std::move(row));
+  }
+  return table;
+}
+
+Table stages_table(const Waterfall& w) {
+  Table table(
+      "waterfall-stages", "What each stage waits for, mean over steps and ranks",
+      {{"stage", "stage", Type::kInteger, "Pipeline stage"},
+       {"pipeline_ns", "pipeline", Type::kDuration, "Span of the pipeline: the sum of what follows"},
+       {"busy_ns", "busy", Type::kDuration, "Time in which a rank of the stage runs F, B, I or W"},
+       {"schedule_ns", "schedule bubble", Type::kDuration,
+        "It would wait so long if every cell of a kind took the same time"},
+       {"imbalance_ns", "stage imbalance", Type::kDuration,
+        "It waits so much longer because stages differ in their means; below 0: it is the one the others wait for"},
+       {"jitter_ns", "jitter", Type::kDuration, "The same, because cells differ from their stage's means"},
+       {"latency_ns", "message latency", Type::kDuration, "The same, because messages take time"},
+       {"rest_ns", "rest", Type::kDuration, "Waiting that none of these explains"},
+       {"busy_share", "busy", Type::kShare, "Busy as a share of the pipeline's span"}});
+  for (const WaterfallStage& stage : w.stages) {
+    RunningSum sum;
+    std::vector<Table::Value> row = {int64_t{stage.stage}, rounded(stage.pipeline_ns)};
+    for (const double ns : stage.part_ns) row.emplace_back(sum.next(ns));
+    row.emplace_back(share(stage.part_ns[0], stage.pipeline_ns));
+    table.add_row(std::move(row));
+  }
+  return table;
+}
+
+Table check_table(const Waterfall& w, const WaterfallStep& mean) {
+  Table table("waterfall-check", "The same without comparing clocks, mean over steps and replicas",
+              {{"what", "what", Type::kText, "The number that both ways have"},
+               {"replayed_ns", "waterfall", Type::kDuration, "As the waterfall has it"},
+               {"clock_free_ns", "clock-free", Type::kDuration, "The longest that one rank has on its own clock"},
+               {"difference_ns", "difference", Type::kDuration, "Waterfall minus clock-free"},
+               {"agrees", "they agree", Type::kText, "When the two are the same"}});
+  if (w.steps.empty()) return table;
+  const auto add = [&](const char* what, double replayed, double own, const char* agrees) {
+    table.add_row(
+        {std::string(what), rounded(replayed), rounded(own), rounded(replayed) - rounded(own), std::string(agrees)});
+  };
+  const char* same = w.clock_free ? "ranks share no clock: the waterfall takes the clock-free one" : nullptr;
+  add("pipeline", mean.pipeline_ns, mean.own_pipeline_ns,
+      same ? same : "where one rank has the pipeline's first cell and its last one, as rank 0 of 1F1B has; else more");
+  add("step", mean.span_ns, mean.own_span_ns,
+      same ? same : "where one rank is at work from the step's start to its end; else more");
+  const auto part = [&](WaterfallPart p) { return mean.part_ns[static_cast<size_t>(p)]; };
+  add("compute and imbalance", part(WaterfallPart::kCompute) + part(WaterfallPart::kImbalance), mean.busiest_ns,
+      "with the busy time of the busiest rank, up to one micro-batch of what it takes longer than the mean");
+  return table;
+}
+
+Table frontier_table(const Frontier& frontier) {
+  Table table(
+      "waterfall-frontier", "Frontier of the ranks' own times, phase by phase",
+      {{"phase", "phase", Type::kText,
+        "before: until a rank's first compute cell; warm-up, steady, cool-down as in theory; after: until its "
+        "last cell"},
+       {"exposed_ns", "exposed", Type::kDuration,
+        "What the longest of the ranks' own times grows by in the phase, mean over steps and replicas; adds up"},
+       {"share", "of the sum", Type::kShare, "As a share of the sum"},
+       {"stage", "stage", Type::kInteger, "The stage whose rank has come furthest in time most often"},
+       {"stage_share", "in", Type::kShare, "Share of the steps and replicas in which it is that stage"}});
+  double sum = 0;
+  for (const FrontierSum& phase : frontier.phases) sum += phase.exposed_ns;
+  RunningSum running;
+  for (size_t k = 0; k < kFrontierPhases && frontier.pipelines > 0; ++k) {
+    const FrontierSum& phase = frontier.phases[k];
+    table.add_row({std::string(frontier_phase_name(static_cast<FrontierPhase>(k))), running.next(phase.exposed_ns),
+                   share(phase.exposed_ns, sum), known(phase.stage), phase.stage_share});
+  }
+  return table;
+}
+
+void add_notes(const Waterfall& w, Diagnostics& notes) {
+  constexpr double kOverlapShare = 0.001;
+  if (w.clock_free)
+    notes.add("waterfall.clock_free", Severity::kInfo,
+              "ranks share no clock: spans are the longest that one rank has on its own, message latency is in the "
+              "rest, and the "
+              "tail is not split");
+  else if (w.latency.by_messages + w.latency.by_gaps > 0)
+    notes.add("waterfall.latency", Severity::kInfo,
+              "message latency, " + human_duration(w.latency.median_ns) + " at the median, is from " +
+                  (w.latency.by_gaps == 0 ? std::string("recorded messages")
+                   : w.latency.by_messages == 0
+                       ? std::string("gaps between the end of a cell and the start of the one "
+                                     "that waited for it")
+                       : grouped(w.latency.by_messages) + " pairs of ranks with recorded messages and " +
+                             grouped(w.latency.by_gaps) + " with gaps between cells"));
+  int64_t outliers = 0;
+  for (const WaterfallStep& step : w.steps) outliers += step.outlier;
+  if (outliers > 0)
+    notes.add("waterfall.outliers", Severity::kInfo,
+              "pipelines of steps over 1.3× the median step are left out of the means", {}, outliers);
+  if (w.unnumbered > 0)
+    notes.add("waterfall.unnumbered", Severity::kInfo,
+              "cells without a micro-batch or chunk: what they wait for is not known, and their waiting is in the rest",
+              {}, w.unnumbered);
+  if (w.without_producer > 0)
+    notes.add("waterfall.without_producer", Severity::kInfo,
+              "cells whose input comes from a cell that was not recorded; waiting for it is in the rest", {},
+              w.without_producer);
+  if (w.broken > 0)
+    notes.add("waterfall.broken", Severity::kWarning,
+              "waits that contradict the order that ran were left out: labels, chunks or clocks are wrong there", {},
+              w.broken);
+  if (w.overlap_ns > kOverlapShare * w.busy_ns)
+    notes.add("waterfall.overlap", Severity::kInfo,
+              "cells of one rank overlap for " + percent(w.overlap_ns / w.busy_ns) +
+                  " of the time in which it computes; that is counted once");
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  const Trace& trace = *input.trace;
+  const PipelineSums sums = pipeline_sums(trace);
+  const Waterfall w = waterfall_of(trace, theory_of(trace), sums);
+  if (!w.known())
+    return Error{ErrorCode::kBadInput,
+                 "there is no waterfall: " + w.why_not,
+                 {},
+                 "stageline analyze pipeline-summary shows busy time and bubbles"};
+  AnalysisResult result;
+  add_notes(w, result.notes);
+  const WaterfallStep mean = mean_of(w);
+  result.tables.push_back(means_table(w, mean));
+  result.tables.push_back(stages_table(w));
+  result.tables.push_back(check_table(w, mean));
+  result.tables.push_back(frontier_table(frontier_of(trace, outlier_steps(trace, sums))));
+  result.tables.push_back(steps_table(w));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis waterfall_analysis;
+const Analysis waterfall_analysis = {
+    "waterfall",
+    "where the time of a step went: compute, schedule, imbalance, jitter, messages, tail and rest; adds up to the span",
+    {{"waterfall", "one row per part, mean over steps and replicas: time and shares; adds up"},
+     {"waterfall-stages", "one row per stage: busy, and what it waited for by cause"},
+     {"waterfall-check", "spans and the busiest rank, with and without comparing clocks"},
+     {"waterfall-frontier", "one row per phase: what is exposed of it on the ranks' own clocks, and by which stage"},
+     {"waterfall-steps", "one row per step and replica"}},
+    run,
+    AnalysisNeeds::kCells,
+    {},
+    "",
+    "",
+    false,
+    false,
+    true,
+    true};
+
+}  // namespace stageline

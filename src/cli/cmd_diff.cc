@@ -1,0 +1,111 @@
+#include <cmath>
+
+#include "base/json_writer.h"
+#include "base/number.h"
+#include "base/output_file.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/run_common.h"
+#include "engine/diff_report.h"
+#include "exporters/table_text.h"
+
+namespace stageline {
+namespace {
+
+// Columns of the list in text: effect, share, uncertainty, what.
+std::string text_of(const Terminal& terminal, const RunDiff& diff) {
+  const bool zh = terminal.lang == "zh";
+  const auto pick = [&](const DiffLine& line) { return zh ? line.zh : line.en; };
+  const std::string stop = zh ? "。" : ".";
+  std::string out = "A  " + pick(run_line(diff.a)) + "\nB  " + pick(run_line(diff.b)) + "\n\n";
+  std::string head = pick(headline(diff)) + stop;
+  if (const std::string cause = pick(main_cause(diff)); !cause.empty())
+    head += (zh ? "主要原因：" : " Most of it is ") + cause + stop;
+  if (const std::string each = pick(per_micro_batch(diff)); !each.empty()) head += (zh ? "" : " ") + each + stop;
+  out += wrapped(head, terminal.width, 0);
+  const std::vector<DiffGroup> told = told_groups(diff);
+  if (told.size() == 1 && !diff.sure) return out;
+  out += "\n";
+  const auto row = [&](const std::string& effect, const std::string& share, const std::string& error,
+                       const std::string& words) {
+    constexpr int kEffect = 11, kShare = 9, kError = 10;
+    std::string line;
+    for (const auto& [text, width] : {std::pair{effect, kEffect}, {share, kShare}, {error, kError}})
+      line += std::string(static_cast<size_t>(std::max(0, width - display_width(text))), ' ') + text;
+    std::string rest = wrapped(words, terminal.width, kEffect + kShare + kError + 2);
+    out += line + rest.substr(static_cast<size_t>(kEffect + kShare + kError));
+  };
+  for (const DiffGroup& g : told)
+    row(signed_duration(g.effect_ns), signed_percent(g.effect_ns / diff.a.step_ns),
+        std::isnan(g.error_ns) || g.error_ns == 0 ? "" : "±" + human_duration(g.error_ns), pick(group_line(diff, g)));
+  row(signed_duration(diff.change_ns), signed_percent(diff.change_ns / diff.a.step_ns),
+      std::isnan(diff.error_ns) || diff.error_ns == 0 ? "" : "±" + human_duration(diff.error_ns),
+      zh ? "合计" : "together");
+  return out;
+}
+
+std::string json_of(const RunDiff& diff) {
+  JsonWriter json;
+  json.begin_object();
+  json.field("change_ns", static_cast<int64_t>(std::llround(diff.change_ns)));
+  json.field("change_share", diff.change_ns / diff.a.step_ns);
+  json.field("beyond_noise", diff.sure);
+  const DiffLine head = headline(diff), cause = main_cause(diff);
+  json.field("headline_en", head.en).field("headline_zh", head.zh);
+  json.field("cause_en", cause.en).field("cause_zh", cause.zh);
+  json.key("changes").begin_array();
+  for (size_t i = 0; i < diff.changes_en.size(); ++i)
+    json.begin_object().field("en", diff.changes_en[i]).field("zh", diff.changes_zh[i]).end_object();
+  json.end_array();
+  json.field("matched", diff.matched).field("unmatched", diff.unmatched).field("unused", diff.unused);
+  json.key("tables").begin_array();
+  for (const Table& table : diff_tables(diff)) append_table_json(json, table);
+  json.end_array().end_object();
+  return json.text() + "\n";
+}
+
+}  // namespace
+
+int run_diff(const Arguments& arguments) {
+  Result<Terminal> terminal = terminal_for(arguments);
+  if (!terminal) return fail(terminal.error());
+  const std::string format = arguments.has("json") ? "json" : arguments.get("format", "text");
+  if (format != "text" && format != "csv" && format != "json")
+    return fail({ErrorCode::kUsage, "diff comes as text, csv or json, not \"" + format + "\"", {}, ""});
+  Result<std::optional<double>> limit = share_flag(arguments, "fail-on");
+  if (!limit) return fail(limit.error());
+  const std::string table = dashed(arguments.get("table"));
+  if (!table.empty() && table != "runs" && table != "groups")
+    return fail({ErrorCode::kUsage, "diff has the tables runs and groups, not \"" + table + "\"", {}, ""});
+  Result<OutputFile> out = OutputFile::create(arguments.get("output", "-"));
+  if (!out) return fail(out.error());
+  Result<Trace> a = open_run(arguments, *terminal, {arguments.operands[0]}, "", Clocks::kCompared);
+  if (!a) return fail(a.error());
+  Result<Trace> b = open_run(arguments, *terminal, {arguments.operands[1]}, "", Clocks::kCompared);
+  if (!b) return fail(b.error());
+  Result<RunDiff> diff = diff_runs(*a, *b);
+  if (!diff) return fail(diff.error());
+  if (format == "json") {
+    out->write(json_of(*diff));
+  } else if (format == "csv" || !table.empty()) {
+    bool first = true;
+    for (const Table& t : diff_tables(*diff)) {
+      if (!table.empty() && t.name() != table) continue;
+      if (!first) out->write("\n");
+      first = false;
+      out->write(format == "csv" ? format_table_csv(t)
+                                 : format_table_text(t, terminal->table_width, terminal->colour_out, SIZE_MAX));
+    }
+  } else {
+    out->write(text_of(*terminal, *diff));
+  }
+  if (Status s = out->commit(); !s) return fail(s.error());
+  for (const auto& [trace, path] : {std::pair{&*a, 0}, std::pair{&*b, 1}})
+    print_notes(*terminal, trace->diagnostics, arguments.operands[static_cast<size_t>(path)]);
+  for (const Diagnostic& d : diff->notes.items())
+    if (d.severity != Severity::kInfo || d.name == "diff.messages") note(*terminal, d.message);
+  const bool slower = diff->sure && *limit && diff->change_ns > **limit * diff->a.step_ns;
+  return slower ? kExitFinding : kExitGood;
+}
+
+}  // namespace stageline

@@ -1,0 +1,256 @@
+// Waits of jobs that recorded compute cells, and perhaps collectives, but no message that could be trusted: the order
+// of every rank, trace.links between stages, and a message of its own between two ranks, which takes what messages
+// between these two stages in this direction usually take.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include "base/parallel.h"
+#include "model/stage_costs.h"
+#include "pipeline/step_draft.h"
+
+namespace stageline {
+namespace {
+
+bool takes_part(CellKind kind) {
+  return is_compute(kind) || kind == CellKind::kOptimizer || kind == CellKind::kCollective;
+}
+
+// (stage it leaves, stage it reaches, forward): the classes that share a latency.
+using Edge = std::tuple<int32_t, int32_t, bool>;
+
+class CellWaits {
+ public:
+  CellWaits(const Trace& trace, std::vector<GraphType>& types) : trace_(trace), cells_(trace.cells), types_(types) {}
+
+  std::vector<StepDraft> drafts() {
+    find_types();
+    take_cells();
+    rank_order();
+    messages();
+    barriers();
+    collectives();
+    return std::move(drafts_);
+  }
+
+ private:
+  struct Place {
+    uint32_t draft = UINT32_MAX, op = 0;
+  };
+  DraftOp& op(const Place& at) { return drafts_[at.draft].ops[at.op]; }
+
+  uint16_t type_of(CellKind kind) const { return type_[static_cast<size_t>(kind)]; }
+
+  void find_types() {
+    std::array<bool, kCellKindCount> there{};
+    for (size_t i = 0; i < cells_.size(); ++i) there[static_cast<size_t>(cells_.kind[i])] = true;
+    for (const Link& link : trace_.links)
+      if (cells_.part[link.from_cell] != cells_.part[link.to_cell]) {
+        there[static_cast<size_t>(CellKind::kRecvForward)] = there[static_cast<size_t>(CellKind::kRecvBackward)] = true;
+        break;
+      }
+    const bool links = there[static_cast<size_t>(CellKind::kRecvForward)];
+    for (int k = 0; k < kCellKindCount; ++k) {
+      const auto kind = static_cast<CellKind>(k);
+      const bool message = kind == CellKind::kRecvForward || kind == CellKind::kRecvBackward;
+      if (!there[static_cast<size_t>(k)] || !(takes_part(kind) || (message && links && !trace_.links.empty())))
+        continue;
+      type_[static_cast<size_t>(k)] = static_cast<uint16_t>(types_.size());
+      types_.push_back({kind == CellKind::kRecvForward    ? "forward message"
+                        : kind == CellKind::kRecvBackward ? "backward message"
+                                                          : std::string(kind_name(kind)),
+                        kind, message || kind == CellKind::kCollective});
+    }
+  }
+
+  void take_cells() {
+    place_.resize(cells_.size());
+    for (const StepRange& range : step_ranges(cells_)) {
+      if (range.step == kUnknown) continue;
+      StepDraft draft;
+      draft.step = range.step;
+      for (size_t i = range.begin; i < range.end; ++i) {
+        if (!takes_part(cells_.kind[i])) continue;
+        place_[i] = {static_cast<uint32_t>(drafts_.size()), static_cast<uint32_t>(draft.ops.size())};
+        const int32_t part = cells_.part[i];
+        const int64_t start = trace_.common_ns(part, cells_.start_ns[i]);
+        draft.ops.push_back({static_cast<uint32_t>(i), type_of(cells_.kind[i]), cells_.kind[i], part, cells_.chunk[i],
+                             cells_.micro_batch[i], start, std::max(start, trace_.common_ns(part, cells_.end_ns[i]))});
+      }
+      if (!draft.ops.empty()) drafts_.push_back(std::move(draft));
+    }
+    before_end_.resize(drafts_.size());
+  }
+
+  // Each operation follows the one of its rank that ended last before it started; whatever overlaps it runs beside it.
+  void rank_order() {
+    parallel_for(drafts_.size(), [&](size_t d) {
+      StepDraft& draft = drafts_[d];
+      std::vector<int64_t>& before_end = before_end_[d];
+      before_end.assign(draft.ops.size(), INT64_MIN);
+      std::vector<uint32_t> by_end;
+      for (uint32_t begin = 0; begin < draft.ops.size();) {
+        uint32_t end = begin;
+        while (end < draft.ops.size() && draft.ops[end].part == draft.ops[begin].part) ++end;
+        by_end.resize(end - begin);
+        std::iota(by_end.begin(), by_end.end(), begin);
+        std::stable_sort(by_end.begin(), by_end.end(),
+                         [&](uint32_t a, uint32_t b) { return draft.ops[a].end_ns < draft.ops[b].end_ns; });
+        size_t next = 0;
+        for (uint32_t k = begin; k < end; ++k) {
+          // Of cells without length at one moment, those that come first in order go first.
+          while (next < by_end.size() &&
+                 std::pair(draft.ops[by_end[next]].end_ns, by_end[next]) < std::pair(draft.ops[k].start_ns, k))
+            ++next;
+          if (next == 0) continue;
+          const uint32_t before = by_end[next - 1];
+          draft.wait(k, before);
+          before_end[k] = draft.ops[before].end_ns;
+        }
+        begin = end;
+      }
+    });
+  }
+
+  static bool carries(CellKind kind) { return is_compute(kind); }
+
+  // The smallest part of the gaps is transfer, the rest is somebody being late: the lower quartile of the gaps of those
+  // that did wait for it stands for the class.
+  void messages() {
+    std::map<Edge, std::vector<int64_t>> gaps;
+    const auto usable = [&](const Link& link) {
+      const Place &from = place_[link.from_cell], &to = place_[link.to_cell];
+      return from.draft != UINT32_MAX && from.draft == to.draft && carries(cells_.kind[link.from_cell]) &&
+             carries(cells_.kind[link.to_cell]);
+    };
+    const auto edge_of = [&](const Link& link) {
+      const Part &from = trace_.parts[static_cast<size_t>(cells_.part[link.from_cell])],
+                 &to = trace_.parts[static_cast<size_t>(cells_.part[link.to_cell])];
+      const bool forward = cells_.kind[link.from_cell] == CellKind::kForward ||
+                           (cells_.kind[link.from_cell] == CellKind::kForwardBackward &&
+                            cells_.kind[link.to_cell] == CellKind::kForward);
+      return Edge{from.stage, to.stage, forward};
+    };
+    for (const Link& link : trace_.links) {
+      if (!usable(link) || cells_.part[link.from_cell] == cells_.part[link.to_cell]) continue;
+      const Place to = place_[link.to_cell];
+      const int64_t sent = op(place_[link.from_cell]).end_ns;
+      if (before_end_[to.draft][to.op] <= sent) gaps[edge_of(link)].push_back(op(to).start_ns - sent);
+    }
+    std::map<Edge, int64_t> latency;
+    for (auto& [edge, list] : gaps) {
+      std::sort(list.begin(), list.end());
+      latency[edge] = std::max<int64_t>(0, static_cast<int64_t>(percentile_of_sorted(list, 0.25)));
+    }
+    for (const Link& link : trace_.links) {
+      if (!usable(link)) continue;
+      const Place from = place_[link.from_cell], to = place_[link.to_cell];
+      StepDraft& draft = drafts_[to.draft];
+      if (cells_.part[link.from_cell] == cells_.part[link.to_cell]) {
+        draft.wait(to.op, from.op);
+        continue;
+      }
+      const Edge edge = edge_of(link);
+      const auto known = latency.find(edge);
+      const int64_t sent = op(from).end_ns;
+      const int64_t took = std::clamp<int64_t>(op(to).start_ns - sent, 0, known == latency.end() ? 0 : known->second);
+      const CellKind kind = std::get<bool>(edge) ? CellKind::kRecvForward : CellKind::kRecvBackward;
+      const auto message = static_cast<uint32_t>(draft.ops.size());
+      const DraftOp& reached = op(to);
+      draft.ops.push_back(
+          {kNoCell, type_of(kind), kind, reached.part, reached.chunk, reached.micro_batch, sent, sent + took});
+      draft.wait(message, from.op);
+      draft.wait(to.op, message);
+    }
+  }
+
+  // Gradients are clipped by a norm over all ranks: where no optimizer begins before the last compute cell of the step
+  // has ended, all wait for it. An operation that takes no time stands for that, or there would be as many waits as
+  // pairs of ranks.
+  void barriers() {
+    uint16_t type = 0;
+    for (StepDraft& draft : drafts_) {
+      int64_t last_end = INT64_MIN, first_start = INT64_MAX;
+      std::map<int32_t, uint32_t> last;  // part → its compute cell that ends last
+      std::vector<uint32_t> optimizers;
+      for (uint32_t k = 0; k < draft.ops.size(); ++k) {
+        const DraftOp& o = draft.ops[k];
+        if (o.kind == CellKind::kOptimizer && o.cell != kNoCell) {
+          optimizers.push_back(k);
+          first_start = std::min(first_start, o.start_ns);
+        }
+        if (!is_compute(o.kind)) continue;
+        last_end = std::max(last_end, o.end_ns);
+        const auto [at, fresh] = last.try_emplace(o.part, k);
+        if (!fresh && o.end_ns >= draft.ops[at->second].end_ns) at->second = k;
+      }
+      if (optimizers.size() < 2 || last.size() < 2 || first_start < last_end) continue;
+      if (type == 0) {
+        type = static_cast<uint16_t>(types_.size());
+        types_.push_back({"barrier", CellKind::kOther, true});
+      }
+      const auto barrier = static_cast<uint32_t>(draft.ops.size());
+      draft.ops.push_back({kNoCell, type, CellKind::kOther, draft.ops[optimizers.front()].part, kUnknown, kUnknown,
+                           last_end, last_end});
+      for (const auto& [part, op] : last) draft.wait(barrier, op);
+      for (const uint32_t op : optimizers) draft.wait(op, barrier);
+    }
+  }
+
+  // The k-th collective of a name on one stage is one over its replicas, where all have as many and no member had ended
+  // before another began.
+  void collectives() {
+    parallel_for(drafts_.size(), [&](size_t d) {
+      StepDraft& draft = drafts_[d];
+      draft.group.assign(draft.ops.size(), kNoGroup);
+      std::map<std::tuple<int32_t, std::string_view>, std::map<int32_t, std::vector<uint32_t>>> lists;
+      for (uint32_t k = 0; k < draft.ops.size(); ++k) {
+        const DraftOp& o = draft.ops[k];
+        if (o.kind != CellKind::kCollective || o.cell == kNoCell) continue;
+        const int32_t stage = trace_.parts[static_cast<size_t>(o.part)].stage;
+        lists[{stage, trace_.slice_name(cells_.at(o.cell))}][o.part].push_back(k);
+      }
+      for (const auto& [key, by_part] : lists) {
+        const size_t count = by_part.begin()->second.size();
+        if (by_part.size() < 2 || std::any_of(by_part.begin(), by_part.end(),
+                                              [&](const auto& entry) { return entry.second.size() != count; }))
+          continue;
+        for (size_t k = 0; k < count; ++k) {
+          int64_t latest = INT64_MIN, first_end = INT64_MAX;
+          for (const auto& [part, ops] : by_part) {
+            latest = std::max(latest, draft.ops[ops[k]].start_ns);
+            first_end = std::min(first_end, draft.ops[ops[k]].end_ns);
+          }
+          if (latest > first_end) continue;
+          for (const auto& [part, ops] : by_part) draft.group[ops[k]] = draft.group_count;
+          ++draft.group_count;
+        }
+      }
+    });
+  }
+
+  const Trace& trace_;
+  const Cells& cells_;
+  std::vector<GraphType>& types_;
+  std::array<uint16_t, kCellKindCount> type_{};
+  std::vector<Place> place_;                      // by cell
+  std::vector<std::vector<int64_t>> before_end_;  // by draft and operation: end of what its rank did before; INT64_MIN
+  std::vector<StepDraft> drafts_;
+};
+
+}  // namespace
+
+std::vector<StepDraft> draft_cells(const Trace& trace, std::vector<GraphType>& types, Diagnostics& notes) {
+  std::vector<StepDraft> drafts = CellWaits(trace, types).drafts();
+  if (!drafts.empty())
+    notes.add("graph.from_cells", Severity::kInfo,
+              trace.links.empty()
+                  ? "no messages were recorded and nothing links the stages: each rank waits only for itself"
+                  : "waits come from the order of every rank and of micro-batches over stages; a message takes the "
+                    "lower quartile of the gaps between its two stages");
+  return drafts;
+}
+
+}  // namespace stageline

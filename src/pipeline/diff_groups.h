@@ -1,0 +1,21 @@
+// Sorts the times of run B's operations into the groups that run_diff explains a change by. Part of run_diff.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "pipeline/run_diff.h"
+#include "pipeline/step_graph.h"
+
+namespace stageline {
+
+struct DiffGroups {
+  std::vector<DiffGroup> list;             // cause, place, count, means and part; effects are left open
+  std::vector<uint32_t> of_dur, of_delay;  // by operation; list.size() where nothing changes
+};
+
+// Groups whose times are all those of A are left out; beyond `most` those of least summed change are one, kMore, the
+// last. `usual`: by step, whether it counts. O(operations · log groups).
+DiffGroups group_operations(const StepGraph& b, const OpTimes& a_times, const std::vector<bool>& usual, size_t most);
+
+}  // namespace stageline

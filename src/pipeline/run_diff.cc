@@ -1,0 +1,187 @@
+#include "pipeline/run_diff.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include "base/number.h"
+#include "model/pipeline_sums.h"
+#include "model/statistics.h"
+#include "pipeline/diff_groups.h"
+#include "pipeline/diff_match.h"
+#include "pipeline/diff_shape.h"
+#include "pipeline/step_graph.h"
+
+namespace stageline {
+namespace {
+
+struct Side {
+  const Trace& trace;
+  StepGraph graph;
+  std::vector<bool> usual;      // by step of the graph: no outlier
+  std::vector<size_t> steps;    // the usual ones
+  std::vector<double> step_ns;  // theirs
+};
+
+Result<Side> side_of(const Trace& trace, const char* name, Diagnostics& notes) {
+  Diagnostics own;
+  Result<StepGraph> graph = build_step_graph(trace, own);
+  if (!graph) {
+    Error e = graph.error();
+    e.what = std::string("run ") + name + ": " + e.what;
+    return e;
+  }
+  for (const Diagnostic& d : own.items())
+    notes.add(d.name + (*name == 'A' ? ".a" : ".b"), d.severity, std::string("run ") + name + ": " + d.message,
+              d.first);
+  Side side{trace, std::move(*graph), {}, {}, {}};
+  const std::vector<int32_t> outliers = outlier_steps(trace, pipeline_sums(trace));
+  for (size_t s = 0; s < side.graph.steps.size(); ++s) {
+    side.usual.push_back(!std::binary_search(outliers.begin(), outliers.end(), side.graph.steps[s].step));
+    if (!side.usual.back()) continue;
+    side.steps.push_back(s);
+    side.step_ns.push_back(static_cast<double>(side.graph.steps[s].span_ns));
+  }
+  return side;
+}
+
+double standard_error(const std::vector<double>& values) {
+  return sample_std(values) / std::sqrt(static_cast<double>(values.size()));
+}
+
+// Worlds are replayed so many at a time: what they return is kept by pair of steps.
+class Pairs {
+ public:
+  Pairs(const Side& a, const Side& b) : b_(b), pair_of_(b.graph.steps.size(), -1) {
+    for (size_t k = 0; k < b.steps.size(); ++k)
+      pair_of_[b.steps[k]] = static_cast<int64_t>(a.steps[k * a.steps.size() / b.steps.size()]);
+    independent_ = static_cast<int64_t>(std::min(a.steps.size(), b.steps.size()));
+  }
+  const std::vector<int64_t>& pair_of() const { return pair_of_; }
+  // Pairs that share no step: what a standard error may count.
+  int64_t independent() const { return independent_; }
+
+  // Mean of to[k] − from[k] over the steps of B that are compared, and its standard error.
+  template <class From, class To>
+  std::pair<double, double> change(const From& from, const To& to) const {
+    std::vector<double> changes;
+    for (const size_t s : b_.steps) changes.push_back(to(s) - from(s));
+    return {mean_of(changes), sample_std(changes) / std::sqrt(static_cast<double>(independent_))};
+  }
+
+ private:
+  const Side& b_;
+  std::vector<int64_t> pair_of_;
+  int64_t independent_ = 0;
+};
+
+}  // namespace
+
+bool beyond_noise(double mean, double error, int64_t pairs) {
+  // Quantiles of Student's t, 99.5 %, by degrees of freedom.
+  constexpr std::array<double, 12> kQuantile = {63.66, 9.92, 5.84, 4.60, 4.03, 3.71,
+                                                3.50,  3.36, 3.25, 3.17, 3.11, 3.05};
+  if (std::isnan(error)) return mean != 0;
+  const auto df = static_cast<size_t>(std::max<int64_t>(pairs - 1, 1));
+  const double t = df <= kQuantile.size() ? kQuantile[df - 1] : df <= 30 ? 2.98 : 2.75;
+  return std::abs(mean) > t * error;
+}
+
+Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
+  RunDiff diff;
+  Result<Side> a_side = side_of(a_trace, "A", diff.notes);
+  if (!a_side) return std::move(a_side).error();
+  Result<Side> b_side = side_of(b_trace, "B", diff.notes);
+  if (!b_side) return std::move(b_side).error();
+  const Side &a = *a_side, &b = *b_side;
+  const auto fill = [](const Side& side, DiffRun& run) {
+    run.steps = static_cast<int64_t>(side.steps.size());
+    run.left_out = static_cast<int64_t>(side.usual.size()) - run.steps;
+    run.step_ns = mean_of(side.step_ns);
+    run.error_ns = standard_error(side.step_ns);
+  };
+  describe_shapes(a_trace, a.graph, b_trace, b.graph, diff);
+  fill(a, diff.a);
+  fill(b, diff.b);
+  const Pairs pairs(a, b);
+  const double least_ns = kLeastDiffShare * diff.a.step_ns;
+  const auto sure = [&](double ns, double error_ns) {
+    return std::abs(ns) >= least_ns && beyond_noise(ns, error_ns, pairs.independent());
+  };
+  diff.change_ns = diff.b.step_ns - diff.a.step_ns;
+  diff.error_ns = std::hypot(diff.a.error_ns, diff.b.error_ns);
+  diff.sure = sure(diff.change_ns, diff.error_ns);
+
+  const DiffMatch match = match_operations(a.graph, b.graph, a_trace, b_trace, pairs.pair_of(), a.usual);
+  diff.matched = match.matched;
+  diff.unmatched = match.unmatched;
+  diff.unused = match.unused;
+  DiffGroups groups = group_operations(b.graph, match.a_times, b.usual, kMostDiffGroups);
+
+  // One world a group: B's times in this group alone.
+  const size_t count = groups.list.size();
+  const auto world = [&](uint32_t op, bool dur_of_b, bool delay_of_b, double& dur, double& delay) {
+    dur = dur_of_b ? b.graph.dur_ns[op] : match.a_times.dur_ns[op];
+    delay = delay_of_b ? b.graph.delay_ns[op] : match.a_times.delay_ns[op];
+  };
+  const WorldTimes alone =
+      replay_worlds(b.graph, count + 1, [&](uint32_t op, size_t first, std::span<double> dur, std::span<double> delay) {
+        for (size_t i = 0; i < dur.size(); ++i) {  // world 0 has A's times alone
+          const auto w = first + i;
+          world(op, w == groups.of_dur[op] + size_t{1}, w == groups.of_delay[op] + size_t{1}, dur[i], delay[i]);
+        }
+      });
+  const auto step_in = [](const WorldTimes& times, size_t w) {
+    return [&times, w](size_t s) { return times.ns(s, w); };
+  };
+  std::vector<double> by_itself;
+  for (size_t g = 0; g < count; ++g)
+    by_itself.push_back(std::abs(pairs.change(step_in(alone, 0), step_in(alone, g + 1)).first));
+  std::vector<uint32_t> order(count);
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t x, uint32_t y) { return by_itself[x] > by_itself[y]; });
+  std::vector<size_t> place(count + 1, count);  // of a group in that order; ops without a change have none
+  for (size_t i = 0; i < count; ++i) place[order[i]] = i;
+
+  // Then one after the other: world i has B's times in the groups before place i.
+  const WorldTimes summed =
+      replay_worlds(b.graph, count + 1, [&](uint32_t op, size_t first, std::span<double> dur, std::span<double> delay) {
+        const size_t dur_place = place[groups.of_dur[op]], delay_place = place[groups.of_delay[op]];
+        for (size_t i = 0; i < dur.size(); ++i)
+          world(op, first + i > dur_place, first + i > delay_place, dur[i], delay[i]);
+      });
+  double told = 0;
+  const auto add = [&](DiffGroup group, std::pair<double, double> effect) {
+    std::tie(group.effect_ns, group.error_ns) = effect;
+    group.sure = sure(group.effect_ns, group.error_ns);
+    if (group.part != kUnknown) group.rank = b_trace.parts[static_cast<size_t>(group.part)].rank;
+    told += group.effect_ns;
+    diff.groups.push_back(std::move(group));
+  };
+  const auto shape = pairs.change(
+      [&](size_t s) { return static_cast<double>(a.graph.steps[static_cast<size_t>(pairs.pair_of()[s])].span_ns); },
+      step_in(summed, 0));
+  if (!diff.changes_en.empty() || sure(shape.first, shape.second)) {
+    DiffGroup group;
+    group.cause = DiffCause::kSchedule;
+    add(std::move(group), shape);
+  }
+  for (size_t i = 0; i < count; ++i)
+    add(groups.list[order[i]], pairs.change(step_in(summed, i), step_in(summed, i + 1)));
+  const auto first = diff.groups.begin() + (!diff.groups.empty() && diff.groups[0].cause == DiffCause::kSchedule);
+  std::stable_sort(first, diff.groups.end(), [](const DiffGroup& x, const DiffGroup& y) {
+    return std::tuple(x.cause == DiffCause::kMore, -std::abs(x.effect_ns)) <
+           std::tuple(y.cause == DiffCause::kMore, -std::abs(y.effect_ns));
+  });
+  DiffGroup rest;
+  rest.effect_ns = diff.change_ns - told;
+  rest.error_ns = std::nan("");
+  rest.count = diff.unmatched;
+  diff.groups.push_back(std::move(rest));
+  return diff;
+}
+
+}  // namespace stageline

@@ -1,0 +1,79 @@
+// Two runs: how much longer a step became, and why, group by group, with a sum that closes.
+//
+//   step of A ── the shape of B, with A's times ──▶ schedule and sizes
+//             ── B's times put in, one group after the other, those of most effect first ──▶ stage 2's backward, …
+//             ── what replays do not explain ──▶ rest
+//   step of B
+//
+// Every step of B is paired with one of A, by order; the effect of a group is the mean over the pairs of what the step
+// graph's replay (pipeline/step_graph.h) changes by when the group's times become B's, and its uncertainty the standard
+// error over the pairs. Definitions: docs/howto/diff.md.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/trace.h"
+
+namespace stageline {
+
+// What a run is, before its times.
+struct DiffRun {
+  std::string schedule;  // "1f1b"; "" when none is recognised
+  int32_t stages = 0, replicas = 0, ranks = 0, chunks = 1;
+  int32_t micro_batches = 0;         // of most steps; 0: unknown
+  int64_t steps = 0, left_out = 0;   // that are compared; outliers that are not
+  double step_ns = 0, error_ns = 0;  // mean step, and its standard error; NaN for one step
+};
+
+enum class DiffCause : uint8_t {
+  kSchedule,  // other schedule, sizes or order: B's graph with A's times
+  kCompute,   // (stage, kind)
+  kMessages,  // (from stage, to stage): transfer itself, without waiting
+  kDelay,     // (stage): between what an operation waits for and its start
+  kTail,      // one type of collective, optimizer or other work
+  kMore,      // groups beyond kMostDiffGroups, those of least change
+  kRest,      // what the replays leave open
+};
+inline constexpr size_t kMostDiffGroups = 64;
+
+struct DiffGroup {
+  DiffCause cause = DiffCause::kRest;
+  int32_t stage = kUnknown, from_stage = kUnknown;  // messages: from_stage → stage
+  CellKind kind = CellKind::kOther;
+  std::string type;      // of kTail
+  int64_t count = 0;     // operations of B in the steps compared
+  double a_ns = 0;       // their mean, with A's times
+  double b_ns = 0;       // and with B's
+  double effect_ns = 0;  // per step
+  double error_ns = 0;   // standard error of effect_ns over pairs of steps; NaN for one pair
+  bool sure = false;     // beyond its uncertainty, and at least kLeastDiffShare of A's step
+  // Of B: the part that four fifths of the change are in, where the stage has others; and its rank.
+  int32_t part = kUnknown, rank = kUnknown;
+};
+
+struct RunDiff {
+  DiffRun a, b;
+  double change_ns = 0, error_ns = 0;               // of the mean step: B − A
+  bool sure = false;                                // the same two conditions
+  std::vector<std::string> changes_en, changes_zh;  // of schedule and sizes: "4 stages became 8"
+  std::vector<DiffGroup>
+      groups;             // kSchedule (where the shape changed), then by effect, kRest last; they add up to change_ns
+  int64_t matched = 0;    // operations of B with one of A that has the same place
+  int64_t unmatched = 0;  // that got a mean of A's, or kept their own time where A has nothing like it
+  int64_t unused = 0;     // of A without one of B
+  Diagnostics notes;
+};
+inline constexpr double kLeastDiffShare = 0.002;  // of A's step, below which no change is told
+
+// Whether a mean of `pairs` values with standard error `error` is other than 0: two-sided, 99 %, Student's t. A NaN
+// error is no evidence against it.
+bool beyond_noise(double mean, double error, int64_t pairs);
+
+// Errors: kBadInput when one of the runs has no operations with steps, or clocks that cannot be compared (said with
+// "A" or "B"). O(operations · log operations + operations · groups).
+Result<RunDiff> diff_runs(const Trace& a, const Trace& b);
+
+}  // namespace stageline

@@ -1,0 +1,49 @@
+// StepDraft: the operations of one step with their waits and groups, in any order; assemble_graph() makes the graph.
+// The two ways to find waits (operation_waits.h, cell_waits.h) fill drafts.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pipeline/step_graph.h"
+
+namespace stageline {
+
+struct DraftOp {
+  uint32_t cell = kNoCell;
+  uint16_t type = 0;  // into the graph's types
+  CellKind kind = CellKind::kOther;
+  int32_t part = 0, chunk = kUnknown, micro_batch = kUnknown;
+  int64_t start_ns = 0, end_ns = 0;  // common time
+};
+
+struct StepDraft {
+  int32_t step = 0;
+  std::vector<DraftOp> ops;
+  std::vector<std::pair<uint32_t, uint32_t>> waits;  // (operation, what it waits for); repetitions are fine
+  std::vector<uint32_t> group;                       // by operation: number of its group, or kNoGroup
+  uint32_t group_count = 0;
+
+  void wait(uint32_t op, uint32_t on) {
+    if (op != on) waits.emplace_back(op, on);
+  }
+};
+
+// Orders every step so that waits point back and groups stand side by side, computes durations and delays. What had to
+// be cut or set to 0 goes to `notes`. O((ops + waits) log), in parallel over steps.
+StepGraph assemble_graph(const Trace& trace, std::vector<StepDraft> drafts, std::vector<GraphType> types,
+                         GraphSource source, Diagnostics& notes);
+
+// Position of each part among the parts of its replica and stage, in rank order: the tensor-parallel index.
+std::vector<int32_t> peer_positions(const Trace& trace);
+
+// Recorded messages and collectives: operations by the names of the artifact's op types. Empty when the trace has none
+// of them. `mapped`: on common time, else as stamped.
+std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchRule rule, std::vector<GraphType>& types,
+                                        Diagnostics& notes);
+// Compute cells, optimizer and collectives, in the order of every rank, and trace.links.
+std::vector<StepDraft> draft_cells(const Trace& trace, std::vector<GraphType>& types, Diagnostics& notes);
+
+}  // namespace stageline

@@ -1,0 +1,472 @@
+#include "pipeline/waterfall.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "base/parallel.h"
+#include "pipeline/edge_latency.h"
+#include "pipeline/link_cells.h"
+#include "pipeline/order_graph.h"
+#include "pipeline/schedule_places.h"
+#include "pipeline/step_tail.h"
+
+namespace stageline {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr size_t kKinds = 5;         // F, B, I, W, F&B
+constexpr size_t kLevels = 5;        // T0 … T3, and T4: T3 with ranks held up by receives
+constexpr double kMostOfMedian = 2;  // a gap is its message's up to so many times what messages of its link take
+
+struct Mean {
+  double sum_ns = 0, count = 0;
+  void add(double ns) { sum_ns += ns, ++count; }
+  double ns() const { return count > 0 ? sum_ns / count : 0; }
+};
+
+// One stage of one pipeline: its ranks' busy time with equal costs, and as it was.
+struct StageBusy {
+  double ranks = 0, equal_ns = 0, own_ns = 0;
+};
+
+struct Pipeline {
+  size_t first = 0, last = 0;  // lists
+  std::array<double, kLevels> level_ns{};
+  double work_ns = 0, order_ns = kNaN;
+  int64_t start_ns = 0, end_ns = 0;  // as recorded
+  double busiest_ns = 0;             // of its ranks
+  double longest_ns = 0;             // of its ranks, each on its own clock: first start to last end
+  std::vector<StageBusy> stages;     // by stage
+  std::vector<GapSample> gaps;
+  int64_t units = 0, unnumbered = 0, without_producer = 0, broken = 0;
+  double overlap_ns = 0, busy_ns = 0;
+};
+
+// How long messages held up one unit.
+struct MessageTime {
+  double held_ns = 0;       // after its rank was free, the input being there: its rank sat in the receive
+  double after_ns[2] = {};  // after the end of what it waits for
+};
+
+// Costs of one pipeline's units, and what comes out of replaying them.
+class Replayer {
+ public:
+  Replayer(const OrderGraph& graph, const RankLists& lists, size_t first) : graph_(graph) {
+    const size_t chunks = static_cast<size_t>(std::max(1, lists.chunks));
+    stage_cost_.resize(static_cast<size_t>(std::max(1, lists.stages)) * chunks * kKinds);
+    for (const OrderUnit& unit : graph.units) {
+      const auto stage = static_cast<size_t>(lists.lists[first + unit.list].stage);
+      cost_index_.push_back(static_cast<uint32_t>((stage * chunks + static_cast<size_t>(unit.chunk)) * kKinds +
+                                                  static_cast<size_t>(unit.kind)));
+      stage_cost_[cost_index_.back()].add(unit.own_ns);
+      kind_cost_[static_cast<size_t>(unit.kind)].add(unit.own_ns);
+    }
+  }
+
+  double equal_ns(uint32_t unit) const { return kind_cost_[static_cast<size_t>(graph_.units[unit].kind)].ns(); }
+
+  // T0, T1, T2 at once, and the gaps of units whose rank was free before their producer had ended.
+  void without_latency(std::array<double, kLevels>& level_ns) {
+    const size_t ranks = graph_.list_begin.size() - 1;
+    using Three = std::array<double, 3>;
+    std::vector<Three> ends(graph_.units.size()), free_at(ranks);
+    std::array<double, kKinds> equal{};
+    for (size_t k = 0; k < kKinds; ++k) equal[k] = kind_cost_[k].ns();
+    std::vector<double> mean(stage_cost_.size());
+    for (size_t i = 0; i < mean.size(); ++i) mean[i] = stage_cost_[i].ns();
+    Three most{};
+    for (const uint32_t u : graph_.order) {
+      const OrderUnit& unit = graph_.units[u];
+      Three at = free_at[unit.list];
+      for (const uint32_t before : unit.after)
+        if (before != kNoUnit)
+          for (size_t k = 0; k < 3; ++k) at[k] = std::max(at[k], ends[before][k]);
+      at[0] += equal[static_cast<size_t>(unit.kind)];
+      at[1] += mean[cost_index_[u]];
+      at[2] += unit.own_ns;
+      ends[u] = free_at[unit.list] = at;
+      for (size_t k = 0; k < 3; ++k) most[k] = std::max(most[k], at[k]);
+    }
+    std::copy(most.begin(), most.end(), level_ns.begin());
+  }
+
+  // T0 in another order of the same units.
+  double equal_costs(const std::vector<uint32_t>& order) const {
+    std::vector<double> ends(graph_.units.size()), free_at(graph_.list_begin.size() - 1);
+    double most = 0;
+    for (const uint32_t u : order) {
+      const OrderUnit& unit = graph_.units[u];
+      double at = free_at[unit.list];
+      for (const uint32_t before : unit.after)
+        if (before != kNoUnit) at = std::max(at, ends[before]);
+      at += equal_ns(u);
+      ends[u] = free_at[unit.list] = at;
+      most = std::max(most, at);
+    }
+    return most;
+  }
+
+  // T3 and T4.
+  void with_messages(const std::vector<MessageTime>& messages, std::array<double, kLevels>& level_ns) const {
+    std::vector<std::array<double, 2>> ends(graph_.units.size()), free_at(graph_.list_begin.size() - 1);
+    level_ns[3] = level_ns[4] = 0;
+    for (const uint32_t u : graph_.order) {
+      const OrderUnit& unit = graph_.units[u];
+      std::array<double, 2> at = free_at[unit.list];
+      at[1] += messages[u].held_ns;
+      for (size_t w = 0; w < 2; ++w)
+        for (size_t k = 0; k < 2 && unit.after[w] != kNoUnit; ++k)
+          at[k] = std::max(at[k], ends[unit.after[w]][k] + messages[u].after_ns[w]);
+      for (double& end : at) end += unit.own_ns;
+      ends[u] = free_at[unit.list] = at;
+      for (size_t k = 0; k < 2; ++k) level_ns[3 + k] = std::max(level_ns[3 + k], at[k]);
+    }
+  }
+
+ private:
+  const OrderGraph& graph_;
+  std::vector<uint32_t> cost_index_;  // by unit: into stage_cost_
+  std::vector<Mean> stage_cost_;      // by stage, chunk, kind
+  std::array<Mean, kKinds> kind_cost_{};
+};
+
+class Splitter {
+ public:
+  Splitter(const Trace& trace, const TheoryRun& theory, const RankLists& lists)
+      : trace_(trace),
+        theory_(theory),
+        lists_(lists),
+        layout_(theory.recognition.recognised ? theory.recognition.best().layout : guess_chunk_layout(trace)),
+        graphs_(trace, lists, layout_) {
+    for (const TheorySize& size : theory.sizes) places_.emplace_back(size.schedule);
+  }
+
+  void replay(Pipeline& p) const {
+    const OrderGraph graph = graphs_.graph(p.first, p.last);
+    Replayer replayer(graph, lists_, p.first);
+    replayer.without_latency(p.level_ns);
+    p.units = static_cast<int64_t>(graph.units.size());
+    p.unnumbered = graph.unnumbered;
+    p.without_producer = graph.without_producer;
+    p.broken = graph.broken;
+    p.overlap_ns = static_cast<double>(graph.overlap_ns);
+    p.start_ns = graph.start_ns;
+    p.end_ns = graph.end_ns;
+    p.stages.resize(static_cast<size_t>(lists_.stages));
+    for (size_t l = p.first; l < p.last; ++l) {
+      const uint32_t begin = graph.list_begin[l - p.first], end = graph.list_begin[l - p.first + 1];
+      StageBusy& stage = p.stages[static_cast<size_t>(lists_.lists[l].stage)];
+      ++stage.ranks;
+      int64_t last_ns = graph.units[begin].end_ns;
+      double own_ns = 0;
+      for (uint32_t u = begin; u < end; ++u) {
+        stage.equal_ns += replayer.equal_ns(u);
+        stage.own_ns += graph.units[u].own_ns;
+        own_ns += graph.units[u].own_ns;
+        last_ns = std::max(last_ns, graph.units[u].end_ns);
+      }
+      p.busy_ns += own_ns;
+      p.busiest_ns = std::max(p.busiest_ns, own_ns);
+      p.longest_ns = std::max(p.longest_ns, static_cast<double>(last_ns - graph.units[begin].start_ns));
+    }
+    p.work_ns = p.busy_ns / static_cast<double>(p.last - p.first);
+    p.order_ns = cost_of_order(p, graph, replayer);
+    if (trace_.comparable()) collect_gaps(p, graph);
+  }
+
+  void replay_messages(Pipeline& p, const EdgeLatencies& latencies) const {
+    const OrderGraph graph = graphs_.graph(p.first, p.last);
+    std::vector<MessageTime> messages(graph.units.size());
+    struct Known {
+      uint32_t list;
+      double most_ns;
+    };
+    std::vector<Known> known;  // of the list at hand: it has few producers
+    for (uint32_t l = 0; l + 1 < graph.list_begin.size(); ++l) {
+      known.clear();
+      int64_t free_at = INT64_MIN;
+      for (uint32_t u = graph.list_begin[l]; u < graph.list_begin[l + 1]; ++u) {
+        const OrderUnit& unit = graph.units[u];
+        int64_t came = INT64_MIN;  // the last of its inputs
+        double most_ns = 0;        // what messages to it take
+        for (size_t w = 0; w < 2; ++w) {
+          if (unit.after[w] == kNoUnit || graph.units[unit.after[w]].list == l) continue;
+          const OrderUnit& producer = graph.units[unit.after[w]];
+          auto at = std::find_if(known.begin(), known.end(), [&](const Known& k) { return k.list == producer.list; });
+          if (at == known.end())
+            at = known.insert(at,
+                              {producer.list, kMostOfMedian * latencies.of(lists_.lists[p.first + producer.list].part,
+                                                                           lists_.lists[p.first + l].part)});
+          messages[u].after_ns[w] = std::clamp(static_cast<double>(unit.start_ns - producer.end_ns), 0.0, at->most_ns);
+          came = std::max(came, producer.end_ns);
+          most_ns = std::max(most_ns, at->most_ns);
+        }
+        if (came != INT64_MIN && free_at != INT64_MIN && free_at >= came)
+          messages[u].held_ns = std::clamp(static_cast<double>(unit.start_ns - free_at), 0.0, most_ns);
+        free_at = std::max(free_at, unit.end_ns);
+      }
+    }
+    Replayer(graph, lists_, p.first).with_messages(messages, p.level_ns);
+  }
+
+ private:
+  // T0 as it ran minus T0 with the same units in the order of the recognised schedule.
+  double cost_of_order(const Pipeline& p, const OrderGraph& graph, const Replayer& replayer) const {
+    if (theory_.size_of.empty()) return kNaN;
+    const int32_t size = theory_.size_of[p.first];
+    if (size == kUnknown) return kNaN;
+    std::vector<int32_t> place(graph.units.size());
+    bool as_it_should_be = true;
+    for (size_t l = p.first; l < p.last; ++l) {
+      if (theory_.size_of[l] != size) return kNaN;
+      int32_t before = -1;
+      const RankList& list = lists_.lists[l];
+      for (uint32_t u = graph.list_begin[l - p.first]; u < graph.list_begin[l - p.first + 1]; ++u) {
+        const uint32_t t = graph.units[u].token;
+        place[u] = places_[static_cast<size_t>(size)].find(list.stage, lists_.tokens[t], t - list.begin);
+        if (place[u] == kUnknown) return kNaN;
+        as_it_should_be &= place[u] >= before;
+        before = place[u];
+      }
+    }
+    if (as_it_should_be) return 0;
+    std::vector<uint32_t> sequence(graph.units.size()), order;
+    for (uint32_t u = 0; u < sequence.size(); ++u) sequence[u] = u;
+    for (size_t l = 0; l + 1 < graph.list_begin.size(); ++l)
+      std::stable_sort(sequence.begin() + graph.list_begin[l], sequence.begin() + graph.list_begin[l + 1],
+                       [&](uint32_t a, uint32_t b) { return place[a] < place[b]; });
+    if (!reorder(graph, sequence, order)) return kNaN;
+    return p.level_ns[0] - replayer.equal_costs(order);
+  }
+
+  // Gaps between the end of what a unit waited for and its start, where its rank was free before: by pair of ranks,
+  // their median.
+  void collect_gaps(Pipeline& p, const OrderGraph& graph) const {
+    struct Gap {
+      uint32_t from;
+      double ns;
+    };
+    std::vector<Gap> gaps;
+    for (size_t l = 0; l + 1 < graph.list_begin.size(); ++l) {
+      gaps.clear();
+      int64_t free_at = INT64_MIN;
+      for (uint32_t u = graph.list_begin[l]; u < graph.list_begin[l + 1]; ++u) {
+        const OrderUnit& unit = graph.units[u];
+        uint32_t last = kNoUnit;
+        for (const uint32_t before : unit.after)
+          if (before != kNoUnit && (last == kNoUnit || graph.units[before].end_ns > graph.units[last].end_ns))
+            last = before;
+        if (last != kNoUnit && graph.units[last].list != l && free_at <= graph.units[last].end_ns)
+          gaps.push_back({graph.units[last].list, static_cast<double>(unit.start_ns - graph.units[last].end_ns)});
+        free_at = std::max(free_at, unit.end_ns);
+      }
+      std::sort(gaps.begin(), gaps.end(),
+                [](const Gap& a, const Gap& b) { return std::pair(a.from, a.ns) < std::pair(b.from, b.ns); });
+      for (size_t i = 0; i < gaps.size();) {
+        size_t end = i;
+        while (end < gaps.size() && gaps[end].from == gaps[i].from) ++end;
+        const size_t n = end - i;
+        p.gaps.push_back({lists_.lists[p.first + gaps[i].from].part, lists_.lists[p.first + l].part,
+                          (gaps[i + (n - 1) / 2].ns + gaps[i + n / 2].ns) / 2, static_cast<int64_t>(n)});
+        i = end;
+      }
+    }
+  }
+
+  const Trace& trace_;
+  const TheoryRun& theory_;
+  const RankLists& lists_;
+  ChunkLayout layout_;
+  OrderGraphs graphs_;
+  std::vector<SchedulePlaces> places_;  // by TheoryRun::sizes
+};
+
+double& part(std::array<double, kWaterfallParts>& parts, WaterfallPart p) { return parts[static_cast<size_t>(p)]; }
+
+// Levels become parts; the rest is what is left, so that they add up.
+WaterfallStep step_of(const Pipeline& p, const RankList& list, double pipeline_ns, double span_ns) {
+  WaterfallStep step;
+  step.step = list.step;
+  step.dp = list.dp;
+  step.order_ns = p.order_ns;
+  step.held_ns = p.level_ns[4] - p.level_ns[3];
+  step.pipeline_ns = pipeline_ns;
+  step.span_ns = span_ns;
+  part(step.part_ns, WaterfallPart::kCompute) = p.work_ns;
+  part(step.part_ns, WaterfallPart::kSchedule) = p.level_ns[0] - p.work_ns;
+  part(step.part_ns, WaterfallPart::kImbalance) = p.level_ns[1] - p.level_ns[0];
+  part(step.part_ns, WaterfallPart::kJitter) = p.level_ns[2] - p.level_ns[1];
+  part(step.part_ns, WaterfallPart::kLatency) = p.level_ns[4] - p.level_ns[2];
+  part(step.part_ns, WaterfallPart::kRest) = pipeline_ns - p.level_ns[4];
+  part(step.part_ns, WaterfallPart::kTail) = span_ns - pipeline_ns;
+  return step;
+}
+
+void add_stages(const Pipeline& p, const WaterfallStep& step, std::vector<WaterfallStage>& sums) {
+  for (size_t s = 0; s < p.stages.size(); ++s) {
+    const StageBusy& busy = p.stages[s];
+    if (busy.ranks == 0) continue;
+    WaterfallStage& sum = sums[s];
+    sum.ranks += static_cast<int64_t>(busy.ranks);
+    sum.pipeline_ns += step.pipeline_ns * busy.ranks;
+    // Idle at equal costs is the schedule's; what a stage's own costs change of it, imbalance.
+    const std::array<double, kPipelineParts> own = {
+        busy.own_ns,
+        p.level_ns[0] * busy.ranks - busy.equal_ns,
+        (p.level_ns[1] - p.level_ns[0]) * busy.ranks - (busy.own_ns - busy.equal_ns),
+        (p.level_ns[2] - p.level_ns[1]) * busy.ranks,
+        (p.level_ns[4] - p.level_ns[2]) * busy.ranks,
+        step.part_ns[static_cast<size_t>(WaterfallPart::kRest)] * busy.ranks,
+    };
+    for (size_t k = 0; k < kPipelineParts; ++k) sum.part_ns[k] += own[k];
+  }
+}
+
+}  // namespace
+
+std::string_view waterfall_part_name(WaterfallPart part) {
+  switch (part) {
+    case WaterfallPart::kCompute: return "compute";
+    case WaterfallPart::kSchedule: return "schedule bubble";
+    case WaterfallPart::kImbalance: return "stage imbalance";
+    case WaterfallPart::kJitter: return "jitter";
+    case WaterfallPart::kLatency: return "message latency";
+    case WaterfallPart::kRest: return "rest";
+    case WaterfallPart::kTail: return "tail";
+  }
+  return "rest";
+}
+
+std::string_view tail_part_name(TailPart part) {
+  switch (part) {
+    case TailPart::kReplicas: return "waiting for other replicas";
+    case TailPart::kOptimizer: return "optimizer";
+    case TailPart::kCollectives: return "collectives";
+    case TailPart::kOther: return "other work";
+    case TailPart::kIdle: return "idle";
+  }
+  return "idle";
+}
+
+Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const PipelineSums& sums) {
+  Waterfall out;
+  if (trace.chunks_are_pieces) {
+    out.why_not = "jobs are recorded in pieces, whose sum is not the duration of a cell";
+    return out;
+  }
+  std::optional<RankLists> made;
+  if (theory.lists.lists.empty()) made = rank_lists(trace, theory.recognition.rule);
+  const RankLists& lists = made ? *made : theory.lists;
+  if (lists.lists.empty()) {
+    out.why_not = "no step holds a forward or backward cell of a known stage";
+    return out;
+  }
+  out.clock_free = !trace.comparable() && trace.parts.size() > 1;
+  std::vector<Pipeline> pipelines;
+  for (size_t first = 0; first < lists.lists.size();) {
+    Pipeline p;
+    p.first = first;
+    p.last = first = lists.group_end(first);
+    pipelines.push_back(std::move(p));
+  }
+  const Splitter splitter(trace, theory, lists);
+  parallel_for(pipelines.size(), [&](size_t i) { splitter.replay(pipelines[i]); });
+
+  if (!out.clock_free) {
+    std::vector<GapSample> samples;
+    for (Pipeline& p : pipelines) {
+      samples.insert(samples.end(), p.gaps.begin(), p.gaps.end());
+      p.gaps = {};
+    }
+    const EdgeLatencies latencies(trace, std::move(samples));
+    for (const EdgeLatency& edge : latencies.edges())
+      ++(edge.by_messages ? out.latency.by_messages : out.latency.by_gaps);
+    out.latency.median_ns = latencies.median_ns();
+    const bool any = std::any_of(latencies.edges().begin(), latencies.edges().end(),
+                                 [](const EdgeLatency& edge) { return edge.ns > 0; });
+    parallel_for(pipelines.size(), [&](size_t i) {
+      pipelines[i].level_ns[3] = pipelines[i].level_ns[4] = pipelines[i].level_ns[2];
+      if (any) splitter.replay_messages(pipelines[i], latencies);
+    });
+  } else {
+    for (Pipeline& p : pipelines) p.level_ns[3] = p.level_ns[4] = p.level_ns[2];
+  }
+
+  const std::vector<int32_t> outliers = outlier_steps(trace, sums);
+  std::vector<StepTail> tails(pipelines.size());
+  std::map<int32_t, const StepSums*> sums_of;
+  for (const StepSums& step : sums.steps) sums_of[step.step] = &step;
+  parallel_for(pipelines.size(), [&](size_t i) {
+    const Pipeline& p = pipelines[i];
+    const StepSums* step = sums_of.at(lists.lists[p.first].step);
+    tails[i] = step_tail(trace, lists, p.first, p.last, *step, p.start_ns, p.end_ns);
+  });
+  out.stages.resize(static_cast<size_t>(lists.stages));
+  for (size_t i = 0; i < pipelines.size(); ++i) {
+    const Pipeline& p = pipelines[i];
+    const RankList& list = lists.lists[p.first];
+    const StepSums& whole = *sums_of.at(list.step);
+    const double pipeline_ns = out.clock_free ? p.longest_ns : static_cast<double>(p.end_ns - p.start_ns);
+    const double span_ns =
+        out.clock_free ? std::max(p.longest_ns, tails[i].longest_ns) : static_cast<double>(whole.span_ns());
+    WaterfallStep step = step_of(p, list, pipeline_ns, span_ns);
+    step.outlier = std::binary_search(outliers.begin(), outliers.end(), list.step);
+    step.tail_ns = tails[i].part_ns;
+    step.own_pipeline_ns = p.longest_ns;
+    step.own_span_ns = std::max(p.longest_ns, tails[i].longest_ns);
+    step.busiest_ns = p.busiest_ns;
+    if (out.clock_free) step.tail_ns.fill(kNaN);
+    if (!step.outlier) add_stages(p, step, out.stages);
+    out.units += p.units;
+    out.unnumbered += p.unnumbered;
+    out.without_producer += p.without_producer;
+    out.broken += p.broken;
+    out.overlap_ns += p.overlap_ns;
+    out.busy_ns += p.busy_ns;
+    out.steps.push_back(step);
+  }
+  std::vector<WaterfallStage> stages;
+  for (size_t s = 0; s < out.stages.size(); ++s) {
+    WaterfallStage stage = out.stages[s];
+    if (stage.ranks == 0) continue;
+    stage.stage = static_cast<int32_t>(s);
+    stage.pipeline_ns /= static_cast<double>(stage.ranks);
+    for (double& ns : stage.part_ns) ns /= static_cast<double>(stage.ranks);
+    stages.push_back(stage);
+  }
+  out.stages = std::move(stages);
+  return out;
+}
+
+WaterfallStep mean_of(const Waterfall& waterfall) {
+  WaterfallStep mean;
+  mean.step = mean.dp = kUnknown;
+  double count = 0, with_order = 0, order = 0;
+  for (const WaterfallStep& step : waterfall.steps) {
+    if (step.outlier) continue;
+    ++count;
+    mean.span_ns += step.span_ns;
+    mean.pipeline_ns += step.pipeline_ns;
+    for (size_t k = 0; k < kWaterfallParts; ++k) mean.part_ns[k] += step.part_ns[k];
+    for (size_t k = 0; k < kTailParts; ++k) mean.tail_ns[k] += step.tail_ns[k];
+    mean.held_ns += step.held_ns;
+    mean.own_pipeline_ns += step.own_pipeline_ns;
+    mean.own_span_ns += step.own_span_ns;
+    mean.busiest_ns += step.busiest_ns;
+    if (!std::isnan(step.order_ns)) ++with_order, order += step.order_ns;
+  }
+  mean.order_ns = with_order > 0 ? order / with_order : kNaN;
+  if (count == 0) return mean;
+  for (double* ns :
+       {&mean.span_ns, &mean.held_ns, &mean.pipeline_ns, &mean.own_pipeline_ns, &mean.own_span_ns, &mean.busiest_ns})
+    *ns /= count;
+  for (double& ns : mean.part_ns) ns /= count;
+  for (double& ns : mean.tail_ns) ns /= count;
+  return mean;
+}
+
+}  // namespace stageline
