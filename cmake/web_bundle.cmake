@@ -1,4 +1,4 @@
-# Builds web/ into two C++ sources: sets STAGELINE_WEB_BUNDLE_CC (report) and STAGELINE_VIEWER_BUNDLE_CC. npm ci runs
+# Builds web/ into one C++ source (report and viewer): sets STAGELINE_WEB_BUNDLE_CC. npm ci runs
 # at build time, and only when web/package-lock.json changed; bundles live in the build folder, never in the repository.
 find_program(NODE_PROGRAM NAMES node nodejs)
 find_program(NPM_PROGRAM npm)
@@ -14,11 +14,10 @@ if(NODE_VERSION VERSION_LESS 18)
 endif()
 
 set(STAGELINE_WEB_BUNDLE_CC ${CMAKE_BINARY_DIR}/web/web_bundle.cc)
-set(STAGELINE_VIEWER_BUNDLE_CC ${CMAKE_BINARY_DIR}/web/viewer_bundle.cc)
 file(GLOB_RECURSE STAGELINE_WEB_FILES CONFIGURE_DEPENDS
   ${CMAKE_SOURCE_DIR}/web/src/*.ts ${CMAKE_SOURCE_DIR}/web/src/*.tsx
   ${CMAKE_SOURCE_DIR}/web/src/*.json ${CMAKE_SOURCE_DIR}/web/src/*.css)
-add_custom_command(OUTPUT ${STAGELINE_WEB_BUNDLE_CC} ${STAGELINE_VIEWER_BUNDLE_CC}
+add_custom_command(OUTPUT ${STAGELINE_WEB_BUNDLE_CC}
   COMMAND ${CMAKE_COMMAND} -DWEB_DIR=${CMAKE_SOURCE_DIR}/web -DNPM=${NPM_PROGRAM}
     -P ${CMAKE_SOURCE_DIR}/cmake/npm_ci.cmake
   COMMAND ${NODE_PROGRAM} build.mjs ${CMAKE_BINARY_DIR}/web

@@ -1,6 +1,5 @@
-// node embed.mjs DIR: DIR/report.js and DIR/report.css become DIR/web_bundle.cc, DIR/viewer.js and DIR/viewer.css
-// DIR/viewer_bundle.cc: string literals that any C++ compiler takes quickly (src/exporters/html/web_bundle.h,
-// src/server/viewer_bundle.h).
+// node embed.mjs DIR: DIR/report.js, report.css, viewer.js and viewer.css become DIR/web_bundle.cc, string literals
+// that any C++ compiler takes quickly (see src/exporters/html/web_bundle.h, src/server/viewer_bundle.h).
 import {createHash} from 'node:crypto';
 import {readFileSync, writeFileSync} from 'node:fs';
 import {join} from 'node:path';
@@ -25,18 +24,19 @@ function literal(bytes) {
 
 function text(name, forbidden) {
   const bytes = readFileSync(join(dir, name));
-  const found = forbidden.exec(bytes.toString('utf8'));
+  const found = forbidden?.exec(bytes.toString('utf8'));
   if (found) throw new Error(`${name} holds "${found[0]}", which would end the element it is inlined in`);
   const hash = 'sha256-' + createHash('sha256').update(bytes).digest('base64');
   return {bytes, hash};
 }
 
-// One C++ source with the two texts of a page and their hashes, as `header` declares them.
-function embed(page, header) {
-  const js = text(`${page}.js`, /<\/script|<!--/i);
-  const css = text(`${page}.css`, /<\/style|<!--/i);
-  writeFileSync(join(dir, page === 'report' ? 'web_bundle.cc' : `${page}_bundle.cc`), `// Made by web/embed.mjs from web/src.
-#include "${header}"
+const js = text('report.js', /<\/script|<!--/i);
+const css = text('report.css', /<\/style|<!--/i);
+const viewerJs = text('viewer.js');  // served as files of their own: nothing can end them early
+const viewerCss = text('viewer.css');
+writeFileSync(join(dir, 'web_bundle.cc'), `// Made by web/embed.mjs from web/src.
+#include "exporters/html/web_bundle.h"
+#include "server/viewer_bundle.h"
 
 namespace stageline {
 namespace {
@@ -45,17 +45,22 @@ constexpr char kJs[] =
 ${literal(js.bytes)};
 constexpr char kCss[] =
 ${literal(css.bytes)};
+constexpr char kViewerJs[] =
+${literal(viewerJs.bytes)};
+constexpr char kViewerCss[] =
+${literal(viewerCss.bytes)};
 
 }  // namespace
 
-std::string_view web_${page}_js() { return {kJs, sizeof kJs - 1}; }
-std::string_view web_${page}_css() { return {kCss, sizeof kCss - 1}; }
-std::string_view web_${page}_js_hash() { return "${js.hash}"; }
-std::string_view web_${page}_css_hash() { return "${css.hash}"; }
+std::string_view web_report_js() { return {kJs, sizeof kJs - 1}; }
+std::string_view web_report_css() { return {kCss, sizeof kCss - 1}; }
+std::string_view web_report_js_hash() { return "${js.hash}"; }
+std::string_view web_report_css_hash() { return "${css.hash}"; }
+
+std::string_view web_viewer_js() { return {kViewerJs, sizeof kViewerJs - 1}; }
+std::string_view web_viewer_css() { return {kViewerCss, sizeof kViewerCss - 1}; }
+std::string_view web_viewer_js_hash() { return "${viewerJs.hash}"; }
+std::string_view web_viewer_css_hash() { return "${viewerCss.hash}"; }
 
 }  // namespace stageline
 `);
-}
-
-embed('report', 'exporters/html/web_bundle.h');
-embed('viewer', 'server/viewer_bundle.h');

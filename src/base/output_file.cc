@@ -27,6 +27,7 @@ struct PartialSlot {
 PartialSlot g_partials[kMaxPartialFiles];
 
 std::atomic<Progress*> g_watcher{nullptr};
+std::atomic<bool> g_interrupted{false};
 
 int take_slot(const std::string& path) {
   if (path.size() + 1 > kMaxPathBytes) return -1;
@@ -55,6 +56,7 @@ bool writes_directly(const std::string& path) {
 void watch_output(Progress* progress) { g_watcher = progress; }
 
 void remove_partial_files_on_signal() {
+  g_interrupted = true;
   for (PartialSlot& slot : g_partials)
     if (slot.state.load() == 2) ::unlink(slot.path);
 }
@@ -110,8 +112,12 @@ Result<OutputFile> OutputFile::create(const std::string& path, size_t buffer_byt
   if (path == "-") {
     impl->fd = 1;
   } else {
+    // The slot first: no file is there that a signal would not find. One that began after the handler had passed its
+    // slot is removed here.
+    if (!impl->direct) impl->slot = take_slot(impl->partial);
     const int flags = O_WRONLY | O_CLOEXEC | O_CREAT | (impl->direct ? 0 : O_TRUNC);
     impl->fd = ::open(impl->partial.c_str(), flags, 0666);
+    if (!impl->direct && g_interrupted) ::unlink(impl->partial.c_str());
     if (impl->fd < 0) {
       const int reason = errno;
       impl->partial.clear();
@@ -120,7 +126,6 @@ Result<OutputFile> OutputFile::create(const std::string& path, size_t buffer_byt
                    {path},
                    reason == ENOENT ? "the folder does not exist; make it first" : ""};
     }
-    if (!impl->direct) impl->slot = take_slot(impl->partial);
   }
   impl->capacity = std::max<size_t>(buffer_bytes, size_t{1} << 16);
   impl->buffer.reset(new char[impl->capacity]);

@@ -61,6 +61,7 @@ class SqliteRows {
 
   // False after the last row, and as "damaged" after as many as SqliteDb::most_rows().
   bool next();
+  int columns() const { return sqlite3_column_count(statement_.get()); }
   // Storage class of this row's value: SQLITE_INTEGER, SQLITE_FLOAT, SQLITE_TEXT, SQLITE_BLOB, SQLITE_NULL.
   int type(int column) const { return sqlite3_column_type(statement_.get(), column); }
   bool is_null(int column) const { return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL; }

@@ -136,10 +136,11 @@ int run_pp_chart(const Arguments& arguments) {
   if (!chart->any_blocks())
     return fail(
         {ErrorCode::kBadInput,
-         "nothing to show: no rank has a forward or backward block",
+         "nothing to show: no rank has a forward or backward block" +
+             (options->step ? " of step " + std::to_string(*options->step) : ""),
          {options->folder},
-         options->step
-             ? "--step-id " + std::to_string(*options->step) + " may leave none of them: stageline info lists the steps"
+         !chart->steps.empty()
+             ? "--step-id " + std::to_string(*options->step) + " is not there; steps are " + chart->steps
              : std::string("were the mstx ranges of docs/howto/pp-chart.md in place, and mstx on in the profiler?")});
   say_total(*terminal, *chart, *options);
   return arguments.has("fail-on") && chart->unlabelled() > 0 ? kExitFinding : kExitGood;

@@ -63,6 +63,18 @@ int run(int argc, char** argv) {
   if (!command) {
     std::vector<std::string> names;
     for (const Command& known : command_table()) names.emplace_back(known.name);
+    if (words[0] == "cluster") {  // msprof-analyze's own words
+      std::string same = "stageline pp-chart";
+      bool chart = false;
+      for (size_t i = 1; i < words.size(); ++i) {
+        if (words[i] == "-m" || words[i] == "--mode") continue;
+        if (const std::string mode = dashed(words[i]); mode == "pp-chart" || mode == "--mode=pp-chart")
+          chart = true;
+        else
+          same += " " + words[i];
+      }
+      if (chart) return fail({ErrorCode::kUsage, "no command \"cluster\"", {}, same});
+    }
     const std::string near = nearest(dashed(words[0]), names);
     return fail({ErrorCode::kUsage,
                  "no command \"" + words[0] + "\"" + (near.empty() ? "" : "; did you mean \"" + near + "\"?"),

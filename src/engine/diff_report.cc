@@ -57,10 +57,13 @@ const char* cause_id(DiffCause cause) {
 
 }  // namespace
 
-std::string signed_duration(double ns) { return (ns < 0 ? "−" : "+") + human_duration(std::abs(ns)); }
+std::string signed_duration(double ns) {
+  if (std::abs(ns) < 0.5) return "0 ns";
+  return (ns < 0 ? "−" : "+") + human_duration(std::abs(ns));
+}
 std::string signed_percent(double share) {
-  const std::string text = percent(std::abs(share));
-  return (share < 0 ? "−" : "+") + text;
+  const std::string text = percent(std::abs(share)), none = percent(0);
+  return text == none ? text : (share < 0 ? "−" : "+") + text;
 }
 
 DiffLine run_line(const DiffRun& run) {
@@ -118,6 +121,16 @@ DiffLine headline(const RunDiff& diff) {
               "）"};
 }
 
+DiffLine per_micro_batch(const RunDiff& diff) {
+  const DiffRun &a = diff.a, &b = diff.b;
+  if (a.micro_batches == b.micro_batches || a.micro_batches <= 0 || b.micro_batches <= 0) return {};
+  const double in_a = a.step_ns / a.micro_batches, in_b = b.step_ns / b.micro_batches;
+  const std::string change = signed_percent(in_b / in_a - 1);
+  return {"A micro-batch takes " + human_duration(in_b) + " of the step, in A " + human_duration(in_a) + " (" + change +
+              ")",
+          "平均每个微批 " + human_duration(in_b) + "，A 中为 " + human_duration(in_a) + "（" + change + "）"};
+}
+
 DiffLine main_cause(const RunDiff& diff) {
   if (!diff.sure) return {};
   std::map<int32_t, double> by_stage;
@@ -133,7 +146,7 @@ DiffLine main_cause(const RunDiff& diff) {
   if (!top) return {};
   if (top->cause == DiffCause::kSchedule && most(top->effect_ns)) return {"its schedule and sizes", "调度与规模的变化"};
   for (const auto& [stage, ns] : by_stage) {
-    if (!most(ns) || by_stage.size() < 2) continue;
+    if (!most(ns) || diff.b.stages < 2) continue;
     // A stage's own: one kind of its work, or all of it; on one rank, or on all.
     std::vector<const DiffGroup*> own;
     for (const DiffGroup& g : diff.groups)
@@ -237,7 +250,7 @@ std::vector<Table> diff_tables(const RunDiff& diff) {
         "what a step becomes longer by when this group's times turn from A's to B's, after the groups above"},
        {"effect_share", "share", kShare, "effect ÷ mean step of A"},
        {"error_ns", "±", kDuration, "standard error of the effect over pairs of steps"},
-       {"sure", "sure", kText, "yes: beyond its uncertainty (99 %) and at least 0.1 % of A's step"}});
+       {"sure", "sure", kText, "yes: beyond its uncertainty (99 %) and at least 0.2 % of A's step"}});
   for (const DiffGroup& g : diff.groups) {
     const bool timed = g.cause != DiffCause::kSchedule && g.cause != DiffCause::kMore && g.cause != DiffCause::kRest;
     const auto place = [](int32_t value) { return value == kUnknown ? kNullInteger : int64_t{value}; };

@@ -17,6 +17,8 @@ struct DiffLine {
 DiffLine run_line(const DiffRun& run);
 // "B takes 48.7 ms (9.5 %) longer a step, ± 0.4 ms": or that nothing differs beyond noise.
 DiffLine headline(const RunDiff& diff);
+// Where steps hold other numbers of micro-batches: the time of one; else empty.
+DiffLine per_micro_batch(const RunDiff& diff);
 // What most of the change is: one group, one stage, or one kind of cause; empty where no such thing is.
 DiffLine main_cause(const RunDiff& diff);
 DiffLine group_line(const RunDiff& diff, const DiffGroup& group);

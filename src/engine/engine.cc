@@ -77,6 +77,9 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   for (const std::string& path : source->unreadable)
     trace->diagnostics.add("source.unreadable", Severity::kLoss, "no permission to read this; the rest is kept",
                            {path});
+  for (const std::string& path : source->copies)
+    trace->diagnostics.add("source.copies", Severity::kInfo,
+                           "copies that pp-chart made of a profile are left out; named alone they are read", {path});
   for (const std::string& path : source->repeated)
     trace->diagnostics.add("source.repeated", Severity::kWarning, "the same file under a second name; it counts once",
                            {path});
@@ -269,18 +272,6 @@ Status parse_step_range(std::string_view text, int64_t& first, int64_t& last) {
   first = *from;
   last = *to;
   return {};
-}
-
-std::optional<int64_t> parse_duration(std::string_view text) {
-  text = trim(text);
-  int log10 = 6;
-  for (const auto& [unit, power] : {std::pair{"ns", 0}, {"us", 3}, {"µs", 3}, {"ms", 6}, {"s", 9}}) {
-    if (!text.ends_with(unit)) continue;
-    text = trim(text.substr(0, text.size() - std::string_view(unit).size()));
-    log10 = power;
-    break;
-  }
-  return parse_decimal_ns(text, log10);
 }
 
 Result<TimeRange> parse_time_range(std::string_view text) {

@@ -30,6 +30,7 @@ class CellWaits {
     take_cells();
     rank_order();
     messages();
+    barriers();
     collectives();
     return std::move(drafts_);
   }
@@ -162,6 +163,39 @@ class CellWaits {
           {kNoCell, type_of(kind), kind, reached.part, reached.chunk, reached.micro_batch, sent, sent + took});
       draft.wait(message, from.op);
       draft.wait(to.op, message);
+    }
+  }
+
+  // Gradients are clipped by a norm over all ranks: where no optimizer begins before the last compute cell of the step
+  // has ended, all wait for it. An operation that takes no time stands for that, or there would be as many waits as
+  // pairs of ranks.
+  void barriers() {
+    uint16_t type = 0;
+    for (StepDraft& draft : drafts_) {
+      int64_t last_end = INT64_MIN, first_start = INT64_MAX;
+      std::map<int32_t, uint32_t> last;  // part → its compute cell that ends last
+      std::vector<uint32_t> optimizers;
+      for (uint32_t k = 0; k < draft.ops.size(); ++k) {
+        const DraftOp& o = draft.ops[k];
+        if (o.kind == CellKind::kOptimizer && o.cell != kNoCell) {
+          optimizers.push_back(k);
+          first_start = std::min(first_start, o.start_ns);
+        }
+        if (!is_compute(o.kind)) continue;
+        last_end = std::max(last_end, o.end_ns);
+        const auto [at, fresh] = last.try_emplace(o.part, k);
+        if (!fresh && o.end_ns >= draft.ops[at->second].end_ns) at->second = k;
+      }
+      if (optimizers.size() < 2 || last.size() < 2 || first_start < last_end) continue;
+      if (type == 0) {
+        type = static_cast<uint16_t>(types_.size());
+        types_.push_back({"barrier", CellKind::kOther, true});
+      }
+      const auto barrier = static_cast<uint32_t>(draft.ops.size());
+      draft.ops.push_back({kNoCell, type, CellKind::kOther, draft.ops[optimizers.front()].part, kUnknown, kUnknown,
+                           last_end, last_end});
+      for (const auto& [part, op] : last) draft.wait(barrier, op);
+      for (const uint32_t op : optimizers) draft.wait(op, barrier);
     }
   }
 

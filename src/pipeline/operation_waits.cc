@@ -93,12 +93,13 @@ struct Meeting {
 class ReplicaWaits {
  public:
   ReplicaWaits(StepDraft& draft, std::vector<Rank>& ranks, uint64_t replica, bool over_replicas, bool behind,
-               int32_t stages, std::vector<Meeting>& meetings)
+               LaunchRule rule, int32_t stages, std::vector<Meeting>& meetings)
       : draft_(draft),
         ranks_(ranks),
         replica_(replica),
         over_replicas_(over_replicas),
         behind_(behind),
+        rule_(rule),
         stages_(stages),
         meetings_(meetings) {
     for (const Rank& rank : ranks_)
@@ -117,6 +118,7 @@ class ReplicaWaits {
       if (over_replicas_) parameters_and_gradients(rank);
       end_of_step(rank);
       collectives(rank);
+      if (rule_ == LaunchRule::kInOrder) launches(rank);
     }
   }
 
@@ -226,6 +228,21 @@ class ReplicaWaits {
     then(rank.of[kOptimize]);
   }
 
+  // Whatever communicates follows the compute of its rank that ended last before it started, give or take a stamp.
+  void launches(const Rank& rank) {
+    std::vector<uint32_t> by_end = rank.compute, others;
+    std::stable_sort(by_end.begin(), by_end.end(), [&](uint32_t a, uint32_t b) { return op(a).end_ns < op(b).end_ns; });
+    for (size_t type = kSendF; type < kOps; ++type)
+      others.insert(others.end(), rank.of[type].begin(), rank.of[type].end());
+    std::stable_sort(others.begin(), others.end(),
+                     [&](uint32_t a, uint32_t b) { return op(a).start_ns < op(b).start_ns; });
+    size_t next = 0;
+    for (const uint32_t o : others) {
+      while (next < by_end.size() && op(by_end[next]).end_ns <= op(o).start_ns + kSameNs) ++next;
+      if (next > 0) draft_.wait(o, by_end[next - 1]);
+    }
+  }
+
   void collectives(const Rank& rank) {
     const auto all = [&](Op type, int64_t stage, uint64_t replica) {
       for (size_t k = 0; k < rank.of[type].size(); ++k) meet(type, stage, k, replica, rank.of[type][k]);
@@ -240,6 +257,7 @@ class ReplicaWaits {
   std::vector<Rank>& ranks_;
   uint64_t replica_;  // 1, 2, …
   bool over_replicas_, behind_;
+  LaunchRule rule_;
   int32_t stages_, chunks_ = 1;
   std::vector<Meeting>& meetings_;
 };
@@ -261,7 +279,8 @@ void form_groups(StepDraft& draft, std::vector<Meeting>& meetings) {
 
 }  // namespace
 
-std::vector<StepDraft> draft_operations(const Trace& trace, std::vector<GraphType>& types, Diagnostics& notes) {
+std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchRule rule, std::vector<GraphType>& types,
+                                        Diagnostics& notes) {
   std::vector<Op> by_name(trace.names.size(), kNoOp);
   for (StringId id = 0; id < by_name.size(); ++id) by_name[id] = op_of(trace.names.text(id));
   const Cells& cells = trace.cells;
@@ -333,14 +352,14 @@ std::vector<StepDraft> draft_operations(const Trace& trace, std::vector<GraphTyp
       }
       const auto number = static_cast<uint32_t>(draft.ops.size());
       draft.ops.push_back({static_cast<uint32_t>(i), type[op[i]], cells.kind[i], part, cells.chunk[i],
-                           cells.micro_batch[i], trace.common_ns(part, cells.start_ns[i]),
-                           trace.common_ns(part, cells.end_ns[i])});
+                           cells.micro_batch[i], mapped ? trace.common_ns(part, cells.start_ns[i]) : cells.start_ns[i],
+                           mapped ? trace.common_ns(part, cells.end_ns[i]) : cells.end_ns[i]});
       rank->of[op[i]].push_back(number);
       if (op[i] == kF || op[i] == kB) rank->compute.push_back(number);
     }
     std::vector<Meeting> meetings;
     for (auto& [number, ranks] : pipelines)
-      ReplicaWaits(draft, ranks, number, over_replicas, behind, stages, meetings).add();
+      ReplicaWaits(draft, ranks, number, over_replicas, behind, rule, stages, meetings).add();
     form_groups(draft, meetings);
   });
   std::erase_if(drafts, [](const StepDraft& d) { return d.ops.empty(); });

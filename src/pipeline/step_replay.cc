@@ -61,6 +61,7 @@ void replay_step(const StepGraph& graph, const GraphStep& step, size_t first, si
 WorldTimes replay_worlds(const StepGraph& graph, size_t worlds, const FillWorlds& fill) {
   WorldTimes out;
   out.worlds = worlds;
+  for (const GraphStep& step : graph.steps) out.counts.push_back(step.counts);
   out.step_ns.assign(graph.steps.size() * worlds, 0);
   parallel_for(graph.steps.size(), [&](size_t s) {
     std::vector<Lanes> ends;

@@ -21,13 +21,17 @@ struct SourceFile {
 
 // What the user pointed at: files, or everything two levels deep in folders, in natural order. Below that, only files
 // whose names are an Ascend profiler's own count (is_ascend_file): its folders lie at any depth.
-// A truth.csv in a folder is passed over (see source.cc). Limits: kMaxSourceFiles files.
+// A truth.csv in a folder is passed over (see source.cc), and so is a folder with kPpChartMark, unless it is named
+// itself. Limits: kMaxSourceFiles files.
 inline constexpr size_t kMaxSourceFiles = 100'000;
+// The file that marks a folder as copies of `stageline pp-chart`: the same measurement once more.
+inline constexpr const char* kPpChartMark = "stageline_pp_chart.json";
 struct Source {
   std::vector<std::string> roots;
   std::vector<SourceFile> files;
   std::vector<std::string> unreadable;  // folders and files that may not be opened
   std::vector<std::string> repeated;    // the same file under a second name: left out
+  std::vector<std::string> copies;      // folders below a root that pp-chart filled with copies: left out
 
   // The first 64 KiB of a file, decompressed; read once and kept.
   std::string_view head(size_t file) const;

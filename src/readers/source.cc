@@ -30,6 +30,10 @@ struct Seen {  // folders already listed: links lead back into them
 Status scan_folder(const fs::path& folder, const std::string& rel, int depth, Source& source, Seen& seen) {
   std::vector<SourceFile>& files = source.files;
   struct stat here;
+  if (depth > 1 && stat((folder / kPpChartMark).c_str(), &here) == 0 && S_ISREG(here.st_mode)) {
+    source.copies.push_back(folder.string());
+    return {};
+  }
   if (stat(folder.c_str(), &here) == 0 && !seen.folders.emplace(here.st_dev, here.st_ino).second) return {};
   if (seen.folders.size() > kMostFolders)
     return Error{ErrorCode::kLimit,
@@ -137,6 +141,7 @@ Result<Source> scan_source(const std::vector<std::string>& given) {
   drop_repeats(source);
   std::stable_sort(source.files.begin(), source.files.end(),
                    [](const SourceFile& a, const SourceFile& b) { return natural_less(a.rel, b.rel); });
+  std::sort(source.copies.begin(), source.copies.end());
   return source;
 }
 

@@ -5,12 +5,14 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
+import time
 import unittest
 
-from support import SHARED, Case, needs_shared, run
+from support import BIN, SHARED, Case, needs_shared, run
 
 GENERATOR = SHARED.parent / 'tools' / 'gen_ascend.py'
 
@@ -122,7 +124,7 @@ class PpChart(Case):
         # A file size limit stands for a full disk: the journal and the growing file meet it. The backup is there already.
         shutil.copy(path, f'{path}.stageline-backup')
         limit = path.stat().st_size // 1024 + 8
-        done = subprocess.run(['bash', '-c', f'ulimit -f {limit}; exec "$0" "$@"', os.environ.get('STAGELINE_BIN', run.__globals__['BIN']),
+        done = subprocess.run(['bash', '-c', f'ulimit -f {limit}; exec "$0" "$@"', BIN,
                                'pp-chart', '-d', source, '--in-place', '--compat', 'msprof'], capture_output=True, text=True)
         self.assertEqual(done.returncode, 2, done.stderr)
         whole()
@@ -193,7 +195,8 @@ class PpChart(Case):
     @needs_shared
     def test_a_step_that_is_not_there_is_named(self):
         source = self.make('--schedule', '1f1b', '--pp', 2, '--mb', 4)
-        self.assertIn('--step-id 77', self.write(source, '--step-id', '77', check=2).err)
+        self.assertIn('--step-id 77 is not there; steps are 10, 11', self.write(source, '--step-id', '77', check=2).err)
+        self.assertIn('which has 10, 11', self.write(source, '--step-id', '77', '--compat', 'msprof').err)
 
     @needs_shared
     def test_tables_alone_say_what_they_hold(self):
@@ -228,6 +231,147 @@ class PpChart(Case):
         done = self.write(source, '--compat', 'msprof')
         self.assertEqual(ask(databases(self.dir / 'out')[0], 'SELECT count(*) FROM StepTaskInfo'), [(20,)])
         self.assertIn('20250521091718000', done.err)
+
+    @needs_shared
+    def test_interrupted_nothing_is_half_written(self):
+        source = self.make('--schedule', '1f1b', '--pp', 2, '--mb', 50, '--bulk', 60000)
+        before = digest(source)
+        sizes = {p: p.stat().st_size for p in databases(source).values()}
+        for sign in (signal.SIGTERM, signal.SIGINT):
+            for flags in (['--in-place'], ['-o', self.dir / 'out']):
+                for wait in (0, 0.01, 0.03):
+                    child = subprocess.Popen([BIN, 'pp-chart', '-d', source, '--compat', 'msprof', *map(str, flags)],
+                                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                    while child.poll() is None and not [p for p in self.dir.rglob('*') if '.partial.' in p.name or p.name.endswith('-journal')]:
+                        time.sleep(0.001)
+                    time.sleep(wait)
+                    child.send_signal(sign)
+                    child.wait()
+                    for folder in (source, self.dir / 'out'):
+                        self.assertEqual([p.name for p in folder.rglob('*') if '.partial.' in p.name or p.name.endswith('-journal')], [])
+                    for path in [*sizes, *databases(self.dir / 'out').values()]:  # each is the old one or a whole new one
+                        self.assertEqual(ask(path, 'PRAGMA quick_check'), [('ok',)])
+                        rows = ask(path, "SELECT count(*) FROM sqlite_master WHERE name = 'StepTaskInfo'")[0][0]
+                        if rows:
+                            self.assertGreater(ask(path, 'SELECT count(*) FROM StepTaskInfo')[0][0], 0)
+                        elif path in sizes:
+                            self.assertEqual(hashlib.sha256(path.read_bytes()).hexdigest(), before[path])
+                    shutil.rmtree(self.dir / 'out', ignore_errors=True)
+
+    @needs_shared
+    def test_full_disk_and_folder_that_may_not_be_written(self):
+        source = self.make('--schedule', '1f1b', '--pp', 2, '--mb', 4, '--bulk', 3000)
+        before = digest(source)
+        for flags in (['--in-place'], ['-o', self.dir / 'out'], ['--in-place', '--compat', 'msprof']):
+            done = subprocess.run(['bash', '-c', 'ulimit -f 64; exec "$0" "$@"', BIN, 'pp-chart', '-d', source, *map(str, flags)],
+                                  capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertRegex(done.stderr, r'ascend_pytorch_profiler_\d\.db: .*(too large|full)')
+            self.assertEqual(digest(source), before)
+            self.assertEqual(databases(self.dir / 'out'), {})
+            shutil.rmtree(self.dir / 'out', ignore_errors=True)
+        who = {'user': 65534} if os.geteuid() == 0 else {}
+        for folder in [source, *source.rglob('*')]:
+            folder.chmod(0o555 if folder.is_dir() else 0o444)
+        self.dir.chmod(0o755)
+        locked = self.dir / 'locked'
+        locked.mkdir(0o555)
+        for flags, words in ((['--in-place'], 'the file is as it was'), (['-o', locked / 'out'], 'name another one with -o')):
+            done = subprocess.run([BIN, 'pp-chart', '-d', source, *map(str, flags)], capture_output=True, text=True, **who)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(words, done.stderr)
+        self.assertEqual(digest(source), before)
+        for folder in [source, *source.rglob('*')]:
+            folder.chmod(0o755 if folder.is_dir() else 0o644)
+
+    @needs_shared
+    def test_a_backup_of_another_measurement_is_none(self):
+        source = self.make('--schedule', '1f1b', '--pp', 1, '--mb', 4)
+        path = databases(source)[0]
+        run('pp-chart', '-d', source, '--in-place', check=0)
+        backup = pathlib.Path(f'{path}.stageline-backup')
+        first = backup.read_bytes()
+        shutil.rmtree(path.parent.parent)
+        self.make('--schedule', '1f1b', '--pp', 1, '--mb', 5)
+        path.chmod(0o640)
+        backup.write_bytes(first)
+        before = path.read_bytes()
+        done = run('pp-chart', '-d', source, '--in-place', check=2)
+        self.assertIn("another measurement's", done.err)
+        self.assertIn('move it away', done.err)
+        self.assertEqual((path.read_bytes(), backup.read_bytes()), (before, first))
+        backup.unlink()
+        run('pp-chart', '-d', source, '--in-place', check=0)
+        self.assertEqual(backup.read_bytes(), before)
+        self.assertEqual(path.stat().st_mode & 0o777, 0o640)
+
+    @needs_shared
+    def test_nothing_to_show_removes_no_earlier_copies(self):
+        source = self.make('--schedule', '1f1b', '--pp', 2, '--mb', 4, '--level', 1)
+        self.write(source)
+        before = digest(self.dir / 'out')
+        for path in databases(source).values():
+            change(path, 'DELETE FROM MSTX_EVENTS')
+        for flags in ([], ['--compat', 'msprof']):
+            self.assertIn('nothing to show', self.write(source, *flags, check=2).err)
+            self.assertEqual(digest(self.dir / 'out'), before)
+
+    @needs_shared
+    def test_copies_inside_the_profile_are_not_its_own(self):
+        source = self.make('--schedule', '1f1b', '--pp', 2, '--mb', 4)
+        for flags in ([], [], ['--compat', 'msprof'], ['--tables-only']):
+            done = run('pp-chart', '-d', '.', *flags, cwd=source, check=0)
+            self.assertIn('2 databases written below stageline_pp_chart', done.err)
+            self.assertNotIn('several profiles', done.err)
+        self.assertNotIn('several profiles', run('info', source, check=0).err)
+        run('pp-chart', '-d', '.', cwd=source, check=0)
+        self.assertIn('2 ranks', run('info', source / 'stageline_pp_chart', check=0).out)
+
+    @needs_shared
+    def test_damaged_pages_end_in_an_error_or_a_whole_copy(self):
+        source = self.make('--schedule', '1f1b', '--pp', 2, '--mb', 6, '--level', 1)
+        path = databases(source)[0]
+        whole, random = path.read_bytes(), __import__('random').Random(6)
+        for _ in range(25):
+            damaged = bytearray(whole)
+            for _ in range(random.choice([1, 20, 400])):
+                damaged[random.randrange(100, len(damaged))] = random.randrange(256)
+            path.write_bytes(damaged)
+            flags = random.choice([[], ['--compat', 'msprof']])
+            done = run('pp-chart', '-d', source, '-o', self.dir / 'out', *flags)
+            self.assertIn(done.returncode, (0, 2), done.err)
+            if done.returncode == 2:
+                self.assertRegex(done.err, r'\.db|nothing to show')
+            self.assertEqual(path.read_bytes(), bytes(damaged))
+            done = run('pp-chart', '-d', source, '--in-place', *flags)
+            backup = pathlib.Path(f'{path}.stageline-backup')
+            self.assertIn(done.returncode, (0, 2), done.err)
+            self.assertIn(bytes(damaged), (path.read_bytes(), backup.read_bytes() if backup.exists() else b''))
+            for p in source.rglob('*.stageline-backup'):
+                p.unlink()
+            shutil.rmtree(self.dir / 'out', ignore_errors=True)
+
+    @needs_shared
+    def test_profiles_of_one_stamp_are_told_by_name(self):
+        source = self.make('--schedule', '1f1b', '--pp', 2, '--mb', 4)
+        shutil.copytree(source, source / 'z_again')
+        for p in (source / 'z_again').glob('truth*'):
+            shutil.rmtree(p)
+        done = self.write(source)
+        self.assertIn('with the same time stamp', done.err)
+        self.assertIn('(2 times)', done.err)
+        self.assertIn('z_again', done.err)
+
+    @needs_shared
+    def test_clocks_of_hosts_that_are_apart(self):
+        source = self.dir / 'in'
+        run('simulate', '1f1b', '--format', 'ascend', '--stages', 4, '--micro-batches', 6, '--machines', 2, '--clock-skew', '5ms',
+            '--level', 1, '-o', source, check=0)
+        self.assertRegex(self.write(source).err, r'clocks of these hosts are up to [0-9.]+\s*ms apart')
+
+    def test_their_command_is_pointed_here(self):
+        done = run('cluster', '-m', 'pp_chart', '-d', 'P', check=2)
+        self.assertIn('stageline pp-chart -d P', done.err)
 
     def test_nothing_there(self):
         self.assertIn('no Ascend profiler database', self.write(self.dir, check=2).err)

@@ -3,6 +3,7 @@
 
 #include "base/hash_seed.h"
 #include "base/sqlite_db.h"
+#include "engine/pp_chart/in_place.h"
 #include "engine/pp_chart/pair_links.h"
 #include "engine/pp_chart/rank_tables.h"
 #include "reader_fixture.h"

@@ -1,11 +1,16 @@
 #include "engine/pp_chart/cell_ranks.h"
 
+#include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/json_members.h"
+#include "base/number.h"
 #include "base/parallel.h"
+#include "engine/one_clock.h"
 #include "engine/pp_chart/cell_labels.h"
 #include "engine/pp_chart/pair_links.h"
+#include "engine/pp_chart/step_list.h"
 #include "model/hccl_names.h"
 #include "model/overlapped_pairs.h"
 
@@ -124,13 +129,34 @@ Status read_communication(const SqliteDb& db, RankTables& tables, RankPeers& pee
   return {};
 }
 
+// The tables hold raw stamps, and Insight draws them as they are.
+void say_clocks(Trace& trace, Diagnostics& notes) {
+  constexpr int64_t kLeastNs = 1000;
+  if (trace.machine_count() < 2 || trace.cells.size() == 0) return;
+  const AlignOptions align{AlignMode::kAuto, false, true, {}};
+  if (!map_clocks(trace, align) || trace.alignment != AlignState::kMapped) return;
+  int64_t least = INT64_MAX, most = INT64_MIN;
+  for (const Part& part : trace.parts) {
+    if (part.clock_map.segments.empty()) continue;
+    least = std::min(least, part.clock_map.segments.front().offset_ns);
+    most = std::max(most, part.clock_map.segments.front().offset_ns);
+  }
+  if (least > most || most - least < kLeastNs || most - least <= trace.alignment_half_ns()) return;
+  notes.add(
+      "pp_chart.clocks_apart", Severity::kWarning,
+      "the clocks of these hosts are up to " + human_duration(static_cast<double>(most - least)) +
+          " apart; the tables hold raw stamps, and Insight draws them so: messages may seem to arrive before they "
+          "are sent (stageline align says how far each is off, stageline report draws one clock)");
+}
+
 }  // namespace
 
-CellRanks label_ranks(const PpChartOptions& options, const std::vector<RankDatabase>& ranks,
+CellRanks label_ranks(const PpChartOptions& options, const std::vector<RankDatabase>& ranks, const Diagnostics& finding,
                       std::vector<Diagnostics>& notes, PpChart& chart) {
   OpenOptions open = options.open;
   open.progress = options.progress;
   Result<Trace> trace = open_trace({options.folder}, open);
+  if (!trace) chart.notes.merge(finding);
   if (!trace)
     chart.notes.add("pp_chart.no_cells", Severity::kWarning, "no pipeline was found: " + trace.error().what,
                     trace.error().where);
@@ -142,7 +168,13 @@ CellRanks label_ranks(const PpChartOptions& options, const std::vector<RankDatab
     overlapped = overlapped_pairs(trace->cells);
     plan = label_plan(*trace, options.schedule, options.micro_batches);
     chart.notes.merge(trace->diagnostics);
+    say_clocks(*trace, chart.notes);
   }
+  std::set<int64_t> steps;
+  if (options.step && trace)
+    for (const int32_t step : trace->cells.step)
+      if (steps.size() < kMostStepsListed) steps.insert(step);
+  if (options.step && !steps.contains(*options.step)) chart.steps = step_list(steps);
   chart.schedule = plan.dualpipev ? "dualpipev" : "forward and backward";
 
   CellRanks tables(ranks.size());

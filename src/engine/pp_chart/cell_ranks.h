@@ -13,8 +13,8 @@ using CellRanks = std::vector<RankTables>;
 
 // Fills the ranks of `chart` but for what was written. A rank that cannot be read has an error, and the others are
 // labelled all the same. Where a rank has no cells, its forward and backward ranges get the names F and B and count as
-// unlabelled.
-CellRanks label_ranks(const PpChartOptions& options, const std::vector<RankDatabase>& ranks,
+// unlabelled. `finding`: what looking for the databases noted; opening the profile notes the same again.
+CellRanks label_ranks(const PpChartOptions& options, const std::vector<RankDatabase>& ranks, const Diagnostics& finding,
                       std::vector<Diagnostics>& notes, PpChart& chart);
 
 }  // namespace stageline

@@ -10,6 +10,7 @@
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "base/output_file.h"
+#include "readers/reader.h"
 
 namespace stageline {
 namespace {

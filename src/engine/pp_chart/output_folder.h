@@ -1,7 +1,7 @@
 // The folder of copies of `stageline pp-chart`: never the data's own, never two runs in one.
 //
-// stageline_pp_chart.json marks a folder as ours and lists what is ours in it, so that what an earlier run left can be
-// taken away before the next one, and nothing else.
+// stageline_pp_chart.json (kPpChartMark) marks a folder as ours and lists what is ours in it, so that what an earlier
+// run left can be taken away before the next one, and nothing else.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,6 @@
 #include "engine/pp_chart/rank_databases.h"
 
 namespace stageline {
-
-inline constexpr const char* kPpChartMark = "stageline_pp_chart.json";
 
 struct PpChartFolder {
   std::string path;

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "base/parallel.h"
 #include "engine/pp_chart/cell_ranks.h"
+#include "engine/pp_chart/in_place.h"
 #include "engine/pp_chart/msprof_rows.h"
 #include "engine/pp_chart/output_folder.h"
 #include "engine/pp_chart/rank_databases.h"
 #include "engine/pp_chart/rank_tables.h"
+#include "engine/pp_chart/step_list.h"
 
 namespace stageline {
 namespace {
@@ -50,34 +53,46 @@ void finish_rank(const PpChartOptions& options, const RankDatabase& database, co
     rank.error = std::move(written).error();
 }
 
-Result<HostWindow> host_window(const SqliteDb& db, const std::optional<int64_t>& step, PpChartRank& rank) {
+HostWindow host_window(const SqliteDb& db, const std::optional<int64_t>& step, PpChartRank& rank) {
   if (!step) return HostWindow{0, INT64_MAX};
   if (const auto window = window_of_step(db, *step)) return *window;
-  rank.remarks.push_back("there is no step " + std::to_string(*step) + " in STEP_TIME");
+  std::set<int64_t> there;
+  SqliteRows rows = rows_of(db, "STEP_TIME", {"id"});
+  while (rows.next() && there.size() < kMostStepsListed) there.insert(rows.integer(0));
+  rank.remarks.push_back("there is no step " + std::to_string(*step) + " in STEP_TIME" +
+                         (there.empty() ? "" : ", which has " + step_list(there)));
   return HostWindow{0, INT64_MAX};
 }
 
+// Labelled as msprof-analyze does.
+Result<MsprofRank> msprof_labels(const PpChartOptions& options, const RankDatabase& database, const MsprofPlan& plan,
+                                 PpChartRank& rank, Diagnostics& notes) {
+  Result<SqliteDb> db = SqliteDb::open_read(database.path, notes);
+  if (!db) return std::move(db).error();
+  return msprof_rank(*db, database.rank, plan, host_window(*db, options.step, rank));
+}
+
+// Whether any rank has a block, known before anything is removed. One rank's reading twice, as a rule: the first has.
+bool msprof_any_blocks(const PpChartOptions& options, const std::vector<RankDatabase>& ranks, const MsprofPlan& plan) {
+  return std::any_of(ranks.begin(), ranks.end(), [&](const RankDatabase& database) {
+    PpChartRank ignored;
+    Diagnostics notes;
+    const Result<MsprofRank> rows = msprof_labels(options, database, plan, ignored, notes);
+    return rows && rows->tables.write_blocks;
+  });
+}
+
 // One rank as msprof-analyze has it: read, labelled and written before the next.
-void msprof_one(const PpChartOptions& options, const RankDatabase& database, const MsprofPlan& plan, PpChartRank& rank,
-                Diagnostics& notes) {
-  RankTables tables;
-  {
-    Result<SqliteDb> db = SqliteDb::open_read(database.path, notes);
-    if (!db) {
-      rank.error = std::move(db).error();
-      return;
-    }
-    Result<HostWindow> window = host_window(*db, options.step, rank);
-    Result<MsprofRank> rows = msprof_rank(*db, database.rank, plan, *window);
-    if (!rows) {
-      rank.error = std::move(rows).error();
-      return;
-    }
-    rank.unlabelled = rows->unlabelled;
-    rank.remarks.insert(rank.remarks.end(), rows->remarks.begin(), rows->remarks.end());
-    tables = std::move(rows->tables);
+void msprof_one(const PpChartOptions& options, const RankDatabase& database, const MsprofPlan& plan, bool write,
+                PpChartRank& rank, Diagnostics& notes) {
+  Result<MsprofRank> rows = msprof_labels(options, database, plan, rank, notes);
+  if (!rows) {
+    rank.error = std::move(rows).error();
+    return;
   }
-  finish_rank(options, database, tables, rank);
+  rank.unlabelled = rows->unlabelled;
+  rank.remarks.insert(rank.remarks.end(), rows->remarks.begin(), rows->remarks.end());
+  if (write) finish_rank(options, database, rows->tables, rank);
 }
 
 Result<std::vector<RankDatabase>> wanted_ranks(const RankDatabases& found, const PpChartOptions& options,
@@ -123,7 +138,8 @@ int64_t PpChart::unlabelled() const {
 
 Result<PpChart> write_pp_chart(const PpChartOptions& options) {
   PpChart chart;
-  Result<RankDatabases> found = find_rank_databases(options.folder, chart.notes);
+  Diagnostics finding;
+  Result<RankDatabases> found = find_rank_databases(options.folder, finding);
   if (!found) return std::move(found).error();
   Result<std::vector<RankDatabase>> ranks = wanted_ranks(*found, options, chart.notes);
   if (!ranks) return std::move(ranks).error();
@@ -139,6 +155,7 @@ Result<PpChart> write_pp_chart(const PpChartOptions& options) {
   std::vector<Diagnostics> notes(ranks->size());
 
   if (options.as_msprof) {
+    chart.notes.merge(finding);
     MsprofPlan plan;
     if (Result<SqliteDb> first = SqliteDb::open_read(found->ranks.front().path, chart.notes)) {
       plan = msprof_plan(*first, found->msmonitor,
@@ -146,16 +163,19 @@ Result<PpChart> write_pp_chart(const PpChartOptions& options) {
       if (!plan.remark.empty()) chart.notes.add("pp_chart.plan", Severity::kWarning, plan.remark, {first->path()});
     }
     chart.schedule = plan.dualpipev ? "dualpipev" : "forward and backward";
-    if (copies)
+    const bool any = msprof_any_blocks(options, *ranks, plan);
+    if (copies && any)
       if (Status s = clear_into(folder, chart); !s) return std::move(s).error();
-    parallel_for(ranks->size(), [&](size_t i) { msprof_one(options, (*ranks)[i], plan, chart.ranks[i], notes[i]); });
+    parallel_for(ranks->size(),
+                 [&](size_t i) { msprof_one(options, (*ranks)[i], plan, any, chart.ranks[i], notes[i]); });
   } else {
-    CellRanks cells = label_ranks(options, *ranks, notes, chart);
-    const bool any = std::any_of(cells.begin(), cells.end(), [](const RankTables& tables) { return !tables.empty(); });
+    CellRanks cells = label_ranks(options, *ranks, finding, notes, chart);
+    const bool any =
+        std::any_of(cells.begin(), cells.end(), [](const RankTables& tables) { return tables.write_blocks; });
     if (copies && any)
       if (Status s = clear_into(folder, chart); !s) return std::move(s).error();
     parallel_for(ranks->size(), [&](size_t i) {
-      if (!chart.ranks[i].error) finish_rank(options, (*ranks)[i], cells[i], chart.ranks[i]);
+      if (any && !chart.ranks[i].error) finish_rank(options, (*ranks)[i], cells[i], chart.ranks[i]);
       cells[i] = RankTables();
     });
   }

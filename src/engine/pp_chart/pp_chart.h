@@ -46,14 +46,16 @@ struct PpChart {
   std::vector<PpChartRank> ranks;
   std::string schedule;  // what the labels follow: "dualpipev", "forward and backward"
   int64_t removed = 0;   // databases that an earlier run had left in the folder of copies
+  std::string steps;     // "10, 11": the steps there are, when one that is not there was asked for
   Diagnostics notes;
   bool any_blocks() const;
   int64_t unlabelled() const;
 };
 
-// Ranks are worked on in parallel; memory is that of a few ranks' blocks with as_msprof, else that of all cells.
-// A rank that cannot be read or written has an error and the others are done all the same.
-// Errors: those of find_rank_databases; kUsage for ranks that are not there or an output that is no place for copies.
+// Without a block in any rank nothing is written or removed. Ranks are worked on in parallel; memory is that of a few
+// ranks' blocks with as_msprof, else that of all cells. A rank that cannot be read or written has an error and the
+// others are done all the same. Errors: those of find_rank_databases; kUsage for ranks that are not there or an output
+// that is no place for copies.
 Result<PpChart> write_pp_chart(const PpChartOptions& options);
 
 }  // namespace stageline

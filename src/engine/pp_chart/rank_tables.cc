@@ -3,15 +3,12 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <unordered_map>
-
-#include "base/output_file.h"
 
 namespace stageline {
 namespace {
@@ -153,11 +150,6 @@ Status write_links(const SqliteDb& db, const RankTables& tables) {
   return status;
 }
 
-int64_t file_size(const std::string& path) {
-  struct stat st;
-  return stat(path.c_str(), &st) == 0 ? st.st_size : -1;
-}
-
 }  // namespace
 
 Status write_tables(const SqliteDb& db, const RankTables& tables) {
@@ -178,62 +170,36 @@ Status copy_file(const std::string& source, const std::string& target) {
 
 namespace {
 
-Status fill(OutputFile& out, const RankTables& tables) {
-  {
-    Result<SqliteDb> db = SqliteDb::open_new(out.partial_path());
-    if (!db) return std::move(db).error();
-    Status s = db->run("BEGIN");
-    if (s) s = write_tables(*db, tables);
-    if (s) s = db->run("COMMIT");
-    if (!s) {
-      s.error().where = {out.path()};
-      return s;
-    }
-  }
-  return out.commit();
+// `in`: the name that messages bear.
+Status fill(const std::string& file, const RankTables& tables, const std::string& in) {
+  Result<SqliteDb> db = SqliteDb::open_new(file);
+  if (!db) return std::move(db).error();
+  Status s = db->run("BEGIN");
+  if (s) s = write_tables(*db, tables);
+  if (s) s = db->run("COMMIT");
+  if (!s) s.error().where = {in};
+  return s;
 }
 
 }  // namespace
 
+Status fill_copy(const std::string& source, const RankTables& tables, const OutputFile& out) {
+  if (Status s = copy_into(source, out); !s) return s;
+  return fill(out.partial_path(), tables, out.path());
+}
+
 Status write_copy(const std::string& source, const std::string& target, const RankTables& tables) {
   Result<OutputFile> out = OutputFile::create(target);
   if (!out) return std::move(out).error();
-  if (Status s = copy_into(source, *out); !s) return s;
-  return fill(*out, tables);
+  if (Status s = fill_copy(source, tables, *out); !s) return s;
+  return out->commit();
 }
 
 Status write_tables_alone(const std::string& target, const RankTables& tables) {
   Result<OutputFile> out = OutputFile::create(target);
   if (!out) return std::move(out).error();
-  return fill(*out, tables);
-}
-
-Status write_in_place(const std::string& path, const RankTables& tables) {
-  if (file_size(path + "-wal") > 0)
-    return Error{ErrorCode::kUnavailable,
-                 "its write-ahead log has not been merged: a backup of this file alone would lack it",
-                 {path + "-wal"},
-                 "sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)' merges it"};
-  const auto opened = [&]() -> Result<SqliteDb> {
-    Result<SqliteDb> db = SqliteDb::open_write(path);
-    if (!db) return db;
-    if (Status s = db->run("BEGIN IMMEDIATE"); !s) return std::move(s).error();
-    return db;
-  };
-  // First whether it can be written at all: no backup is left of a file that cannot. Closed again, for the backup
-  // opens the same file, and closing that one would drop the lock (POSIX).
-  if (Result<SqliteDb> probe = opened(); !probe) return std::move(probe).error();
-  const std::string backup = path + kBackupSuffix;
-  if (file_size(backup) < 0)
-    if (Status s = copy_file(path, backup); !s) return s;
-  Result<SqliteDb> db = opened();
-  if (!db) return std::move(db).error();
-  Status s = write_tables(*db, tables);
-  if (s) s = db->run("COMMIT");
-  if (s) return s;
-  sqlite3_exec(db->handle(), "ROLLBACK", nullptr, nullptr, nullptr);
-  s.error().hint += (s.error().hint.empty() ? "" : "; ") + std::string("the file is as it was");
-  return s;
+  if (Status s = fill(out->partial_path(), tables, out->path()); !s) return s;
+  return out->commit();
 }
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// What is written into one rank's database, and how: into a copy, or in one transaction after a backup.
+// What is written into one rank's database, and into a copy of it (in_place.h: into itself).
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/output_file.h"
 #include "base/result.h"
 #include "base/sqlite_db.h"
 #include "engine/pp_chart/communication.h"
@@ -33,10 +34,8 @@ Status write_copy(const std::string& source, const std::string& target, const Ra
 // Only the tables, in a small database of their own.
 Status write_tables_alone(const std::string& target, const RankTables& tables);
 
-inline constexpr const char* kBackupSuffix = ".stageline-backup";
-// The file itself, in one transaction; before that a copy beside it with kBackupSuffix, unless there is one. After an
-// error the file is as it was. Errors: kUnavailable when another program uses it, kIo, those of write_tables.
-Status write_in_place(const std::string& path, const RankTables& tables);
+// The same, not committed yet. Errors: as write_copy; `out` then holds nothing of worth.
+Status fill_copy(const std::string& source, const RankTables& tables, const OutputFile& out);
 
 // A whole file to another name, sharing its blocks where the file system can. Errors: kIo.
 Status copy_file(const std::string& source, const std::string& target);

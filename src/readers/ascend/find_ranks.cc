@@ -308,9 +308,18 @@ Result<std::vector<RankFiles>> find_ranks(const Source& source, Diagnostics& not
     const auto [it, added] = by_rank.try_emplace(files.rank, files);
     if (added) continue;
     if (newer(files, it->second)) std::swap(files, it->second);
-    notes.add("ascend.older_profile", Severity::kWarning,
-              "several profiles of one rank; the newest counts, this one was left out",
-              {files.profiler_db.empty() ? files.folder : files.profiler_db});
+    const auto place = [](const RankFiles& f) { return f.profiler_db.empty() ? f.folder : f.profiler_db; };
+    // Two that only a name tells apart are said with both names: which one counts is nothing that a user could know.
+    const bool same_stamp =
+        files.stamp == it->second.stamp && files.profiler_db.empty() == it->second.profiler_db.empty();
+    if (same_stamp)
+      notes.add("ascend.same_stamp", Severity::kWarning,
+                "several profiles of one rank with the same time stamp; " + place(it->second) +
+                    ", the last by name, counts, this one was left out",
+                {place(files)});
+    else
+      notes.add("ascend.older_profile", Severity::kWarning,
+                "several profiles of one rank; the newest counts, this one was left out", {place(files)});
   }
   std::vector<RankFiles> ranks;
   for (auto& [rank, files] : by_rank) ranks.push_back(std::move(files));

@@ -1,0 +1,23 @@
+// Steps that exist, for whoever asked for another.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+
+namespace stageline {
+
+inline constexpr size_t kMostStepsListed = 10'000;
+
+// "10, 11"; of more than eight "8 to 4007".
+inline std::string step_list(const std::set<int64_t>& steps) {
+  constexpr size_t kMostNamed = 8;
+  if (steps.empty()) return {};
+  if (steps.size() > kMostNamed) return std::to_string(*steps.begin()) + " to " + std::to_string(*steps.rbegin());
+  std::string text;
+  for (const int64_t step : steps) text += (text.empty() ? "" : ", ") + std::to_string(step);
+  return text;
+}
+
+}  // namespace stageline
