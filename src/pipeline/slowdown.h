@@ -1,7 +1,7 @@
 // How much stragglers slow a job down, and which: S and its shares, by replaying the step graph in worlds where some
 // operations take their recorded time and all others the fair one of their type. Definitions:
 // docs/analyses/slowdown.md, after "Understanding Stragglers in Large Model Training Using What-if Analysis" (OSDI
-// '25), equations 1 to 5.
+// '25), equations 1, 2, 4 and 5.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,8 @@ int32_t other_stage(const StepGraph& graph, const PathStretch& stretch) {
     return graph.stage[stretch.op == group.begin ? group.end - 1 : group.begin];
   }
   if (stretch.peer != stretch.op) return graph.stage[stretch.peer];
-  if (graph.cell[stretch.op] != kNoCell || graph.waits(stretch.op).empty()) return kUnknown;
+  if (graph.cell[stretch.op] != kNoCell || !is_message(graph.kind[stretch.op]) || graph.waits(stretch.op).empty())
+    return kUnknown;
   return graph.stage[graph.waits(stretch.op)[0]];
 }
 

@@ -72,7 +72,7 @@ Table numbered_table(const char* name, const char* title, const char* column, co
   Table table(name, title,
               {{column, column, Type::kInteger, help},
                {"S", "S", Type::kReal,
-                "Slowdown when its operations alone take their recorded time and all others the fair one (eq. 3)"},
+                "Slowdown when its operations alone take their recorded time and all others the fair one"},
                {"add_ns", "adds", Type::kDuration, "What that adds to the mean step time of the ideal"}});
   for (const SlowdownPart& part : parts) table.add_row({int64_t{part.number}, part.s, whole_ns(part.add_ns)});
   return table;
