@@ -134,6 +134,9 @@ const std::vector<Flag>& flag_table() {
        ""},
       {"layers", "N | N,N,…", "Layers of the model, or of each stage as they are split now; default equal on all", ""},
       {"more-memory", "", "Also orders that hold more activations than the present one", ""},
+      {"port", "N", "Port to listen on; 0: any that is free; default 8765 or the next free one", ""},
+      {"host", "H", "Address to listen on; default only this machine; elsewhere the URL holds a token", ""},
+      {"no-open", "", "Print the address, open no browser", ""},
   };
   return table;
 }
@@ -224,6 +227,39 @@ const std::vector<Command>& command_table() {
        -1,
        run_report,
        {{"output", "FILE", "Where to write the page; default report.html, - is stdout", ""}}},
+      {"explain",
+       "PATH…",
+       "Say where the time went, what is at fault and what each fix is worth",
+       "At most a dozen findings, those that cost most first: each with a number, a cause, what to do and what that "
+       "saves, "
+       "from replays of the recorded steps. What costs less than 1 % of a step, or less than its own uncertainty, is "
+       "not "
+       "said. Exit 1 when the causes together cost more than --fail-on allows.",
+       with_open({"json", "format", "output", "fail-on", "range", "align", "trust-clocks", "align-on"}),
+       1,
+       -1,
+       run_explain,
+       {{"fail-on", "P%", "Exit with 1 when what was found costs more than this of the mean step: 3%", ""},
+        {"format", "KIND", "text (default) or json", "text,json"}}},
+      {"view",
+       "PATH…",
+       "Show the timeline of a run in the browser",
+       "Reads files or folders of one run, serves its timeline on this machine and opens it. The page is there at once "
+       "and shows how far reading is; Ctrl-C ends it.",
+       with_open({"port", "host", "no-open", "title", "range", "align", "trust-clocks", "align-on"}),
+       1,
+       -1,
+       run_view,
+       {{"title", "TEXT", "Title of the page; default from the input's name", ""}}},
+      {"serve",
+       "PATH…",
+       "The same as view, and opens no browser",
+       "For a machine without a desktop: forward the port (ssh -L 8765:localhost:8765 HOST) and open the address here.",
+       with_open({"port", "host", "no-open", "title", "range", "align", "trust-clocks", "align-on"}),
+       1,
+       -1,
+       run_view,
+       {{"title", "TEXT", "Title of the page; default from the input's name", ""}}},
       {"analyze", "ANALYSIS[,ANALYSIS…] PATH…", "Answer one question in tables, or several at once",
        "Runs an analysis (stageline help analyses; stageline help NAME for one with its options) and prints its "
        "tables. CSV and JSON carry raw values: nanoseconds and fractions of 1. With --format csv several tables are "
