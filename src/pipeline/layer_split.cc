@@ -95,6 +95,32 @@ std::vector<int32_t> balanced_layers(const StageCosts& stages, const LayerCosts&
   return split;
 }
 
+std::vector<std::vector<int32_t>> splits_between(const std::vector<int32_t>& from, const std::vector<int32_t>& to,
+                                                 size_t most) {
+  int64_t moves = 0;
+  for (size_t s = 0; s < from.size(); ++s) moves += std::max(0, to[s] - from[s]);
+  using Entry = std::pair<int32_t, size_t>;  // layers too many or lacking, stage
+  std::priority_queue<Entry> over, under;
+  for (size_t s = 0; s < from.size(); ++s) {
+    if (from[s] > to[s]) over.emplace(from[s] - to[s], s);
+    if (from[s] < to[s]) under.emplace(to[s] - from[s], s);
+  }
+  std::vector<std::vector<int32_t>> splits;
+  std::vector<int32_t> now = from;
+  const auto wanted = static_cast<int64_t>(most);
+  for (int64_t move = 1; move <= moves; ++move) {
+    const Entry out = over.top(), in = under.top();
+    over.pop();
+    under.pop();
+    --now[out.second];
+    ++now[in.second];
+    if (out.first > 1) over.emplace(out.first - 1, out.second);
+    if (in.first > 1) under.emplace(in.first - 1, in.second);
+    if (moves <= wanted || move * wanted / moves > (move - 1) * wanted / moves) splits.push_back(now);
+  }
+  return splits;
+}
+
 std::vector<DirectionCost> split_factors(const StageCosts& stages, const LayerCosts& costs,
                                          const std::vector<int32_t>& to) {
   std::vector<DirectionCost> factors(to.size());

@@ -46,6 +46,12 @@ inline constexpr int32_t kMostLayers = 100'000;
 std::vector<int32_t> balanced_layers(const StageCosts& stages, const LayerCosts& costs,
                                      const std::vector<int32_t>& layers);
 
+// Splits on the way from one to another, a layer at a time from the stage that has most too many to the one that lacks
+// most; evenly spaced ones where there are more than `most`, `to` the last. Means say which split is best on average;
+// the replicas with the longest sequences, for which all others wait, may do better with fewer layers moved.
+std::vector<std::vector<int32_t>> splits_between(const std::vector<int32_t>& from, const std::vector<int32_t>& to,
+                                                 size_t most);
+
 // New cost ÷ old cost of every virtual stage and direction when it gets `to` layers; 1 where it had no cost.
 std::vector<DirectionCost> split_factors(const StageCosts& stages, const LayerCosts& costs,
                                          const std::vector<int32_t>& to);

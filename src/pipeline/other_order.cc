@@ -258,7 +258,8 @@ void OrderModel::measure(const StepGraph& graph) {
         }
         sums[vs].ns[d] += dur;
         ++sums[vs].count[d];
-        if (d < 2) apart_ns[d] += dur, ++apart_count[d];
+        apart_ns[d == 0 ? 0 : 1] += dur;  // a backward that was split is whole again
+        if (d < 2) ++apart_count[d];
       }
       if (slot.op[1] != kNoCell && slot.op[2] != kNoCell) {
         input_ns += graph.dur_ns[slot.op[1]];
@@ -356,8 +357,9 @@ std::vector<double> OrderModel::step_ns(const StepGraph& graph, const OpTimes& t
           if (d < 2 && slot.fused_with[d]) {
             const auto vs =
                 static_cast<size_t>(virtual_stage_of(static_cast<int32_t>(s / m / v), static_cast<int32_t>(s / m % v)));
-            const double both = stages_.cost_ns[vs][0] + stages_.cost_ns[vs][1];
-            const double part = both > 0 ? stages_.cost_ns[vs][d] / both : 0.5;
+            const DirectionCost& usual = stages_.cost_ns[vs];
+            const double both = usual[0] + usual[1] + usual[2];
+            const double part = both > 0 ? (d == 0 ? usual[0] : usual[1] + usual[2]) / both : 0.5;
             own[s][d] = times.dur_ns[op] * part / overlap_ratio_;
           } else {
             const bool first = static_cast<double>(graph.start_ns[op]) <= pipeline.head_ns;

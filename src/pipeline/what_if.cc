@@ -17,6 +17,8 @@ namespace {
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 size_t direction_of(CellKind kind) { return kind == CellKind::kForward ? 0 : kind == CellKind::kWeightGrad ? 2 : 1; }
+// What a device does alone: a faster one does it faster.
+bool works(CellKind kind) { return is_compute(kind) || kind == CellKind::kOptimizer; }
 bool fits(int32_t wanted, int32_t value) { return wanted == kUnknown || wanted == value; }
 
 }  // namespace
@@ -75,18 +77,16 @@ WhatIf::World WhatIf::world_of(const Changes& changes) const {
 
 void WhatIf::apply(const World& world, uint32_t op, double& dur_ns, double& delay_ns) const {
   dur_ns = graph_.dur_ns[op];
-  delay_ns = graph_.delay_ns[op];
+  const CellKind kind = graph_.kind[op];
+  delay_ns = is_compute(kind) ? graph_.delay_ns[op] : std::min(graph_.delay_ns[op], launch_ns_[graph_.type[op]]);
   if (world.plain) return;
   const Changes& c = *world.changes;
-  const CellKind kind = graph_.kind[op];
   const int32_t stage = graph_.stage[op], dp = graph_.dp[op];
   if (c.no_delay) delay_ns = std::min(delay_ns, 0.0);
-  if (is_compute(kind)) {
-    if (c.fair_cells) dur_ns = usual_ns_[op];
-    if (!world.replaced.empty() && stage >= 0 && dp >= 0 && !std::isnan(others_ns_[op]) &&
-        world.replaced[static_cast<size_t>(dp) * static_cast<size_t>(graph_.stage_count) + static_cast<size_t>(stage)])
-      dur_ns = others_ns_[op];
-  }
+  if (is_compute(kind) && c.fair_cells) dur_ns = usual_ns_[op];
+  if (works(kind) && !world.replaced.empty() && stage >= 0 && dp >= 0 && !std::isnan(others_ns_[op]) &&
+      world.replaced[static_cast<size_t>(dp) * static_cast<size_t>(graph_.stage_count) + static_cast<size_t>(stage)])
+    dur_ns = others_ns_[op];
   if (c.fair_stage != kUnknown && stage == c.fair_stage) dur_ns = fair_ns_[graph_.type[op]];
   if (!c.stage_factor.empty() && is_compute(kind) && stage >= 0 && stage < order_.sizes().stages) {
     const auto vs = static_cast<size_t>(order_.virtual_stage_of(stage, std::max(0, graph_.chunk[op])));
@@ -133,7 +133,7 @@ void WhatIf::measure_others() {
   parallel_for(graph_.steps.size(), [&](size_t s) {
     std::vector<uint32_t> ops;
     for (uint32_t op = graph_.steps[s].begin; op < graph_.steps[s].end; ++op)
-      if (is_compute(graph_.kind[op]) && graph_.stage[op] >= 0 && graph_.dp[op] >= 0) ops.push_back(op);
+      if (works(graph_.kind[op]) && graph_.stage[op] >= 0 && graph_.dp[op] >= 0) ops.push_back(op);
     const auto key = [&](uint32_t op) {
       return std::tuple(graph_.stage[op], graph_.type[op], graph_.chunk[op], graph_.micro_batch[op]);
     };
@@ -179,6 +179,27 @@ void WhatIf::measure_usual() {
   usual_ns_ = graph_.dur_ns;
   for (size_t op = 0; op < graph_.size(); ++op)
     if (sum_of[op] && sum_of[op]->count > 0) usual_ns_[op] = sum_of[op]->ns / static_cast<double>(sum_of[op]->count);
+}
+
+// What communication, the optimizer and the like start late by is mostly waiting that no recording names: for other
+// messages of a batch, for ranks that a barrier holds. A fix shortens that too, so it must not stay in the worlds. In
+// every step somebody waits least: the median over steps of these least delays is the type's launch, in every world,
+// the present one included.
+void WhatIf::measure_launches() {
+  const size_t types = graph_.types.size();
+  std::vector<std::vector<double>> least(types);
+  std::vector<double> of_step(types);
+  for (const GraphStep& step : graph_.steps) {
+    std::fill(of_step.begin(), of_step.end(), kNaN);
+    for (uint32_t op = step.begin; op < step.end; ++op)
+      if (!is_compute(graph_.kind[op]) && !(of_step[graph_.type[op]] <= graph_.delay_ns[op]))
+        of_step[graph_.type[op]] = graph_.delay_ns[op];
+    for (size_t t = 0; t < types; ++t)
+      if (!std::isnan(of_step[t])) least[t].push_back(of_step[t]);
+  }
+  launch_ns_.assign(types, 0);
+  for (size_t t = 0; t < types; ++t)
+    if (!least[t].empty()) launch_ns_[t] = std::max(0.0, median_of(std::move(least[t])));
 }
 
 // A link is who receives from which side; its class is whether both ends are on one machine.
@@ -258,6 +279,7 @@ Result<WhatIf> WhatIf::of(const Trace& trace, Diagnostics& notes) {
               "no other schedule, number of micro-batches or split of layers is tried: " + w.order_.why_not());
   else
     w.set_layers(std::vector<int32_t>(w.order_.stages().cost_ns.size(), 1));
+  w.measure_launches();
   w.measure_others();
   w.measure_usual();
   w.measure_links(trace);
@@ -265,7 +287,8 @@ Result<WhatIf> WhatIf::of(const Trace& trace, Diagnostics& notes) {
   const OpTimes ideal = ideal_times(w.graph_);
   w.fair_ns_.assign(w.graph_.types.size(), 0);
   for (size_t op = 0; op < w.graph_.size(); ++op) w.fair_ns_[w.graph_.type[op]] = ideal.dur_ns[op];
-  const OpTimes recorded = recorded_times(w.graph_);
+  const Changes nothing;
+  const OpTimes recorded = w.times_of(w.world_of(nothing));
   w.graph_step_ns_ = replay_worlds(w.graph_, {&recorded, 1}).step_ns;
   double count = 0;
   w.order_step_ns_.assign(w.graph_.steps.size(), kNaN);

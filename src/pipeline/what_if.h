@@ -3,7 +3,8 @@
 //   recorded run ──▶ StepGraph ──┬─ changes that keep the order: operations take other times ──▶ replay_worlds()
 //                                └─ another order (schedule, chunks, micro-batches) ──▶ OrderModel::step_ns()
 //
-// A price is a difference of two replays of the same model, never of a replay and a recording. Pure functions of a
+// A price is a difference of two replays of the same model, never of a replay and a recording: what a model gets wrong
+// of the present is taken off both sides. Pure functions of a
 // WhatIf that was built once: a viewer may ask at every move of a slider. Definitions: docs/analyses/what-if.md.
 #pragma once
 
@@ -24,9 +25,9 @@ namespace stageline {
 // Operations that take another time. kUnknown: any; without a kind, all F, B, I, W and F&B.
 struct CellScale {
   int32_t stage = kUnknown, rank = kUnknown, dp = kUnknown, chunk = kUnknown, micro_batch = kUnknown, step = kUnknown;
-  std::optional<CellKind> kind;
-  double by = 1;                 // times its own duration
-  std::optional<double> set_ns;  // or this
+  std::optional<CellKind> kind = {};  // NOLINT(readability-redundant-member-init): GCC wants it
+  double by = 1;                      // times its own duration
+  std::optional<double> set_ns = {};  // NOLINT(readability-redundant-member-init): or this
   bool operator==(const CellScale&) const = default;
 };
 
@@ -117,6 +118,7 @@ class WhatIf {
   std::vector<double> order_times(const Changes& changes, const OrderPlan& plan) const;
   void apply(const World& world, uint32_t op, double& dur_ns, double& delay_ns) const;
   OpTimes times_of(const World& world) const;
+  void measure_launches();
   void measure_others();
   void measure_usual();
   void measure_links(const Trace& trace);
@@ -129,6 +131,7 @@ class WhatIf {
   std::vector<int32_t> ranks_;                         // by part
   std::vector<uint8_t> counts_;                        // by step
   std::vector<uint32_t> step_of_;                      // by operation: index into steps
+  std::vector<double> launch_ns_;                      // by type: most launch delay of what is no compute cell
   std::vector<double> others_ns_;                      // by operation: the other replicas' mean of the same cell; NaN
   std::vector<double> usual_ns_;                       // by operation: the mean of its rank, kind and chunk
   std::vector<float> link_factor_;                     // by operation: of its link, to be at the median of its class; 1

@@ -15,7 +15,8 @@ constexpr double kSlowWorker = 1.05, kSlowStage = 1.05;  // of the others' time
 constexpr double kSureWorker = 3;                        // standard errors over steps
 constexpr size_t kMostWorkers = 3;
 constexpr double kMoreHeld = 1e-6;
-constexpr size_t kMostParts = 3;  // of a combination
+constexpr size_t kMostParts = 3;   // of a combination
+constexpr size_t kMostSplits = 8;  // that are replayed to find the best
 
 struct OrderChoice {
   const char* name;
@@ -79,12 +80,20 @@ class Finder {
   void balance() {
     const StageCosts& stages = model_.order().stages();
     if (stages.cost_ns.size() < 2 || model_.order().layout() == ChunkLayout::kBidirectional) return;
-    list_.new_layers = balanced_layers(stages, model_.layers(), list_.layers);
-    if (list_.new_layers == list_.layers) return;
-    Changes changes;
-    changes.stage_factor = split_factors(stages, model_.layers(), list_.new_layers);
-    add("balance", std::move(changes),
-        balance_words(list_.layers, list_.new_layers, list_.layers_assumed, model_.layers(), model_.order()));
+    const std::vector<int32_t> least = balanced_layers(stages, model_.layers(), list_.layers);
+    const auto splits = splits_between(list_.layers, least, kMostSplits);
+    std::vector<Changes> worlds;
+    for (const std::vector<int32_t>& split : splits) {
+      worlds.emplace_back();
+      worlds.back().stage_factor = split_factors(stages, model_.layers(), split);
+    }
+    const std::vector<Price> prices = model_.prices(worlds);
+    size_t best = SIZE_MAX;
+    for (size_t i = 0; i < prices.size(); ++i)
+      if (best == SIZE_MAX || prices[i].saving_ns > prices[best].saving_ns) best = i;
+    if (best == SIZE_MAX) return;
+    list_.new_layers = splits[best];
+    add("balance", worlds[best], balance_words(list_.layers, splits[best], list_.layers_assumed, model_.layers()));
   }
 
   // The one stage that stands out most, as the straggler study has it.

@@ -45,10 +45,7 @@ FixWords own_words(const std::string& name) {
 }
 
 FixWords balance_words(const std::vector<int32_t>& now, const std::vector<int32_t>& then, bool assumed,
-                       const LayerCosts& costs, const OrderModel& order) {
-  int64_t moved = 0;
-  for (size_t s = 0; s < now.size(); ++s) moved += std::max(0, now[s] - then[s]);
-  (void)order;
+                       const LayerCosts& costs) {
   FixWords words;
   const std::string from = layers_text(now), to = layers_text(then);
   words.name = {"balance the stages: layers " + from + " → " + to, "均衡各级：层数 " + from + " → " + to};
