@@ -56,7 +56,7 @@ class Finder {
 
   void find_sequences() {
     const CellTimes::Sequences& all = times_.sequences();
-    if (times_.sequence_factor_known() == false) return;
+    if (!times_.sequence_factor_known()) return;
     Draft draft;
     draft.cause.kind = CauseKind::kLongSequences;
     draft.cause.ratio = all.long_factor;
@@ -66,13 +66,7 @@ class Finder {
       const double f = times_.sequence_factor(op);
       if (f >= CellTimes::kLong) dur /= f;
     };
-    std::vector<uint32_t> step_of(g_.size());
-    for (uint32_t s = 0; s < g_.steps.size(); ++s)
-      std::fill(step_of.begin() + g_.steps[s].begin, step_of.begin() + g_.steps[s].end, s);
-    draft.evened = [this, step_of = std::move(step_of)](uint32_t op, double& dur, double&) {
-      if (times_.worker_of(op) == CellTimes::kNone) return;
-      dur *= times_.sequences().mean_factor[step_of[op]] / times_.sequence_factor(op);
-    };
+    draft.evened = [this](uint32_t op, double& dur, double&) { dur *= times_.even_factor(op); };
     drafts_.push_back(std::move(draft));
   }
 
