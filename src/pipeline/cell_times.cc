@@ -12,6 +12,7 @@ namespace stageline {
 namespace {
 
 constexpr size_t kMostPlaces = 10'000'000;
+constexpr int32_t kMostChunks = 100'000'000;
 constexpr size_t kLeastOps = 3;      // of a micro-batch, for its length to be told
 constexpr size_t kLeastBatches = 8;  // for a correlation
 constexpr double kAlike = 0.8;       // correlation from which lengths are the micro-batches' own
@@ -37,7 +38,7 @@ void CellTimes::find_workers() {
   const StepGraph& g = graph_;
   stages_ = std::max(g.stage_count, 1);
   for (size_t op = 0; op < g.size(); ++op)
-    if (is_compute(g.kind[op])) chunks_ = std::max(chunks_, g.chunk[op] + 1);
+    if (is_compute(g.kind[op])) chunks_ = std::max(chunks_, std::min(g.chunk[op], kMostChunks) + 1);
   // Labels that are no chunks of a model.
   if (place_count() > kMostPlaces) chunks_ = 1;
   std::map<std::pair<int32_t, int32_t>, uint32_t> index;

@@ -82,7 +82,12 @@ TEST_CASE("causes: every finding speaks both languages and names its price") {
   Trace trace = make_1f1b_trace({.stages = 4, .micro_batches = 8, .steps = 2, .dp = 2});
   const Recognition recognition = [&] {
     Recognition r = recognise(trace);
-    r.divergences.push_back({.stage = 1, .lists = 2, .sentence_en = "runs F1 before F0", .sentence_zh = "先执行 F1"});
+    Divergence d;
+    d.stage = 1;
+    d.lists = 2;
+    d.sentence_en = "runs F1 before F0";
+    d.sentence_zh = "先执行 F1";
+    r.divergences.insert(r.divergences.begin(), d);
     return r;
   }();
   for (const CauseKind kind :
