@@ -19,6 +19,7 @@ int run_paddle_timeline(const Arguments& arguments);
 int run_pp_chart(const Arguments& arguments);
 int run_schedule(const Arguments& arguments);
 int run_simulate(const Arguments& arguments);
+int run_view(const Arguments& arguments);
 int run_help(const Arguments& arguments);
 int run_completion(const Arguments& arguments);
 int run_man(const Arguments& arguments);

@@ -138,6 +138,9 @@ const std::vector<Flag>& flag_table() {
        ""},
       {"layers", "N | N,N,…", "Layers of the model, or of each stage as they are split now; default equal on all", ""},
       {"more-memory", "", "Also orders that hold more activations than the present one", ""},
+      {"port", "N", "Port to listen on; 0: any that is free; default 8765 or the next free one", ""},
+      {"host", "H", "Address to listen on; default only this machine; elsewhere the URL holds a token", ""},
+      {"no-open", "", "Print the address, open no browser", ""},
   };
   return table;
 }
@@ -242,6 +245,25 @@ const std::vector<Command>& command_table() {
        run_explain,
        {{"fail-on", "P%", "Exit with 1 when what was found costs more than this of the mean step: 3%", ""},
         {"format", "KIND", "text (default) or json", "text,json"}}},
+      {"view",
+       "PATH…",
+       "Show the timeline of a run in the browser",
+       "Reads files or folders of one run, serves its timeline on this machine and opens it. The page is there at once "
+       "and shows how far reading is; Ctrl-C ends it.",
+       with_open({"port", "host", "no-open", "title", "range", "align", "trust-clocks", "align-on"}),
+       1,
+       -1,
+       run_view,
+       {{"title", "TEXT", "Title of the page; default from the input's name", ""}}},
+      {"serve",
+       "PATH…",
+       "The same as view, and opens no browser",
+       "For a machine without a desktop: forward the port (ssh -L 8765:localhost:8765 HOST) and open the address here.",
+       with_open({"port", "host", "no-open", "title", "range", "align", "trust-clocks", "align-on"}),
+       1,
+       -1,
+       run_view,
+       {{"title", "TEXT", "Title of the page; default from the input's name", ""}}},
       {"analyze", "ANALYSIS[,ANALYSIS…] PATH…", "Answer one question in tables, or several at once",
        "Runs an analysis (stageline help analyses; stageline help NAME for one with its options) and prints its "
        "tables. CSV and JSON carry raw values: nanoseconds and fractions of 1. With --format csv several tables are "
