@@ -63,7 +63,7 @@ export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors):
     ++asked;
     facts = null;
     stage.flows.selected = [];
-    store.change({selected: slice, second: slice ? store.state.second : null, panel: slice ? 'slice' : store.state.panel,
+    store.change({selected: slice, second: slice ? store.state.second : null, panel: slice ? 'slice' : store.state.panel === 'slice' ? 'none' : store.state.panel,
                   message: slice ? w('live.slice', slice.name, duration(slice.dur), placeTitle(store, slice.lane)) : ''});
     if (slice) load(slice).catch(failed);
   }
@@ -168,7 +168,7 @@ export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors):
       const {state} = store;
       if (state.lit) store.change({lit: null});
       else if (state.selected) select(null);
-      else if (state.area) store.change({area: null, panel: 'slice'});
+      else if (state.area) store.change({area: null, panel: state.panel === 'area' ? 'none' : state.panel});
       else if (state.second) store.change({second: null});
     },
     ...doors,

@@ -52,7 +52,7 @@ export function AreaPanel({api, store, actions}: PanelProps) {
     <div class="area">
       <p class="sum">{w('area.sum', duration(span), area.lanes.length === 1 ? w('area.lane') : w('area.lanes', area.lanes.length), count(answer.count))}
         <button class="pill" onClick={() => store.jump({t0: area.t0, t1: area.t1})}>{w('area.zoom')}</button>
-        <button class="pill" onClick={() => store.change({area: null, panel: 'slice'})}>{w('area.clear')}</button>
+        <button class="pill" onClick={() => store.change({area: null, panel: 'none'})}>{w('area.clear')}</button>
         {answer.names > answer.totals.length && <span class="quiet">{w('area.more', answer.totals.length, answer.names)}</span>}
       </p>
       <div class={open ? 'split open' : 'split'}>

@@ -21,7 +21,7 @@ export interface Layout { rows: DisplayRow[]; height: number; pinned: DisplayRow
 
 export const AXIS_HEIGHT = 34;
 export const MAX_ROWS = 6;      // of a lane, until it is unfolded
-const HEADING = 24, GAP = 2, COUNTER = 40;
+const HEADING = 24, GAP = 2, COUNTER = 40, READABLE = 18;
 export const LEAST_ROW = 3, MOST_ROW = 46;
 
 const groupValue = (rank: Rank, grouping: State['grouping']): number =>
@@ -52,7 +52,7 @@ export function lanesByRank(run: Run, state: State): Lane[][] {
 // The height of a row at which everything fits, within what can be read.
 function fittingHeight(shapes: number, headings: number, height: number): number {
   const free = height - headings * (HEADING + GAP);
-  return Math.max(12, Math.min(MOST_ROW, Math.floor(free / Math.max(shapes, 1)) - GAP));
+  return Math.max(READABLE, Math.min(MOST_ROW, Math.floor(free / Math.max(shapes, 1)) - GAP));
 }
 
 export function makeLayout(run: Run, state: State, height: number): Layout {

@@ -92,7 +92,7 @@ function paintSlices(context: CanvasRenderingContext2D, scene: Scene, frame: Fra
     ++painted.slices;
     if (dim) context.globalAlpha = 0.22;
     if (dur === 0) {  // an instant is a hairline, whatever the zoom
-      context.fillStyle = colours.ink;
+      context.fillStyle = colours.fill[kind]?.[0] ?? colours.ink;
       context.fillRect(left, top, Math.max(1, Math.round(ratio)), height);
       context.globalAlpha = 1;
       continue;
@@ -186,9 +186,9 @@ function paintAxis(context: CanvasRenderingContext2D, scene: Scene, frame: Frame
     context.fillStyle = colours.line;
     context.fillRect(x, 17 * ratio, Math.max(1, Math.round(ratio)), 5 * ratio);
     const label = (deep ? '+' : '') + ticks.label(value), half = context.measureText(label).width / 2;
-    if (x + half > scene.width * ratio || x - half < frame.left - 20 * ratio) continue;
+    if (x + half > scene.width * ratio) continue;
     context.fillStyle = colours.mut;
-    context.fillText(label, x, 13 * ratio);
+    context.fillText(label, Math.max(x, frame.left + half), 13 * ratio);
   }
   if (deep) {
     context.textAlign = 'right';
