@@ -255,7 +255,7 @@ class Words {
   }
 
   void order(const Cause& c, Finding& f) const {
-    const std::string name = recognition_.best().name;
+    const std::string name = recognition_.candidates.empty() ? "the schedule" : recognition_.best().name;
     const Divergence& worst = recognition_.divergences.front();  // orders come first
     const std::string s = std::to_string(worst.stage);
     f.id = "schedule.order";
@@ -275,7 +275,7 @@ class Words {
   }
 
   void unsplit(const Cause& c, Finding& f) const {
-    const std::string name = recognition_.best().name;
+    const std::string name = recognition_.candidates.empty() ? "the schedule" : recognition_.best().name;
     const std::string who_en = c.stage != kUnknown ? "Stage " + std::to_string(c.stage) + " runs"
                                                    : n(c.count) + " of " + n(c.of) + " stages run";
     const std::string who_zh =
