@@ -6,11 +6,13 @@
 namespace stageline {
 
 int run_report(const Arguments& arguments);
+int run_explain(const Arguments& arguments);
 int run_diff(const Arguments& arguments);
 int run_analyze(const Arguments& arguments);
 int run_export(const Arguments& arguments);
 int run_export_stacks(const Arguments& arguments);
 int run_align(const Arguments& arguments);
+int run_what_if(const Arguments& arguments);
 int run_info(const Arguments& arguments);
 int run_event(const Arguments& arguments);
 int run_paddle_timeline(const Arguments& arguments);

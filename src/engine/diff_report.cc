@@ -9,7 +9,8 @@
 namespace stageline {
 namespace {
 
-constexpr double kMostOf = 0.6;      // of the change, to be called what most of it is
+constexpr double kMostOf = 0.6;  // of the change, to be called what most of it is
+constexpr size_t kMostTold = 12;
 constexpr double kSameMean = 0.005;  // two means that differ by less are called the same
 
 DiffLine kind_words(CellKind kind) {
@@ -134,19 +135,35 @@ DiffLine per_micro_batch(const RunDiff& diff) {
 DiffLine main_cause(const RunDiff& diff) {
   if (!diff.sure) return {};
   std::map<int32_t, double> by_stage;
+  std::map<int32_t, std::pair<double, double>> totals;  // stage → all its compute with A's times, and with B's
   std::map<DiffCause, double> by_cause;
   const DiffGroup* top = nullptr;
   for (const DiffGroup& g : diff.groups) {
     if (g.cause == DiffCause::kRest || g.cause == DiffCause::kMore) continue;
     by_cause[g.cause] += g.effect_ns;
-    if (g.cause == DiffCause::kCompute) by_stage[g.stage] += g.effect_ns;
+    if (g.cause == DiffCause::kCompute) {
+      by_stage[g.stage] += g.effect_ns;
+      totals[g.stage].first += g.a_ns * static_cast<double>(g.count);
+      totals[g.stage].second += g.b_ns * static_cast<double>(g.count);
+    }
     if (g.sure && (!top || g.effect_ns / diff.change_ns > top->effect_ns / diff.change_ns)) top = &g;
   }
   const auto most = [&](double ns) { return ns / diff.change_ns >= kMostOf; };
   if (!top) return {};
   if (top->cause == DiffCause::kSchedule && most(top->effect_ns)) return {"its schedule and sizes", "调度与规模的变化"};
+  // The stage that paces the pipeline carries most of a change that all have alike: it alone is named where the others
+  // changed by less than half as much.
+  const auto growth = [&](int32_t stage) {
+    const auto it = totals.find(stage);
+    return it == totals.end() || !(it->second.first > 0) ? 0.0 : it->second.second / it->second.first - 1;
+  };
+  const auto stands_out = [&](int32_t stage) {
+    return std::none_of(totals.begin(), totals.end(), [&](const auto& other) {
+      return other.first != stage && growth(other.first) / growth(stage) > 0.5;
+    });
+  };
   for (const auto& [stage, ns] : by_stage) {
-    if (!most(ns) || diff.b.stages < 2) continue;
+    if (!most(ns) || diff.b.stages < 2 || !stands_out(stage)) continue;
     // A stage's own: one kind of its work, or all of it; on one rank, or on all.
     std::vector<const DiffGroup*> own;
     for (const DiffGroup& g : diff.groups)
@@ -199,7 +216,7 @@ DiffLine group_line(const RunDiff& diff, const DiffGroup& g) {
               stage_zh(g.stage) + "启动延迟" + only_zh + "：" + times.zh};
     case DiffCause::kTail: return {g.type + only_en + ": " + times.en, g.type + only_zh + "：" + times.zh};
     case DiffCause::kMore: return {"all smaller groups together", "其余各组合计"};
-    default: return {"rest", "其余"};
+    default: return {"rest, and groups of less effect", "其余，以及影响更小的各组"};
   }
 }
 
@@ -208,7 +225,7 @@ std::vector<DiffGroup> told_groups(const RunDiff& diff) {
   DiffGroup rest;
   rest.error_ns = std::nan("");
   for (const DiffGroup& g : diff.groups) {
-    if (g.sure || g.cause == DiffCause::kSchedule)
+    if ((g.sure || g.cause == DiffCause::kSchedule) && told.size() < kMostTold)
       told.push_back(g);
     else
       rest.effect_ns += g.effect_ns;

@@ -23,7 +23,8 @@ DiffLine per_micro_batch(const RunDiff& diff);
 DiffLine main_cause(const RunDiff& diff);
 DiffLine group_line(const RunDiff& diff, const DiffGroup& group);
 
-// Groups that text output lists: those that are sure, the rest with what is not added to it. They add up to change_ns.
+// Groups that text output lists: the first dozen that are sure, the rest with what is not added to it. They add up to
+// change_ns.
 std::vector<DiffGroup> told_groups(const RunDiff& diff);
 
 // "runs" (A and B) and "groups" (all of them, kRest last; effects add up to the change of the mean step).

@@ -19,7 +19,7 @@ std::string_view op_type(CellKind kind) {
     case CellKind::kRecvForward: return "forward-recv";
     case CellKind::kSendBackward: return "backward-send";
     case CellKind::kRecvBackward: return "backward-recv";
-    case CellKind::kCollective: return "collective";
+    case CellKind::kCollective: return "grads-reduce-scatter";  // the only one that simulations have
     case CellKind::kOptimizer: return "optimizer";
     case CellKind::kOther: return "other";
   }

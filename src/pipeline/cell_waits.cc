@@ -5,9 +5,11 @@
 #include <array>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <tuple>
 
 #include "base/parallel.h"
+#include "model/overlapped_pairs.h"
 #include "model/stage_costs.h"
 #include "pipeline/step_draft.h"
 
@@ -26,11 +28,10 @@ class CellWaits {
   CellWaits(const Trace& trace, std::vector<GraphType>& types) : trace_(trace), cells_(trace.cells), types_(types) {}
 
   std::vector<StepDraft> drafts() {
-    find_types();
     take_cells();
     rank_order();
     messages();
-    barriers();
+    gradients_together();
     collectives();
     return std::move(drafts_);
   }
@@ -41,32 +42,23 @@ class CellWaits {
   };
   DraftOp& op(const Place& at) { return drafts_[at.draft].ops[at.op]; }
 
-  uint16_t type_of(CellKind kind) const { return type_[static_cast<size_t>(kind)]; }
-
-  void find_types() {
-    std::array<bool, kCellKindCount> there{};
-    for (size_t i = 0; i < cells_.size(); ++i) there[static_cast<size_t>(cells_.kind[i])] = true;
-    for (const Link& link : trace_.links)
-      if (cells_.part[link.from_cell] != cells_.part[link.to_cell]) {
-        there[static_cast<size_t>(CellKind::kRecvForward)] = there[static_cast<size_t>(CellKind::kRecvBackward)] = true;
-        break;
-      }
-    const bool links = there[static_cast<size_t>(CellKind::kRecvForward)];
-    for (int k = 0; k < kCellKindCount; ++k) {
-      const auto kind = static_cast<CellKind>(k);
-      const bool message = kind == CellKind::kRecvForward || kind == CellKind::kRecvBackward;
-      if (!there[static_cast<size_t>(k)] || !(takes_part(kind) || (message && links && !trace_.links.empty())))
-        continue;
-      type_[static_cast<size_t>(k)] = static_cast<uint16_t>(types_.size());
-      types_.push_back({kind == CellKind::kRecvForward    ? "forward message"
-                        : kind == CellKind::kRecvBackward ? "backward message"
-                                                          : std::string(kind_name(kind)),
-                        kind, message || kind == CellKind::kCollective});
+  uint16_t type_of(CellKind kind, bool overlapped = false) {
+    std::optional<uint16_t>& type = type_[overlapped ? 1 : 0][static_cast<size_t>(kind)];
+    if (!type) {
+      type = static_cast<uint16_t>(types_.size());
+      const std::string name = kind == CellKind::kRecvForward    ? "forward message"
+                               : kind == CellKind::kRecvBackward ? "backward message"
+                                                                 : std::string(kind_name(kind));
+      types_.push_back(
+          {(overlapped ? "overlapped " : "") + name, kind, is_message(kind) || kind == CellKind::kCollective});
     }
+    return *type;
   }
 
   void take_cells() {
     place_.resize(cells_.size());
+    // A half of an overlapped pair shares its device with the other half: its time says nothing of such work alone.
+    const std::vector<uint32_t> pairs = overlapped_pairs(cells_);
     for (const StepRange& range : step_ranges(cells_)) {
       if (range.step == kUnknown) continue;
       StepDraft draft;
@@ -76,8 +68,9 @@ class CellWaits {
         place_[i] = {static_cast<uint32_t>(drafts_.size()), static_cast<uint32_t>(draft.ops.size())};
         const int32_t part = cells_.part[i];
         const int64_t start = trace_.common_ns(part, cells_.start_ns[i]);
-        draft.ops.push_back({static_cast<uint32_t>(i), type_of(cells_.kind[i]), cells_.kind[i], part, cells_.chunk[i],
-                             cells_.micro_batch[i], start, std::max(start, trace_.common_ns(part, cells_.end_ns[i]))});
+        draft.ops.push_back({static_cast<uint32_t>(i), type_of(cells_.kind[i], pairs[i] != kNoPair), cells_.kind[i],
+                             part, cells_.chunk[i], cells_.micro_batch[i], start,
+                             std::max(start, trace_.common_ns(part, cells_.end_ns[i]))});
       }
       if (!draft.ops.empty()) drafts_.push_back(std::move(draft));
     }
@@ -166,18 +159,18 @@ class CellWaits {
     }
   }
 
-  // Gradients are clipped by a norm over all ranks: where no optimizer begins before the last compute cell of the step
-  // has ended, all wait for it. An operation that takes no time stands for that, or there would be as many waits as
-  // pairs of ranks.
-  void barriers() {
-    uint16_t type = 0;
+  // Gradients are added up, and clipped by a norm over all ranks: where no optimizer begins before the last compute
+  // cell of the step has ended, all wait for it. What passes until the first one begins belongs to an operation of its
+  // own, which nobody recorded; without it there would be as many waits as pairs of ranks.
+  void gradients_together() {
+    std::optional<uint16_t> type;
     for (StepDraft& draft : drafts_) {
       int64_t last_end = INT64_MIN, first_start = INT64_MAX;
       std::map<int32_t, uint32_t> last;  // part → its compute cell that ends last
       std::vector<uint32_t> optimizers;
       for (uint32_t k = 0; k < draft.ops.size(); ++k) {
         const DraftOp& o = draft.ops[k];
-        if (o.kind == CellKind::kOptimizer && o.cell != kNoCell) {
+        if (o.kind == CellKind::kOptimizer) {
           optimizers.push_back(k);
           first_start = std::min(first_start, o.start_ns);
         }
@@ -187,15 +180,17 @@ class CellWaits {
         if (!fresh && o.end_ns >= draft.ops[at->second].end_ns) at->second = k;
       }
       if (optimizers.size() < 2 || last.size() < 2 || first_start < last_end) continue;
-      if (type == 0) {
+      if (!type) {
         type = static_cast<uint16_t>(types_.size());
-        types_.push_back({"barrier", CellKind::kOther, true});
+        types_.push_back({"gradients, all ranks", CellKind::kCollective, true});
       }
-      const auto barrier = static_cast<uint32_t>(draft.ops.size());
-      draft.ops.push_back({kNoCell, type, CellKind::kOther, draft.ops[optimizers.front()].part, kUnknown, kUnknown,
-                           last_end, last_end});
-      for (const auto& [part, op] : last) draft.wait(barrier, op);
-      for (const uint32_t op : optimizers) draft.wait(op, barrier);
+      int32_t part = last.begin()->first;  // of the rank that is last
+      for (const auto& [number, op] : last)
+        if (draft.ops[op].end_ns == last_end) part = number;
+      const auto together = static_cast<uint32_t>(draft.ops.size());
+      draft.ops.push_back({kNoCell, *type, CellKind::kCollective, part, kUnknown, kUnknown, last_end, first_start});
+      for (const auto& [number, op] : last) draft.wait(together, op);
+      for (const uint32_t op : optimizers) draft.wait(op, together);
     }
   }
 
@@ -234,8 +229,8 @@ class CellWaits {
   const Trace& trace_;
   const Cells& cells_;
   std::vector<GraphType>& types_;
-  std::array<uint16_t, kCellKindCount> type_{};
-  std::vector<Place> place_;                      // by cell
+  std::array<std::array<std::optional<uint16_t>, kCellKindCount>, 2> type_{};  // [overlapped][kind]
+  std::vector<Place> place_;                                                   // by cell
   std::vector<std::vector<int64_t>> before_end_;  // by draft and operation: end of what its rank did before; INT64_MIN
   std::vector<StepDraft> drafts_;
 };

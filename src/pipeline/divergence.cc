@@ -7,11 +7,22 @@
 namespace stageline {
 namespace {
 
-std::string text_of(const WorkToken& t, bool with_chunk, const MicroBatchLabel& label) {
+std::string token_text(const WorkToken& t, bool with_chunk, const MicroBatchLabel& label) {
   std::string text = t.kind == CellKind::kForward ? "F" : "B";
   text += t.micro_batch == kUnknown ? "?" : std::to_string(label ? label(t.micro_batch, t.chunk) : t.micro_batch);
   if (with_chunk) text += ".c" + (t.chunk == kUnknown ? "?" : std::to_string(t.chunk));
   return text;
+}
+
+// The cell of the list that this token is of: "F3.c1", and of two that run together "F3.c0&B1.c1".
+std::string text_of(std::span<const WorkToken> list, size_t at, bool with_chunk, const MicroBatchLabel& label) {
+  const bool forward = list[at].kind == CellKind::kForward;
+  const size_t other = forward ? at + 1 : at - 1;  // wraps to what is beyond every list
+  const bool both = list[at].fused && other < list.size() && list[other].fused &&
+                    (list[other].kind == CellKind::kForward) != forward;
+  if (!both) return token_text(list[at], with_chunk, label);
+  return token_text(list[std::min(at, other)], with_chunk, label) + "&" +
+         token_text(list[std::max(at, other)], with_chunk, label);
 }
 
 bool contains(std::span<const WorkToken> list, const WorkToken& token) {
@@ -33,8 +44,8 @@ std::optional<Divergence> first_divergence(std::span<const WorkToken> expected, 
   if (at == expected.size() && at == found.size()) return std::nullopt;
   Divergence d;
   d.position = static_cast<int64_t>(at);
-  if (at < expected.size()) d.expected = text_of(expected[at], with_chunk, label);
-  if (at < found.size()) d.found = text_of(found[at], with_chunk, label);
+  if (at < expected.size()) d.expected = text_of(expected, at, with_chunk, label);
+  if (at < found.size()) d.found = text_of(found, at, with_chunk, label);
   const std::string place_en = " (place " + std::to_string(at) + ")", place_zh = "（第 " + std::to_string(at) + " 位）";
   if (d.found.empty()) {
     d.sentence_en = "ends before " + d.expected + place_en + ": the recording is cut, or work is missing";

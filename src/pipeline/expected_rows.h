@@ -46,7 +46,7 @@ struct HypothesisFacts {
 };
 std::vector<RowHypothesis> row_hypotheses(const HypothesisFacts& facts);
 
-// "F3", "B1.c1", "loss backward 3", "W0.c1", "F3.c0&B1.c1".
+// "F3", "B1.c1", "the loss's backward of 3", "W0.c1", "F3.c0&B1.c1".
 std::string row_text(const ExpectedRow& row, bool with_chunk);
 
 }  // namespace stageline

@@ -17,6 +17,16 @@ Unit unit_of(const StepGraph& graph, uint32_t op) {
   return {group.begin, group.end};
 }
 
+constexpr int64_t kSameNs = 50'000;  // what two stamps of one moment may differ by
+
+// What ended last of what an operation waited for; UINT32_MAX: it waited for nothing.
+uint32_t last_wait(const StepGraph& graph, uint32_t op) {
+  uint32_t last = UINT32_MAX;
+  for (const uint32_t on : graph.waits(op))
+    if (last == UINT32_MAX || graph.end_ns[on] > graph.end_ns[last]) last = on;
+  return last;
+}
+
 }  // namespace
 
 const char* path_piece_name(PathPiece piece) {
@@ -43,12 +53,19 @@ std::vector<PathStretch> critical_path(const StepGraph& graph, const GraphStep& 
   // Every round goes to an operation before the unit, so this ends.
   while (true) {
     const Unit unit = unit_of(graph, op);
-    uint32_t last = op;  // the member that the others waited for
-    for (uint32_t k = unit.begin; k < unit.end; ++k)
-      if (graph.start_ns[k] > graph.start_ns[last]) last = k;
-    uint32_t before = UINT32_MAX;
-    for (const uint32_t on : graph.waits(last))
-      if (before == UINT32_MAX || graph.end_ns[on] > graph.end_ns[before]) before = on;
+    // The member that the others waited for; of several that started within a stamp's error the one that was free last.
+    int64_t latest = INT64_MIN;
+    for (uint32_t k = unit.begin; k < unit.end; ++k) latest = std::max(latest, graph.start_ns[k]);
+    uint32_t last = UINT32_MAX, before = UINT32_MAX;
+    for (uint32_t k = unit.begin; k < unit.end; ++k) {
+      if (graph.start_ns[k] < latest - kSameNs) continue;
+      const uint32_t waited = last_wait(graph, k);
+      if (last != UINT32_MAX &&
+          (waited == UINT32_MAX || (before != UINT32_MAX && graph.end_ns[waited] <= graph.end_ns[before])))
+        continue;
+      last = k;
+      before = waited;
+    }
     const int64_t ready = before == UINT32_MAX ? 0 : graph.end_ns[before];
     const PathPiece piece = graph.types[graph.type[op]].communicates ? PathPiece::kTransfer : PathPiece::kWork;
     add(op, last, piece, std::max(graph.start_ns[last], ready));

@@ -268,6 +268,27 @@ class RangeCellMaker {
                                  ". Rows outside the gap keep their micro-batches",
                              {}, steps[one.part]);
     }
+    say_lost(off);
+  }
+
+  // Work without a mark is no waiting, though nothing is drawn there.
+  void say_lost(const std::vector<OffSchedule>& off) {
+    int64_t lost = 0, lost_ns = 0;
+    const OffSchedule* first = nullptr;
+    for (const OffSchedule& one : off) {
+      if (one.lost == 0) continue;
+      if (!first) first = &one;
+      lost += one.lost;
+      lost_ns = sum_or_limit(lost_ns, one.lost_ns);
+    }
+    if (!first) return;
+    trace_.diagnostics.add("cells.lost_marks", Severity::kLoss,
+                           "work of the schedule has no mark in the recording, first " + first->lost_first +
+                               " of rank " + std::to_string(trace_.parts[first->part].rank) + " in step " +
+                               std::to_string(first->step) + ": about " +
+                               human_duration(static_cast<double>(lost_ns)) +
+                               " that charts leave white and that count as waiting are lost marks, not waiting",
+                           {}, lost);
   }
 
   static constexpr size_t kMaxStages = 4096;

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "base/number.h"
 #include "base/parallel.h"
 #include "pipeline/row_alignment.h"
 #include "pipeline/row_order.h"
@@ -138,6 +139,7 @@ class Labeller {
     const int32_t chunks = chunks_of_a_micro_batch(usual.schedule);
     return forwards <= 0 || forwards % chunks != 0 ? usual.schedule.sizes.micro_batches : forwards / chunks;
   }
+  void count_lost(const RowHypothesis& h, const RowList& list, const RowAlignment& way, OffSchedule& off) const;
   void say_off(const RowHypothesis& h, const RowList& list, const RowAlignment& way, RangeLabels& out) const;
   void decide(const RowHypothesis& h, const RowOrder& order, const RowList& list, const RowAlignment& way,
               std::vector<ExpectedRow>& labels) const;
@@ -148,6 +150,27 @@ class Labeller {
   std::map<int32_t, int32_t> own_forwards_;  // by step, where all ranks have as many; 0: they do not
 };
 
+// What a row takes is what rows of its kind in this step take; of a kind that has none left nothing is known.
+void Labeller::count_lost(const RowHypothesis& h, const RowList& list, const RowAlignment& way, OffSchedule& off) const {
+  const std::vector<ExpectedRow>& expected = *expected_of(h, list);
+  const std::vector<RangeRow>& rows = rows_.parts[list.part];
+  std::map<CellKind, std::pair<int64_t, int64_t>> seen;  // kind → rows and their time
+  for (size_t i = list.begin; i < list.end; ++i) {
+    auto& [count, sum_ns] = seen[rows[i].kind];
+    ++count;
+    sum_ns = sum_or_limit(sum_ns, rows[i].end_ns - rows[i].start_ns);
+  }
+  std::vector<char> there(expected.size(), 0);
+  for (const int32_t j : way.early)
+    if (j != kNoRow) there[static_cast<size_t>(j)] = 1;
+  for (size_t j = 0; j < expected.size(); ++j) {
+    if (there[j] != 0) continue;
+    if (off.lost++ == 0) off.lost_first = row_text(expected[j], h.schedule.sizes.chunks > 1);
+    if (const auto at = seen.find(expected[j].kind); at != seen.end())
+      off.lost_ns = sum_or_limit(off.lost_ns, at->second.second / at->second.first);
+  }
+}
+
 void Labeller::say_off(const RowHypothesis& h, const RowList& list, const RowAlignment& way, RangeLabels& out) const {
   const std::vector<ExpectedRow>& expected = *expected_of(h, list);
   const std::vector<RangeRow>& rows = rows_.parts[list.part];
@@ -155,13 +178,13 @@ void Labeller::say_off(const RowHypothesis& h, const RowList& list, const RowAli
   const bool chunks = h.schedule.sizes.chunks > 1;
   size_t at = 0;
   while (at < n && way.early[at] == static_cast<int32_t>(at)) ++at;
-  OffSchedule off{list.part, list.step, static_cast<int64_t>(at), way.edits, {}, {}, {}};
+  OffSchedule off;
+  off.part = list.part;
+  off.step = list.step;
+  off.row = static_cast<int64_t>(at);
+  off.edits = way.edits;
   if (at < expected.size()) off.expected = row_text(expected[at], chunks);
-  if (at < n) {
-    const RangeRow& row = rows[list.begin + at];
-    off.found = kind_code(row.kind);
-    if (row.micro_batch != kUnknown) off.found += std::to_string(row.micro_batch);
-  }
+  if (at < n) off.found_row = static_cast<uint32_t>(list.begin + at);
   const bool headless = n > 0 && way.late[0] > 0 && n < expected.size();
   const bool tailless = n > 0 && way.early[n - 1] != kNoRow && static_cast<size_t>(way.early[n - 1]) + 1 == n;
   off.why = headless && list.first                         ? "the recording began in mid-step"
@@ -172,6 +195,7 @@ void Labeller::say_off(const RowHypothesis& h, const RowList& list, const RowAli
                 ? "a WeightGradStore.pop too many"
             : n > expected.size() ? "a row too many"
                                   : "the rows come in another order";
+  if (n < expected.size() && !(headless && list.first) && !(tailless && list.last)) count_lost(h, list, way, off);
   out.off.push_back(std::move(off));
 }
 
@@ -265,6 +289,13 @@ RangeLabels Labeller::label(const RowHypothesis& h) const {
   out.checked = verdict.checked;
   out.wrong = verdict.wrong;
   for (const auto& [part, row] : verdict.rows) out.rows[part][row] = kNoLabel;
+  // What stands at the gap is named as it is named everywhere: by what it was found to be, else by its kind.
+  for (OffSchedule& off : out.off) {
+    if (off.found_row == UINT32_MAX) continue;
+    const ExpectedRow& label = out.rows[off.part][off.found_row];
+    const RangeRow& row = rows_.parts[off.part][off.found_row];
+    off.found = label.action_count > 0 ? row_text(label, h.schedule.sizes.chunks > 1) : std::string(kind_code(row.kind));
+  }
   return out;
 }
 

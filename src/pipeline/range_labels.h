@@ -21,8 +21,12 @@ struct OffSchedule {
   int32_t step = kUnknown;
   int64_t row = 0;              // of the step, from 0
   int32_t edits = 0;            // rows missing or too many, in all
-  std::string expected, found;  // "F3.c1", "B"; "" where a list has ended
+  std::string expected, found;  // "F3.c1", "F3.c0&B1.c1", "B"; "" where a list has ended
   std::string why;
+  uint32_t found_row = UINT32_MAX;  // of the part; UINT32_MAX where the list has ended
+  // Rows that have no mark although the recording ran, and how long such rows of this step take.
+  int64_t lost = 0, lost_ns = 0;
+  std::string lost_first;  // "F3.c1"
 };
 
 struct RangeLabels {

@@ -68,10 +68,6 @@ struct RunDiff {
 };
 inline constexpr double kLeastDiffShare = 0.002;  // of A's step, below which no change is told
 
-// Whether a mean of `pairs` values with standard error `error` is other than 0: two-sided, 99 %, Student's t. A NaN
-// error is no evidence against it.
-bool beyond_noise(double mean, double error, int64_t pairs);
-
 // Errors: kBadInput when one of the runs has no operations with steps, or clocks that cannot be compared (said with
 // "A" or "B"). O(operations · log operations + operations · groups).
 Result<RunDiff> diff_runs(const Trace& a, const Trace& b);

@@ -107,6 +107,33 @@ int32_t receiving_chunk(const Schedule& schedule, const Message& m) {
   return m.sent.chunk;
 }
 
+// A receive is posted when the cell of its direction before the one that it feeds has ended and the receive before it
+// is through; where the message comes earlier than that, in time for it.
+void post_receives(const Schedule& schedule, const std::vector<std::vector<ReplayedCell>>& times,
+                   std::vector<Message>& messages) {
+  const auto chunks = static_cast<size_t>(schedule.sizes.chunks);
+  const auto micro_batches = static_cast<size_t>(schedule.sizes.micro_batches);
+  std::vector<int64_t> ready_ns(schedule.ranks.size() * 2 * chunks * micro_batches, 0);
+  const auto ready = [&](size_t stage, const Action& action, int32_t chunk) -> int64_t& {
+    const size_t way = action.kind == CellKind::kForward ? 0 : 1;
+    return ready_ns[((stage * 2 + way) * chunks + static_cast<size_t>(chunk)) * micro_batches +
+                    static_cast<size_t>(action.micro_batch)];
+  };
+  for (size_t stage = 0; stage < schedule.ranks.size(); ++stage) {
+    int64_t before[2] = {0, 0};
+    for (size_t i = 0; i < schedule.ranks[stage].size(); ++i)
+      for (const Action& action : schedule.ranks[stage][i].actions()) {
+        if (action.kind == CellKind::kWeightGrad) continue;
+        int64_t& last = before[action.kind == CellKind::kForward ? 0 : 1];
+        ready(stage, action, action.chunk) = last;
+        last = times[stage][i].end_ns;
+      }
+  }
+  for (Message& m : messages)
+    m.posted_ns = std::min(
+        m.begin_ns, std::max(m.posted_ns, ready(static_cast<size_t>(m.to), m.sent, receiving_chunk(schedule, m))));
+}
+
 }  // namespace
 
 Result<SimulatedRun> simulate_run(const SimulateOptions& o) {
@@ -185,6 +212,7 @@ Result<SimulatedRun> simulate_run(const SimulateOptions& o) {
       for (size_t stage = 0; stage < times->size(); ++stage)
         if (!(*times)[stage].empty())
           stage_end[stage] = std::max(stage_end[stage], step_start + (*times)[stage].back().end_ns);
+      post_receives(run.schedule, *times, links.messages);
       replicas.push_back(std::move(*times));
       messages.push_back(std::move(links.messages));
     }

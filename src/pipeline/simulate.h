@@ -56,7 +56,8 @@ struct SimulatedRun {
 // last one may be short). A slow rank slows its peers, which wait for it in every layer. Deterministic: the same
 // options give the same bytes on every platform, and a fault changes no random number of anything else.
 // With messages a send lasts from the end of the cell (or of the message before it on its link) until it is through; a
-// receive is posted when the one before it on its link is through, the first with the step, and ends with its send.
+// receive is posted when the forward (backward) before the one that it feeds has ended and the receive before it on its
+// link is through, but in time for its message, and ends with its send.
 // Cells of one (step, rank) are in order of start. Errors: kUsage for options that do not fit together, kBadInput when
 // the schedule deadlocks.
 Result<SimulatedRun> simulate_run(const SimulateOptions& options);

@@ -25,7 +25,8 @@
 
 namespace stageline {
 
-inline constexpr uint32_t kNoCell = UINT32_MAX;   // an operation that nobody recorded: a message between compute cells
+inline constexpr uint32_t kNoCell = UINT32_MAX;   // an operation that nobody recorded, of kComputeCells: a message, or
+                                                  // what all ranks do together before their optimizers
 inline constexpr uint32_t kNoGroup = UINT32_MAX;  // proceeds alone
 
 // Where the waits come from.

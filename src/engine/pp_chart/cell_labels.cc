@@ -149,23 +149,44 @@ std::string why(const DualPipeVRow& expected, const Block& found) {
   return "blocks are missing, added or in another order";
 }
 
+// As every other output names it: "F3.c1", "F3.c0&B1.c1", "I2.c0".
+std::string cell_name(const DualPipeVRow& row, int32_t micro_batches) {
+  const auto number = [&](const char* kind, int32_t n) {
+    if (n < 0 || micro_batches <= 0) return std::string(kind);
+    return kind + std::to_string(n % micro_batches) + ".c" + std::to_string(n / micro_batches);
+  };
+  switch (row.what) {
+    case What::kForward:
+    case What::kForwardAlone: return number("F", row.forward);
+    case What::kBackward: return number("B", row.backward);
+    case What::kInput: return number("I", row.backward);
+    case What::kWeight: return number("W", row.backward);
+    case What::kOverlap: return number("F", row.forward) + "&" + number("B", row.backward);
+    case What::kLogits: return "the loss's backward";
+  }
+  return "";
+}
+
 // The first row of the first step that differs.
-void compare(const std::vector<Block>& blocks, const std::vector<DualPipeVRow>& expected, CellLabels& out) {
+void compare(const std::vector<Block>& blocks, const std::vector<DualPipeVRow>& expected, int32_t micro_batches,
+             CellLabels& out) {
   for (size_t begin = 0, end = 0; begin < blocks.size(); begin = end) {
     while (end < blocks.size() && blocks[end].step == blocks[begin].step) ++end;
     const size_t count = end - begin;
     const auto name = [](const Block& b) { return b.known ? b.row.name() : plain_name(b.row.what); };
     for (size_t k = 0; k < std::max(count, expected.size()); ++k) {
       if (k < count && k < expected.size() && name(blocks[begin + k]) == expected[k].name()) continue;
+      const auto found = [&] {
+        DualPipeVRow row = blocks[begin + k].row;
+        if (!blocks[begin + k].known) row.forward = row.backward = -1;
+        return cell_name(row, micro_batches) + " (" + name(blocks[begin + k]) + " in the table)";
+      };
       std::string text = "step " + std::to_string(blocks[begin].step) + ", row " + std::to_string(k + 1) + ": ";
-      if (k >= count)
-        text += expected[k].name() + " is expected and the step ends: blocks are missing";
-      else if (k >= expected.size())
-        text +=
-            name(blocks[begin + k]) + " comes after the last of " + std::to_string(expected.size()) + " expected rows";
-      else
-        text += name(blocks[begin + k]) + " where the schedule has " + expected[k].name() + ": " +
-                why(expected[k], blocks[begin + k]);
+      text += k < expected.size() ? cell_name(expected[k], micro_batches) : "its end";
+      text += " was expected, " + (k < count ? found() : std::string("the end")) + " was found; ";
+      text += k >= count             ? "blocks are missing"
+              : k >= expected.size() ? "blocks are too many"
+                                     : why(expected[k], blocks[begin + k]);
       out.remarks.push_back(std::move(text));
       return;
     }
@@ -223,7 +244,7 @@ CellLabels label_cells(const Trace& trace, int32_t part, std::span<const uint32_
     out.unlabelled += !block.known;
     out.blocks.rows[i] = {block.start_ns, block.end_ns, out.blocks.name_id(name), type};
   }
-  if (plan.dualpipev && !phases.rows.empty()) compare(blocks, phases.rows, out);
+  if (plan.dualpipev && !phases.rows.empty()) compare(blocks, phases.rows, plan.micro_batches, out);
   return out;
 }
 

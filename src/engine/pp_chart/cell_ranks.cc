@@ -178,6 +178,7 @@ CellRanks label_ranks(const PpChartOptions& options, const std::vector<RankDatab
   chart.schedule = plan.dualpipev ? "dualpipev" : "forward and backward";
 
   CellRanks tables(ranks.size());
+  std::vector<char> off(ranks.size(), 0);  // ranks with a remark on their order
   std::vector<RankPeers> peers(ranks.size());
   const int64_t* step = options.step ? &*options.step : nullptr;
   parallel_for(ranks.size(), [&](size_t i) {
@@ -195,6 +196,7 @@ CellRanks label_ranks(const PpChartOptions& options, const std::vector<RankDatab
       tables[i].blocks = std::move(labels.blocks);
       rank.unlabelled = labels.unlabelled;
       rank.remarks = std::move(labels.remarks);
+      off[i] = !rank.remarks.empty();
     } else if (Status s = plain_blocks(*db, options, tables[i], rank); !s) {
       rank.error = std::move(s).error();
       return;
@@ -207,6 +209,12 @@ CellRanks label_ranks(const PpChartOptions& options, const std::vector<RankDatab
     tables[i].links = std::move(links.by_rank[i]);
     tables[i].write_links = !tables[i].links.empty();
   }
+  // Said once: the rank's own remark has the names of the table as well.
+  std::erase_if(chart.notes.items(), [&](const Diagnostic& note) {
+    return std::any_of(chart.ranks.begin(), chart.ranks.end(), [&](const PpChartRank& rank) {
+      return note.name == "cells.off_schedule.rank_" + std::to_string(rank.rank) && off[&rank - chart.ranks.data()] != 0;
+    });
+  });
   for (const std::string& remark : links.remarks) chart.notes.add("pp_chart.links", Severity::kWarning, remark);
   return tables;
 }
