@@ -61,11 +61,15 @@ const std::vector<Flag>& flag_table() {
       {"multi-machine", "", "The folder holds one folder machine* per machine", ""},
       {"fail-on", "LIST",
        "Exit with 1 when one of these findings is made: stage.slow, bubble, rank.slow, step.outlier, "
-       "outside, replica.uneven, clock.causality, schedule.order, schedule.late_start, schedule.late; of profiler "
+       "outside, replica.uneven, clock.causality, schedule.order, schedule.late_start, schedule.late, link.slow, "
+       "sequence.long, "
+       "host.pauses, rank.late_launch, schedule.unsplit; of profiler "
        "traces device.idle, comm.exposed, memory.exposed, "
        "copies.pageable, rank.late, rank.slow, launch.bound, step.outlier, queue.full, device.unused, input.loading, "
        "comm.waiting, "
-       "tensor_cores.unused, memory.full, data_parallel.one_process; any",
+       "tensor_cores.unused, memory.full, data_parallel.one_process; any; or P%: when the causes together cost more of "
+       "the "
+       "step than that",
        "stage.slow,bubble,rank.slow,step.outlier,outside,replica.uneven,clock.causality,schedule.order,schedule.late_"
        "start,device.idle,comm.exposed,"
        "memory.exposed,copies.pageable,rank.late,launch.bound,queue.full,device.unused,input.loading,comm.waiting,"

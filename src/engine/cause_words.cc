@@ -112,14 +112,17 @@ class Words {
     f.detail_en =
         en + ", in " + n(c.slowest_in) + " of " + n(c.steps) + " steps" +
         (replicas_ > 1 ? " and in all replicas" : "") +
-        ". With the same work spread evenly over the stages a step takes " + share(c.saving_ns) +
-        " less; were the stage as fast as the others, " + share(c.lost_ns) + " less." +
+        (c.saving_ns > 0 ? ". With the same work spread evenly over the stages a step takes " + share(c.saving_ns) +
+                               " less; were the stage as fast as the others, "
+                         : ". Were the stage as fast as the others, a step would take ") +
+        share(c.lost_ns) + " less." +
         (replicas_ > 1 ? ""
                        : " With one replica nobody can tell a heavy stage from a slow device: if its layers are no "
                          "more than the others', look at the device.");
     f.detail_zh =
         zh + "，" + n(c.steps) + " 步中有 " + n(c.slowest_in) + " 步如此" + (replicas_ > 1 ? "，所有副本都一样" : "") +
-        "。若把同样的计算均分到各级，每步少用 " + share(c.saving_ns) + "；若它与其他级一样快，少用 " +
+        (c.saving_ns > 0 ? "。若把同样的计算均分到各级，每步少用 " + share(c.saving_ns) + "；若它与其他级一样快，少用 "
+                         : "。若它与其他级一样快，每步少用 ") +
         share(c.lost_ns) + "。" +
         (replicas_ > 1 ? "" : "只有一个副本时，无法区分是这一级太重还是设备太慢：如果它的层数并不多，请检查设备。");
     f.price.fix_en = "spread the layers evenly over the stages";
@@ -127,7 +130,7 @@ class Words {
     f.price.saving_ns = c.saving_ns;
     f.price.assumption_en = "moving a layer moves its time";
     f.price.assumption_zh = "移动一层即移动其用时";
-    f.evidence = evidence({{"waterfall", "stages"}, {"slowdown", "stages"}, {"pipeline-summary", "stages"}});
+    f.evidence = evidence({{"waterfall", "waterfall-stages"}, {"pipeline-summary", "stages"}});
   }
 
   void slow_worker(const Cause& c, Finding& f) const {
@@ -147,7 +150,7 @@ class Words {
                   share(c.lost_ns) + "。";
     f.price.fix_en = "replace the worker";
     f.price.fix_zh = "更换该节点";
-    f.evidence = evidence({{"stragglers", "workers"}, {"slowdown", "workers"}, {"pipeline-summary", "ranks"}});
+    f.evidence = evidence({{"stragglers", "straggler-workers"}, {"slowdown", "workers"}});
   }
 
   void slow_link(const Cause& c, Finding& f) const {
@@ -183,20 +186,23 @@ class Words {
     f.title_en = part + " of the micro-batches take " + times(c.ratio) +
                  " the time of the usual one, on every stage: balance sequence lengths";
     f.title_zh = part + " 的微批在每一级上的用时都是通常的 " + times(c.ratio) + "：请均衡序列长度";
-    f.detail_en =
-        "Their forwards and their backwards are long together, which is what long sequences do and slow devices do "
-        "not. "
-        "Dealt out evenly over micro-batches and replicas a step takes " +
-        share(c.saving_ns) + " less; all as short as the usual one, " + share(c.lost_ns) + " less.";
+    f.detail_en = std::string(
+                      "Their forwards and their backwards are long together, which is what long sequences do and slow "
+                      "devices do not. ") +
+                  (c.saving_ns > 0 ? "Dealt out evenly over micro-batches and replicas a step takes " +
+                                         share(c.saving_ns) + " less; all"
+                                   : "All") +
+                  " as short as the usual one, a step takes " + share(c.lost_ns) + " less.";
     f.detail_zh =
-        "它们的前向与反向同时变长：这是长序列的特征，而不是设备慢。若把序列长度均匀分到各微批与副本，每步少用 " +
-        share(c.saving_ns) + "；若都与通常的一样短，少用 " + share(c.lost_ns) + "。";
+        std::string("它们的前向与反向同时变长：这是长序列的特征，而不是设备慢。") +
+        (c.saving_ns > 0 ? "若把序列长度均匀分到各微批与副本，每步少用 " + share(c.saving_ns) + "；" : std::string()) +
+        "若都与通常的一样短，每步少用 " + share(c.lost_ns) + "。";
     f.price.fix_en = "deal sequences out so that micro-batches are equally long";
     f.price.fix_zh = "按长度分配序列，使各微批等长";
     f.price.saving_ns = c.saving_ns;
     f.price.assumption_en = "time grows as it does in the long micro-batches";
     f.price.assumption_zh = "用时按长微批的比例变化";
-    f.evidence = evidence({{"stragglers", ""}, {"slowdown", "ranks"}});
+    f.evidence = evidence({{"stragglers", "forward-backward"}, {"slowdown", "ranks"}});
   }
 
   void pauses(const Cause& c, Finding& f) const {
@@ -225,7 +231,7 @@ class Words {
                   share(c.lost_ns) + "。";
     f.price.fix_en = "no pauses";
     f.price.fix_zh = "消除停顿";
-    f.evidence = evidence({{"stragglers", ""}, {"slowdown", "job"}});
+    f.evidence = evidence({{"stragglers", "straggler-workers"}, {"slowdown", "job"}});
   }
 
   void late_worker(const Cause& c, Finding& f) const {
@@ -243,7 +249,7 @@ class Words {
         share(c.lost_ns) + "。";
     f.price.fix_en = "launches as early as on the other ranks";
     f.price.fix_zh = "与其他 rank 一样及时下发";
-    f.evidence = evidence({{"stragglers", ""}, {"slowdown", "job"}});
+    f.evidence = evidence({{"stragglers", "straggler-workers"}, {"slowdown", "job"}});
   }
 
   void order(const Cause& c, Finding& f) const {
@@ -263,7 +269,7 @@ class Words {
                   share(c.lost_ns) + "。";
     f.price.fix_en = "the order of " + name;
     f.price.fix_zh = "恢复 " + name + " 的顺序";
-    f.evidence = evidence({{"schedule", ""}});
+    f.evidence = evidence({{"schedule", "divergence"}});
   }
 
   void unsplit(const Cause& c, Finding& f) const {
@@ -287,7 +293,7 @@ class Words {
                   "（假定两半的用时与其他级相同；无从得知时各占一半）。";
     f.price.fix_en = "weight gradients apart, as " + name + " has them";
     f.price.fix_zh = "按 " + name + " 拆分权重梯度";
-    f.evidence = evidence({{"schedule", ""}});
+    f.evidence = evidence({{"schedule", "recognition"}});
   }
 
   const Trace& trace_;
@@ -301,7 +307,18 @@ class Words {
 std::vector<Finding> cause_findings(const Trace& trace, const CauseList& causes, const Recognition& recognition) {
   const Words words(trace, causes, recognition);
   std::vector<Finding> findings;
-  for (const Cause& cause : causes.causes) findings.push_back(words.of(cause));
+  size_t stage = SIZE_MAX;  // the finding of the slow stage that costs most
+  for (const Cause& cause : causes.causes) {
+    // Several stages out of balance are one cause, with one fix.
+    if (cause.kind == CauseKind::kSlowStage && stage != SIZE_MAX) {
+      const std::string s = std::to_string(cause.stage), ratio = times(cause.ratio);
+      findings[stage].detail_en += " Stage " + s + " takes " + ratio + " too.";
+      findings[stage].detail_zh += "第 " + s + " 级也偏慢（" + ratio + "）。";
+      continue;
+    }
+    if (cause.kind == CauseKind::kSlowStage) stage = findings.size();
+    findings.push_back(words.of(cause));
+  }
   return findings;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <initializer_list>
 #include <set>
 
 #include "base/number.h"
@@ -19,14 +20,8 @@
 namespace stageline {
 namespace {
 
-// Findings that the priced causes say better, or that say how long ranks wait and not why.
-bool is_replaced(const Finding& f, bool priced, const std::set<std::string>& said) {
-  static constexpr std::array<const char*, 9> kByCauses = {"stage.slow",     "rank.slow",      "bubble",
-                                                           "outside",        "none",           "schedule.late",
-                                                           "schedule.order", "replica.uneven", "schedule.late_start"};
-  if (!priced) return f.id == "none";
-  if (said.contains(f.id)) return true;
-  return std::any_of(kByCauses.begin(), kByCauses.end(), [&](const char* id) { return f.id == id; });
+bool is_one_of(const Finding& f, std::initializer_list<const char*> ids) {
+  return std::any_of(ids.begin(), ids.end(), [&](const char* id) { return f.id == id; });
 }
 
 void say_run(const Trace& trace, const Recognition& recognition, Explanation& e) {
@@ -97,7 +92,14 @@ Explanation explain(const Trace& trace, const std::vector<Table>& tables) {
     }
   }
   for (Finding& f : known.list) {
-    if (is_replaced(f, priced, said)) continue;
+    if (f.id == "none" || said.contains(f.id)) continue;
+    // Of these a replay has said what they cost: too little.
+    if (priced && is_one_of(f, {"stage.slow", "rank.slow", "schedule.order"})) continue;
+    // These say that ranks wait, and not whose fault it is.
+    if (priced && is_one_of(f, {"bubble", "outside", "schedule.late", "schedule.late_start", "replica.uneven"})) {
+      e.others.push_back(std::move(f));
+      continue;
+    }
     if (f.lost_ns_per_step <= 0) f.lost_ns_per_step = f.weight * e.step_ns;
     e.findings.push_back(std::move(f));
   }
@@ -110,6 +112,7 @@ Explanation explain(const Trace& trace, const std::vector<Table>& tables) {
 
 Findings explained_findings(const Explanation& e) {
   Findings findings{e.headline, e.findings};
+  findings.list.insert(findings.list.end(), e.others.begin(), e.others.end());
   if (!findings.list.empty()) return findings;
   Finding none;
   none.id = "none";

@@ -17,6 +17,7 @@ struct Explanation {
   std::string run_en, run_zh;     // "1f1b · 4 stages × 2 replicas · 4 micro-batches · 32 steps · 2.21 s a step"
   std::vector<SpanPart> parts;    // of the step; they add up to 1. Empty where nobody can tell
   std::vector<Finding> findings;  // by lost_ns_per_step; then what has no price. Empty: nothing is wrong
+  std::vector<Finding> others;    // what ranks wait for, without a fault: the bubble, what lies outside the pipeline
   int64_t steps = 0;
   double step_ns = 0;  // mean step, outliers left out; 0 without pipeline cells
   double lost_ns = 0;  // of it: to the priced causes together
@@ -32,7 +33,7 @@ inline constexpr size_t kMostFindings = 12;
 // Definitions: docs/howto/explain.md. O(cells).
 Explanation explain(const Trace& trace, const std::vector<Table>& tables);
 
-// The same as what exporters and the report print.
+// The same as what the report and exporters print: findings, then others.
 Findings explained_findings(const Explanation& explanation);
 
 }  // namespace stageline

@@ -6,6 +6,7 @@
 
 #include "base/number.h"
 #include "base/parallel.h"
+#include "server/name_index.h"
 #include "server/row_index.h"
 
 namespace stageline {
@@ -29,7 +30,10 @@ Timeline::Timeline(Trace trace) : trace_(std::move(trace)), kind_table_(slice_ki
   sort_lanes();
   build_rows();
   find_steps();
+  occurrences_ = std::make_unique<NameIndex>(lanes_, trace_.names.size());
 }
+
+Timeline::~Timeline() = default;
 
 // What a cell is called: its kind where that and the micro-batch say it all, else its source slice's name.
 void Timeline::add_cell_lanes() {

@@ -19,6 +19,7 @@ export function expose(store: Store, stage: Stage, actions: Actions): void {
     frames: stage.frames,
     painted: stage.painted,
     idle: () => !stage.tiles.busy(),
+    settled: stage.settled,
     rows: () => stage.scene().layout.rows,
     rowHeight: () => stage.scene().layout.rowHeight,
     xOf: (t: number) => xOf(stage.scene(), t) + corner().left,

@@ -119,7 +119,6 @@ function build(api: Api, run: Run, root: HTMLElement, theme: Theme): void {
   listenToKeys(store, stage, actions);
   if (location.hash) fromHash(store, location.hash, actions, api);
   restyle();
-  stage.canvas.focus({preventScroll: true});
   expose(store, stage, actions);
 }
 

@@ -3,7 +3,7 @@ import {exactMs, tickName} from '../format';
 import {timeTicks} from '../chart/ticks';
 import {paintCounter} from './counters';
 import {AXIS_HEIGHT, type DisplayRow} from './layout';
-import {FONT, plotWidth, RIGHT_MARGIN, rowPixels, topOfRows, visibleRows, type Scene} from './scene';
+import {FONT, plotWidth, RIGHT_MARGIN, rowPitch, rowPixels, topOfRows, visibleRows, type Scene} from './scene';
 import {duration} from '../format';
 import {TINTS} from './colours';
 import type {Entry} from './tiles';
@@ -92,7 +92,7 @@ function paintSlices(context: CanvasRenderingContext2D, scene: Scene, frame: Fra
     ++painted.slices;
     if (dim) context.globalAlpha = 0.22;
     if (dur === 0) {  // an instant is a hairline, whatever the zoom
-      context.fillStyle = colours.ink;
+      context.fillStyle = colours.fill[kind]?.[0] ?? colours.ink;
       context.fillRect(left, top, Math.max(1, Math.round(ratio)), height);
       context.globalAlpha = 1;
       continue;
@@ -138,18 +138,18 @@ function paintSlices(context: CanvasRenderingContext2D, scene: Scene, frame: Fra
 
 function paintLane(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, row: DisplayRow, top: number, painted: Painted): void {
   const {colours, tiles, view, ratio, store} = scene, lane = store.run.lanes[row.lane]!;
-  const rowPx = rowPixels(scene, row), y0 = Math.round(top * ratio), shift = store.shiftOf(lane.id);
+  const pitch = rowPitch(scene, row), height = rowPixels(scene, row), y0 = Math.round(top * ratio), shift = store.shiftOf(lane.id);
   const from = Math.max(Math.round(frame.px(shift)), frame.left), to = Math.min(Math.round(frame.px(store.run.span_ns + shift)), frame.right);
   ++painted.lanes;
-  if (lane.type === 'counter') return paintCounter(context, scene, frame, row, y0, rowPx);
+  if (lane.type === 'counter') return paintCounter(context, scene, frame, row, y0, pitch);
   const entries = tiles.entriesOf(lane.id);
   if (entries.length === 0) ++painted.missing;
   const parts = sources(entries, view.t0, view.t1);
-  const hatched = lane.type === 'cells' && rowPx >= 12 * ratio;
+  const hatched = lane.type === 'cells' && pitch >= 12 * ratio;
   context.textBaseline = 'middle';
   context.textAlign = 'left';
   for (let sub = 0; sub < row.rows; ++sub) {
-    const y = y0 + sub * rowPx, height = Math.max(1, rowPx - (rowPx > 8 * ratio && row.rows > 1 ? Math.round(ratio) : 0));
+    const y = y0 + sub * pitch;
     context.fillStyle = hatched ? colours.hatch : sub === 0 ? colours.idle : colours.soft;
     if (to > from) context.fillRect(from, y, to - from, height);
     for (const [entry, span] of parts) {
@@ -186,9 +186,9 @@ function paintAxis(context: CanvasRenderingContext2D, scene: Scene, frame: Frame
     context.fillStyle = colours.line;
     context.fillRect(x, 17 * ratio, Math.max(1, Math.round(ratio)), 5 * ratio);
     const label = (deep ? '+' : '') + ticks.label(value), half = context.measureText(label).width / 2;
-    if (x + half > scene.width * ratio || x - half < frame.left - 20 * ratio) continue;
+    if (x + half > scene.width * ratio) continue;
     context.fillStyle = colours.mut;
-    context.fillText(label, x, 13 * ratio);
+    context.fillText(label, Math.max(x, frame.left + half), 13 * ratio);
   }
   if (deep) {
     context.textAlign = 'right';

@@ -22,6 +22,7 @@ export interface Stage {
   restyle(): void;       // theme, language, size
   showLane(lane: number): void;
   frames(): number;
+  settled(): boolean;    // nothing is on its way, nothing is left to draw
   painted(): Painted;
   onFrame(step: (now: number) => boolean): void;  // called every frame until it returns false
 }
@@ -121,6 +122,7 @@ export function makeStage(api: Api, store: Store): Stage {
       else if (row.y + Math.min(row.h, room) > scroller.scrollTop + room) scroller.scrollTop = row.y + row.h - room + 12;
     },
     frames: () => count,
+    settled: () => scheduled === 0 && !tiles.busy() && !counters.busy() && !flows.busy(),
     painted: () => last,
     onFrame(step) { steps.push(step); schedule(); },
   };

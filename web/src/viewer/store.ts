@@ -56,7 +56,7 @@ export class Store {
       grouping: run.groupings.includes('stage') ? 'stage' : run.groupings.includes('machine') ? 'machine' : 'none',
       collapsed: new Set(), expanded: new Set(), pinned: [], hidden: new Set(),
       rankOrder: run.ranks.map((_, i) => i), laneOrder: run.lanes.map(lane => lane.id), shifts: new Map(),
-      selected: null, second: null, area: null, marks: [], lit: null, flows: false, panel: 'slice', message: '',
+      selected: null, second: null, area: null, marks: [], lit: null, flows: false, panel: 'none', message: '',
     };
     if (run.ranks.length <= 1 || run.ranks.length > 512) this.state.grouping = run.ranks.length > 512 ? this.state.grouping : 'none';
   }
