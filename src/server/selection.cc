@@ -30,7 +30,7 @@ class Totals {
  public:
   explicit Totals(size_t name_count) : first_(name_count, kNone) {}
 
-  NameTotal& of(StringId name, uint8_t kind) {
+  SelectedName& of(StringId name, uint8_t kind) {
     uint32_t at = first_[name];
     while (at != kNone && all_[at].kind != kind) at = next_[at];
     if (at == kNone) {
@@ -47,11 +47,11 @@ class Totals {
     while (at != kNone && all_[at].kind != kind) at = next_[at];
     return at;
   }
-  std::vector<NameTotal>& all() { return all_; }
+  std::vector<SelectedName>& all() { return all_; }
 
  private:
   std::vector<uint32_t> first_, next_;  // by name; by place: the next of the same name
-  std::vector<NameTotal> all_;
+  std::vector<SelectedName> all_;
 };
 
 void add(int64_t& sum, int64_t value) { sum = sum_or_limit(sum, value); }
@@ -66,7 +66,7 @@ void sum_piece(const RowPiece& piece, int64_t t0, int64_t t1, Totals& totals) {
     const size_t i = row.slice_at(p);
     const int64_t start = lane.start(i), dur = lane.dur(i), end = start + dur;
     const int64_t inside = std::max<int64_t>(0, std::min(end, t1) - std::max(start, t0));
-    NameTotal& own = totals.of(lane.names[i], lane.kind(i));
+    SelectedName& own = totals.of(lane.names[i], lane.kind(i));
     ++own.count;
     add(own.sum_ns, inside);
     add(own.self_ns, inside);
@@ -110,7 +110,7 @@ void deal(size_t tasks, size_t pieces, Body body) {
 }
 
 void find_quantiles(const std::vector<RowPiece>& pieces, const Totals& places, size_t tasks, bool exact,
-                    std::vector<NameTotal>& shown) {
+                    std::vector<SelectedName>& shown) {
   std::vector<uint32_t> rank_of;  // place in `places` → index in shown
   for (uint32_t k = 0; k < shown.size(); ++k) {
     const uint32_t at = places.find(shown[k].name, shown[k].kind);
@@ -139,7 +139,7 @@ void find_quantiles(const std::vector<RowPiece>& pieces, const Totals& places, s
     }
   });
   parallel_for(shown.size(), [&](size_t k) {
-    NameTotal& total = shown[k];
+    SelectedName& total = shown[k];
     if (total.count == 0) return;
     if (exact) {
       std::vector<int64_t> all;
@@ -180,8 +180,8 @@ Selection select_area(const Timeline& timeline, const std::vector<uint32_t>& lan
   Totals totals(name_count);
   for (const auto& one : own) {
     if (!one) continue;
-    for (const NameTotal& t : one->all()) {
-      NameTotal& sum = totals.of(t.name, t.kind);
+    for (const SelectedName& t : one->all()) {
+      SelectedName& sum = totals.of(t.name, t.kind);
       sum.count += t.count;
       add(sum.sum_ns, t.sum_ns);
       add(sum.self_ns, t.self_ns);
@@ -191,13 +191,13 @@ Selection select_area(const Timeline& timeline, const std::vector<uint32_t>& lan
     }
   }
   Selection out;
-  for (NameTotal total : totals.all()) {
+  for (SelectedName total : totals.all()) {
     if (total.count == 0) continue;
     total.self_ns = std::max<int64_t>(0, total.self_ns);  // overlapping slices may take more than there is
     out.slice_count += total.count;
     out.totals.push_back(total);
   }
-  std::sort(out.totals.begin(), out.totals.end(), [](const NameTotal& a, const NameTotal& b) {
+  std::sort(out.totals.begin(), out.totals.end(), [](const SelectedName& a, const SelectedName& b) {
     return std::tuple(-a.sum_ns, a.name, a.kind) < std::tuple(-b.sum_ns, b.name, b.kind);
   });
   if (out.totals.size() > limit) {
@@ -221,7 +221,7 @@ Result<std::string> select_answer(const Timeline& timeline, const Query& query) 
   json.begin_object().field("t0", window->t0_ns).field("t1", window->t1_ns);
   json.field("slices", static_cast<int64_t>(area.slice_count)).field("left_out", static_cast<int64_t>(area.left_out));
   json.field("exact", area.exact).key("rows").begin_array();
-  for (const NameTotal& t : area.totals) {
+  for (const SelectedName& t : area.totals) {
     json.begin_object().field("name_id", int64_t{t.name});
     json.field("name", short_name(timeline.trace().names.text(t.name))).field("kind", int64_t{t.kind});
     json.field("count", static_cast<int64_t>(t.count)).field("sum_ns", t.sum_ns).field("self_ns", t.self_ns);
