@@ -208,28 +208,38 @@ class Words {
 
   void pauses(const Cause& c, Finding& f) const {
     const std::string part = percent(static_cast<double>(c.count) / static_cast<double>(std::max<int64_t>(c.of, 1)));
-    const double each = static_cast<double>(c.count) / static_cast<double>(std::max<int64_t>(list_.steps, 1));
-    const bool one = c.ranks == 1;
+    const std::string each =
+        fixed(static_cast<double>(c.count) / static_cast<double>(std::max<int64_t>(list_.steps, 1)), 1);
+    const std::string saves_en = " Without them a step takes " + share(c.lost_ns) + " less.";
+    const std::string saves_zh = "没有这些停顿，每步少用 " + share(c.lost_ns) + "。";
     f.id = "host.pauses";
     f.cause = "host";
-    const std::string where_en = one && c.part != kUnknown ? " of rank " + rank(c.part) : "";
-    const std::string where_zh = one && c.part != kUnknown ? "rank " + rank(c.part) + " 有 " : "";
-    f.title_en = part + " of all forwards and backwards" + where_en + " start " + ms(c.pause_ns) +
-                 " late though nothing holds them up: run garbage collection on all ranks at once";
-    f.title_zh = where_zh + part + " 的前向与反向在一切就绪后仍晚 " + ms(c.pause_ns) +
-                 " 才开始：请在所有 rank 上同时执行垃圾回收";
-    f.detail_en =
-        fixed(each, 1) + " pauses a step, on " + n(c.ranks) + (one ? " worker" : " workers") +
-        ", each at a time of its own: what Python's garbage collector does, and every pause makes the whole pipeline "
-        "wait. "
-        "gc.disable(), and gc.collect() every so many steps on all ranks; if that does not help, look at data loading, "
-        "logging and checkpoints. Without the pauses a step takes " +
-        share(c.lost_ns) + " less.";
-    f.detail_zh = "每步 " + fixed(each, 1) + " 次停顿，涉及 " + n(c.ranks) +
-                  " 个节点，时间各不相同：这是 Python 垃圾回收的特征，每次停顿都会让整条流水线等待。请用 "
-                  "gc.disable()，并每隔若干步在所有 "
-                  "rank 上同时 gc.collect()；若无效，请检查数据加载、日志与检查点。没有这些停顿，每步少用 " +
-                  share(c.lost_ns) + "。";
+    if (c.part != kUnknown) {  // one rank alone: no garbage collector would choose it
+      f.title_en = worker_en(c) + " starts some of its work " + ms(c.pause_ns) +
+                   " late though nothing holds it up: look at what its host does then";
+      f.title_zh = worker_zh(c) + " 有些工作在一切就绪后仍晚 " + ms(c.pause_ns) + " 才开始：请检查其主机此时在做什么";
+      f.detail_en = part + " of all forwards and backwards, " + each +
+                    " a step, all on this rank: data loading, logging, checkpoints, another process, or a receive that "
+                    "is posted late." +
+                    saves_en;
+      f.detail_zh = "占全部前向与反向的 " + part + "，每步 " + each +
+                    " 次，都在这个 rank 上：可能是数据加载、日志、检查点、其他进程，或接收发起过晚。" + saves_zh;
+    } else {
+      f.title_en = part + " of all forwards and backwards start " + ms(c.pause_ns) +
+                   " late though nothing holds them up: run garbage collection on all ranks at once";
+      f.title_zh =
+          part + " 的前向与反向在一切就绪后仍晚 " + ms(c.pause_ns) + " 才开始：请在所有 rank 上同时执行垃圾回收";
+      f.detail_en = each + " pauses a step, on " + n(c.ranks) +
+                    " workers, each at a time of its own: what Python's garbage collector does, and every pause makes "
+                    "the whole pipeline wait. gc.disable(), and gc.collect() every so many steps on all ranks; if that "
+                    "does not help, look at data loading, logging and checkpoints." +
+                    saves_en;
+      f.detail_zh =
+          "每步 " + each + " 次停顿，涉及 " + n(c.ranks) +
+          " 个节点，时间各不相同：这是 Python 垃圾回收的特征，每次停顿都会让整条流水线等待。请用 "
+          "gc.disable()，并每隔若干步在所有 rank 上同时 gc.collect()；若无效，请检查数据加载、日志与检查点。" +
+          saves_zh;
+    }
     f.price.fix_en = "no pauses";
     f.price.fix_zh = "消除停顿";
     f.evidence = evidence({{"stragglers", "straggler-workers"}, {"slowdown", "job"}});
