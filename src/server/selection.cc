@@ -25,12 +25,13 @@ struct RowPiece {
   size_t row, from, to;
 };
 
-// Sums by (name, kind), grown as names come.
+// Sums by (name, kind), grown as names come; with_bins: and their durations in bins, of the first kMostBinned.
 class Totals {
  public:
-  explicit Totals(size_t name_count) : first_(name_count, kNone) {}
+  static constexpr size_t kMostBinned = 1024;  // of 7 kB each
+  explicit Totals(size_t name_count, bool with_bins = false) : first_(name_count, kNone), with_bins_(with_bins) {}
 
-  NameTotal& of(StringId name, uint8_t kind) {
+  uint32_t place_of(StringId name, uint8_t kind) {
     uint32_t at = first_[name];
     while (at != kNone && all_[at].kind != kind) at = next_[at];
     if (at == kNone) {
@@ -38,20 +39,30 @@ class Totals {
       all_.push_back({name, kind, 0, 0, 0, 0, INT64_MAX, -1, -1, 0});
       next_.push_back(first_[name]);
       first_[name] = at;
+      if (with_bins_ && at < kMostBinned) bins_.emplace_back(kDurationBins);
     }
-    return all_[at];
+    return at;
   }
+  SelectionTotal& of(StringId name, uint8_t kind) { return all_[place_of(name, kind)]; }
+  SelectionTotal& at(uint32_t place) { return all_[place]; }
+  void count(uint32_t place, int64_t dur_ns) {
+    if (place < bins_.size()) ++bins_[place][duration_bin(dur_ns)];
+  }
+  bool has_all_bins() const { return bins_.size() == all_.size(); }
+  const std::vector<uint32_t>& bins(uint32_t place) const { return bins_[place]; }
   // Place of what is there already; kNone.
   uint32_t find(StringId name, uint8_t kind) const {
     uint32_t at = first_[name];
     while (at != kNone && all_[at].kind != kind) at = next_[at];
     return at;
   }
-  std::vector<NameTotal>& all() { return all_; }
+  std::vector<SelectionTotal>& all() { return all_; }
 
  private:
   std::vector<uint32_t> first_, next_;  // by name; by place: the next of the same name
-  std::vector<NameTotal> all_;
+  std::vector<SelectionTotal> all_;
+  std::vector<std::vector<uint32_t>> bins_;  // by place
+  bool with_bins_;
 };
 
 void add(int64_t& sum, int64_t value) { sum = sum_or_limit(sum, value); }
@@ -66,7 +77,9 @@ void sum_piece(const RowPiece& piece, int64_t t0, int64_t t1, Totals& totals) {
     const size_t i = row.slice_at(p);
     const int64_t start = lane.start(i), dur = lane.dur(i), end = start + dur;
     const int64_t inside = std::max<int64_t>(0, std::min(end, t1) - std::max(start, t0));
-    NameTotal& own = totals.of(lane.names[i], lane.kind(i));
+    const uint32_t place = totals.place_of(lane.names[i], lane.kind(i));
+    totals.count(place, dur);
+    SelectionTotal& own = totals.at(place);
     ++own.count;
     add(own.sum_ns, inside);
     add(own.self_ns, inside);
@@ -109,8 +122,14 @@ void deal(size_t tasks, size_t pieces, Body body) {
   });
 }
 
+void set_quantiles(const std::vector<uint32_t>& bins, SelectionTotal& total) {
+  total.median_ns = binned_quantile(bins.data(), total.count, 0.5, total.min_ns, total.max_ns);
+  total.p95_ns = binned_quantile(bins.data(), total.count, 0.95, total.min_ns, total.max_ns);
+}
+
+// A second pass over the slices, for the names that are shown.
 void find_quantiles(const std::vector<RowPiece>& pieces, const Totals& places, size_t tasks, bool exact,
-                    std::vector<NameTotal>& shown) {
+                    std::vector<SelectionTotal>& shown) {
   std::vector<uint32_t> rank_of;  // place in `places` → index in shown
   for (uint32_t k = 0; k < shown.size(); ++k) {
     const uint32_t at = places.find(shown[k].name, shown[k].kind);
@@ -139,7 +158,7 @@ void find_quantiles(const std::vector<RowPiece>& pieces, const Totals& places, s
     }
   });
   parallel_for(shown.size(), [&](size_t k) {
-    NameTotal& total = shown[k];
+    SelectionTotal& total = shown[k];
     if (total.count == 0) return;
     if (exact) {
       std::vector<int64_t> all;
@@ -153,8 +172,7 @@ void find_quantiles(const std::vector<RowPiece>& pieces, const Totals& places, s
     std::vector<uint32_t> all(kDurationBins);
     for (const auto& one : bins)
       for (size_t b = 0; !one.empty() && b < one[k].size(); ++b) all[b] += one[k][b];
-    total.median_ns = binned_quantile(all.data(), total.count, 0.5, total.min_ns, total.max_ns);
-    total.p95_ns = binned_quantile(all.data(), total.count, 0.95, total.min_ns, total.max_ns);
+    set_quantiles(all, total);
   });
 }
 
@@ -172,16 +190,19 @@ Selection select_area(const Timeline& timeline, const std::vector<uint32_t>& lan
   const std::vector<RowPiece> pieces = pieces_of(timeline, lanes, t0, t1);
   const size_t name_count = timeline.trace().names.size();
   const size_t tasks = std::min(std::max<size_t>(1, pieces.size()), static_cast<size_t>(thread_count()));
+  size_t touched = 0;
+  for (const RowPiece& piece : pieces) touched += piece.to - piece.from;
+  const bool exact = touched <= kExactQuantiles;
   std::vector<std::unique_ptr<Totals>> own(tasks);
   deal(tasks, pieces.size(), [&](size_t task, size_t k) {
-    if (!own[task]) own[task] = std::make_unique<Totals>(name_count);
+    if (!own[task]) own[task] = std::make_unique<Totals>(name_count, !exact);
     sum_piece(pieces[k], t0, t1, *own[task]);
   });
   Totals totals(name_count);
   for (const auto& one : own) {
     if (!one) continue;
-    for (const NameTotal& t : one->all()) {
-      NameTotal& sum = totals.of(t.name, t.kind);
+    for (const SelectionTotal& t : one->all()) {
+      SelectionTotal& sum = totals.of(t.name, t.kind);
       sum.count += t.count;
       add(sum.sum_ns, t.sum_ns);
       add(sum.self_ns, t.self_ns);
@@ -191,21 +212,35 @@ Selection select_area(const Timeline& timeline, const std::vector<uint32_t>& lan
     }
   }
   Selection out;
-  for (NameTotal total : totals.all()) {
+  for (SelectionTotal total : totals.all()) {
     if (total.count == 0) continue;
     total.self_ns = std::max<int64_t>(0, total.self_ns);  // overlapping slices may take more than there is
     out.slice_count += total.count;
     out.totals.push_back(total);
   }
-  std::sort(out.totals.begin(), out.totals.end(), [](const NameTotal& a, const NameTotal& b) {
+  std::sort(out.totals.begin(), out.totals.end(), [](const SelectionTotal& a, const SelectionTotal& b) {
     return std::tuple(-a.sum_ns, a.name, a.kind) < std::tuple(-b.sum_ns, b.name, b.kind);
   });
   if (out.totals.size() > limit) {
     out.left_out = out.totals.size() - limit;
     out.totals.resize(limit);
   }
-  out.exact = out.slice_count <= kExactQuantiles;
-  find_quantiles(pieces, totals, tasks, out.exact, out.totals);
+  out.exact = exact;
+  const bool all_binned =
+      !exact && std::all_of(own.begin(), own.end(), [](const auto& one) { return !one || one->has_all_bins(); });
+  if (all_binned) {
+    parallel_for(out.totals.size(), [&](size_t k) {
+      std::vector<uint32_t> bins(kDurationBins);
+      for (const auto& one : own) {
+        const uint32_t place = one ? one->find(out.totals[k].name, out.totals[k].kind) : kNone;
+        if (place == kNone) continue;
+        for (size_t b = 0; b < bins.size(); ++b) bins[b] += one->bins(place)[b];
+      }
+      set_quantiles(bins, out.totals[k]);
+    });
+  } else {
+    find_quantiles(pieces, totals, tasks, exact, out.totals);
+  }
   return out;
 }
 
@@ -221,7 +256,7 @@ Result<std::string> select_answer(const Timeline& timeline, const Query& query) 
   json.begin_object().field("t0", window->t0_ns).field("t1", window->t1_ns);
   json.field("slices", static_cast<int64_t>(area.slice_count)).field("left_out", static_cast<int64_t>(area.left_out));
   json.field("exact", area.exact).key("rows").begin_array();
-  for (const NameTotal& t : area.totals) {
+  for (const SelectionTotal& t : area.totals) {
     json.begin_object().field("name_id", int64_t{t.name});
     json.field("name", short_name(timeline.trace().names.text(t.name))).field("kind", int64_t{t.kind});
     json.field("count", static_cast<int64_t>(t.count)).field("sum_ns", t.sum_ns).field("self_ns", t.self_ns);

@@ -67,7 +67,7 @@ class Details {
       step = cell.step;
       micro_batch = cell.micro_batch;
       chunk = cell.chunk;
-      json_.field("label", cell_label(cell, true));
+      json_.field("label", cell_label(cell, timeline_.has_chunks()));
     } else if (has_facts()) {
       const uint16_t number = part_.slices.step[slice_];
       if (number > 0 && number <= part_.steps.size()) step = part_.steps[number - 1u].number;

@@ -47,7 +47,10 @@ void Timeline::add_cell_lanes() {
   const auto group_of = [&](size_t i) {
     return static_cast<size_t>(cells.part[i]) * kLaneCount + static_cast<size_t>(kind_lane(cells.kind[i]));
   };
-  for (size_t i = 0; i < cells.size(); ++i) ++counts[group_of(i)];
+  for (size_t i = 0; i < cells.size(); ++i) {
+    ++counts[group_of(i)];
+    has_chunks_ = has_chunks_ || cells.chunk[i] > 0;
+  }
   std::vector<std::vector<uint32_t>> groups(counts.size());
   for (size_t g = 0; g < groups.size(); ++g) groups[g].reserve(counts[g]);
   for (size_t i = 0; i < cells.size(); ++i) groups[group_of(i)].push_back(static_cast<uint32_t>(i));

@@ -120,6 +120,7 @@ class Timeline {
   int64_t origin_ns() const { return origin_ns_; }  // the stamp that is 0; of ranks with their own zero the first's
   int64_t span_ns() const { return span_ns_; }
   uint64_t slice_count() const { return slice_count_; }
+  bool has_chunks() const { return has_chunks_; }            // several model chunks a rank
   uint32_t kinds_present() const { return kinds_present_; }  // bit by kind
 
   SlicePlace place_of_slice(uint32_t part, uint32_t slice) const;  // of Part::slices; none: not drawn
@@ -149,6 +150,7 @@ class Timeline {
   int64_t origin_ns_ = 0, span_ns_ = 0;
   uint64_t slice_count_ = 0;
   uint32_t kinds_present_ = 0;
+  bool has_chunks_ = false;
 };
 
 }  // namespace stageline
