@@ -8,7 +8,9 @@ export const count = (page, lane) => page.evaluate(id => stageline.slices(id).le
 
 // Everything asked for has come and is drawn.
 export async function settle(page) {
-  await page.waitForFunction(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(stageline.settled())))));
+  for (let tries = 0; tries < 400; ++tries)
+    if (await page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(stageline.settled())))))) return;
+  throw new Error('the page does not come to rest');
 }
 
 // The widest slice of a lane that is in sight, and its middle in the window.

@@ -41,7 +41,7 @@ for (const [name, run] of cases) {
     const address = await serve(file), page = await context.newPage();
     if (options.size) await page.setViewportSize({width: options.size[0], height: options.size[1]});
     await page.emulateMedia({colorScheme: options.dark ? 'dark' : 'light', ...(options.calm ? {reducedMotion: 'reduce'} : {})});
-    page.on('console', message => { if (['error', 'warning'].includes(message.type())) problems.push(`console: ${message.text()}`); });
+    page.on('console', message => { if (['error', 'warning'].includes(message.type()) && !/willReadFrequently/.test(message.text())) problems.push(`console: ${message.text()}`); });
     page.on('pageerror', error => problems.push(`page error: ${error.stack}`));
     page.on('request', request => { if (!request.url().startsWith(address) && !options.foreign && !/^(data|blob):/.test(request.url())) problems.push(`request: ${request.url()}`); });
     page.on('dialog', dialog => { problems.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });

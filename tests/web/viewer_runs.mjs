@@ -36,6 +36,7 @@ export function makeRuns(stageline, folder) {
     profile: once('profile', out => python('-o', out, '--ranks', '4', '--events', '12000', '--shape', 'pipeline', '--micro-batches', '8', '--steps', '3',
                                            '--memory', '--notes', 'actions', '--format', 'json')),
     busy: chrome(folder, 'busy', busy),
+    counter: chrome(folder, 'counter', [slice('work', 0, 1000), ...Array.from({length: 200}, (_, i) => ({ph: 'C', name: 'level', pid: 1, ts: i * 5, args: {value: i * i}}))]),
     one: chrome(folder, 'one', [slice('alone', 10, 5)]),
     empty: chrome(folder, 'empty', []),
     gap: chrome(folder, 'gap', [slice('before', 0, 1000), slice('after', 30 * 86400e6, 1000)]),

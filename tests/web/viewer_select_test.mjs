@@ -182,7 +182,7 @@ export const cases = [
     const right = await page.evaluate(([a, b]) => [a, b].map(s => { const box = stageline.sliceBox(s); return box.x + box.w; }), [first.slice, second.slice]);
     assert.ok(Math.abs(right[0] - right[1]) < 0.01, 'ends stand under each other');
     await settle(page);
-    assert.equal((await page.evaluate('stageline.painted()')).missing, 0);
+    assert.deepEqual(await page.evaluate('[stageline.painted().missing, stageline.error()]'), [0, '']);
     await page.click('.lit .link >> text=undo');
     assert.equal((await state(page)).shifts.length, 0);
   }],

@@ -64,7 +64,7 @@ export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors):
     facts = null;
     stage.flows.selected = [];
     store.change({selected: slice, second: slice ? store.state.second : null, panel: slice ? 'slice' : store.state.panel === 'slice' ? 'none' : store.state.panel,
-                  message: slice ? w('live.slice', slice.name, duration(slice.dur), placeTitle(store, slice.lane)) : ''});
+                  message: '', spoken: slice ? w('live.slice', slice.name, duration(slice.dur), placeTitle(store, slice.lane)) : ''});
     if (slice) load(slice).catch(failed);
   }
   function goTo(slice: SliceRef): void {
@@ -158,7 +158,7 @@ export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors):
       const shift = at(second) + (shifts.get(a) ?? 0) - at(selected), next = new Map(shifts);
       if (shift === 0) next.delete(b);
       else next.set(b, shift);
-      store.change({shifts: next, message: w('align.done', rankTitle(store.run.ranks[b]!), duration(shift))});
+      store.change({shifts: next, message: w('align.done', rankTitle(store.run.ranks[b]!), `${shift < 0 ? '−' : '+'}${duration(Math.abs(shift))}`)});
     },
     rowHeight(by) {
       const now = stage.scene().layout.rowHeight, next = by > 0 ? Math.max(now + 1, now * 1.25) : Math.min(now - 1, now / 1.25);

@@ -20,6 +20,7 @@ export function expose(store: Store, stage: Stage, actions: Actions): void {
     painted: stage.painted,
     idle: () => !stage.tiles.busy(),
     settled: stage.settled,
+    error: () => stage.tiles.error,
     rows: () => stage.scene().layout.rows,
     rowHeight: () => stage.scene().layout.rowHeight,
     xOf: (t: number) => xOf(stage.scene(), t) + corner().left,

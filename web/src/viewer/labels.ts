@@ -24,7 +24,7 @@ function icon(path: string): SVGElement {
   return svg as SVGElement;
 }
 
-export function makeLabels(store: Store, redraw: () => void): Labels {
+export function makeLabels(store: Store): Labels {
   const head = h('div', {class: 'labels head'}), body = h('div', {class: 'labels body', role: 'list'});
   let shown = new Map<string, HTMLElement>(), stale = true, gutter = 0;
 
@@ -61,7 +61,7 @@ export function makeLabels(store: Store, redraw: () => void): Labels {
       tools.length > 0 && h('span', {class: 'tools'}, ...tools));
     styled(element, {top: `${row.y}px`, height: `${row.h}px`, 'padding-left': `${10 + row.level * 14}px`,
                      '--row': `${row.kind === 'lane' ? row.h / Math.max(row.rows, 1) : row.h}px`});
-    dragLabel(element, store, row, redraw);
+    dragLabel(element, store, row);
     return element;
   }
 

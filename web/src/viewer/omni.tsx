@@ -1,6 +1,6 @@
 // One box for three questions: where is this name, where is this lane, what can be done. A dialog with a list.
 import {render} from 'preact';
-import {useEffect, useRef, useState} from 'preact/hooks';
+import {useEffect, useLayoutEffect, useRef, useState} from 'preact/hooks';
 import {h} from '../dom';
 import {fit} from '../chart/viewport';
 import type {Actions, OmniMode} from './actions';
@@ -35,7 +35,7 @@ function Omni({mode: first, api, store, stage, actions, close}: Props) {
   const [mode, setMode] = useState(first), [text, setText] = useState(''), [active, setActive] = useState(0);
   const [found, setFound] = useState<Item[]>([]), [note, setNote] = useState('');
   const field = useRef<HTMLInputElement>(null), list = useRef<HTMLUListElement>(null);
-  useEffect(() => field.current?.focus(), [mode]);
+  useLayoutEffect(() => field.current?.focus(), [mode]);
 
   useEffect(() => {
     if (mode !== 'search') return;
@@ -68,7 +68,7 @@ function Omni({mode: first, api, store, stage, actions, close}: Props) {
     actions.findNext(1);
   }
   function lanes(): Item[] {
-    const fitting = store.run.lanes.filter(lane => fits(placeTitle(store, lane.id), text));
+    const fitting = store.run.lanes.filter(lane => fits(`${placeTitle(store, lane.id)} ${w(`lane.${lane.type}`)}`, text));
     return fitting.slice(0, MOST).map(lane => ({
       title: placeTitle(store, lane.id), note: `${w(`lane.${lane.type}`)} · ${w('label.slices', short(lane.slices))}`,
       run: () => {
@@ -108,7 +108,7 @@ function Omni({mode: first, api, store, stage, actions, close}: Props) {
         {modes.map(one => (
           <button role="tab" aria-selected={one === mode} onClick={() => { setMode(one); setText(''); setActive(0); }}>{w(`omni.${one}`)}</button>))}
       </div>
-      <input ref={field} type="text" role="combobox" aria-expanded="true" aria-controls="omni-list" aria-activedescendant={items.length > 0 ? `omni-${chosen}` : undefined}
+      <input ref={field} type="text" autofocus role="combobox" aria-expanded="true" aria-controls="omni-list" aria-activedescendant={items.length > 0 ? `omni-${chosen}` : undefined}
         aria-label={w(`omni.${mode}`)} placeholder={w(`omni.${mode}.hint`)} value={text} spellcheck={false} autocomplete="off"
         onInput={event => { setText(event.currentTarget.value); setActive(0); }} onKeyDown={key} />
       {mode === 'search' && note && <p class="quiet note">{note}</p>}

@@ -133,7 +133,7 @@ export function paintOverlay(pen: Pen, scene: Scene, pointed: Pointed, flows: Fl
   pen.rect(scene.gutter, topOfRows(scene) - scene.layout.pinnedHeight, scene.width - scene.gutter - RIGHT_MARGIN + 4, scene.height);
   pen.clip();
   pen.globalAlpha = 0.55;
-  for (const flow of flows.list) arrow(pen, scene, flow, false);
+  if (state.flows) for (const flow of flows.list) arrow(pen, scene, flow, false);
   pen.globalAlpha = 1;
   for (const flow of flows.selected) arrow(pen, scene, flow, true);
   if (pointed.hovered && !same(pointed.hovered, state.selected)) outline(pen, scene, pointed.hovered, 1);

@@ -107,15 +107,17 @@ function paintSlices(context: CanvasRenderingContext2D, scene: Scene, frame: Fra
     if (!texts || dim || exact < 14 * ratio) continue;
     // Text begins where the slice does, or at the window's edge when it begins before.
     const visible = Math.min(right, frame.right) - Math.max(left, frame.left), pad = 4 * ratio;
-    const number = cells && slices.microBatch[i]! >= 0 ? String(slices.microBatch[i]) : '';
+    const bare = cells && slices.microBatch[i]! >= 0 ? String(slices.microBatch[i]) : '', long = duration(dur);
+    const number = bare !== '' && visible > 120 * ratio ? `${slices.names.get(slices.name[i]!) ?? ''} ${bare} · ${long}` : bare;
     const wanted = `${number ? 600 : 400} ${size}px ${FONT}`;
     if (wanted !== font) context.font = font = wanted;
     context.fillStyle = colours.text[kind]?.[tint] ?? colours.bg;
     const y = top + height / 2 + ratio;
     if (number) {
-      if (visible < widthOf(context, number, size) + 3 * ratio) continue;
+      const text = visible >= widthOf(context, number, size) + 3 * ratio ? number : bare;
+      if (visible < widthOf(context, text, size) + 3 * ratio) continue;
       context.textAlign = 'center';
-      context.fillText(number, Math.max(left, frame.left) + visible / 2, y);
+      context.fillText(text, Math.max(left, frame.left) + visible / 2, y);
       context.textAlign = 'left';
     } else {
       const name = slices.names.get(slices.name[i]!) ?? '', room = visible - 2 * pad;
@@ -124,7 +126,7 @@ function paintSlices(context: CanvasRenderingContext2D, scene: Scene, frame: Fra
       if (shown === '') continue;
       context.fillText(shown, x, y);
       if (shown === name) {
-        const used = widthOf(context, name, size) + 8 * ratio, long = duration(dur);
+        const used = widthOf(context, name, size) + 8 * ratio;
         if (room - used > widthOf(context, long, size)) {
           context.globalAlpha = 0.78;
           context.fillText(long, x + used, y);

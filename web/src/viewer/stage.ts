@@ -32,7 +32,7 @@ const gutterOf = (width: number): number => (width < 560 ? 104 : width < 900 ? 1
 export function makeStage(api: Api, store: Store): Stage {
   const canvas = h('canvas', {class: 'rows', tabindex: '0', role: 'application'});
   const over = h('canvas', {class: 'over', 'aria-hidden': 'true'});
-  const labels = makeLabels(store, () => stage.draw());
+  const labels = makeLabels(store);
   const layers = h('div', {class: 'layers'}, canvas, over);
   const scroller = h('div', {class: 'scroller'}, layers, labels.head, labels.body);
   const element = h('div', {class: 'stage'}, scroller);

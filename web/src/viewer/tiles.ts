@@ -32,7 +32,7 @@ export interface Entry {
 interface Request { controller: AbortController; t0: number; t1: number; columnNs: number; lanes: Map<number, LaneWant> }
 
 const MARGIN = 0.5, MOST_LINES = 4096, MOST_COLUMNS = 12000, MOST_LANES = 256;
-const SLICE_LIMIT = 24000, KEEP_PIXELS = 14e6, FRAME_MS = 6;
+const SLICE_LIMIT = 24000, KEEP_PIXELS = 14e6, FRAME_MS = 6, RETRY_MS = 2000;
 
 export class Tiles {
   colours: Uint32Array = new Uint32Array(256);
@@ -104,9 +104,9 @@ export class Tiles {
     if (this.request === request) this.request = null;
     if (request.controller.signal.aborted) return;
     this.error = error instanceof ApiError ? `${error.message} ${error.hint}`.trim() : String(error);
-    this.retryAt = performance.now() + 2000;
-    setTimeout(this.ready, 2050);
-    this.ready();
+    this.retryAt = performance.now() + RETRY_MS;
+    setTimeout(this.ready, RETRY_MS + 20);
+    this.store.change({});  // the header says it
   }
 
   // Whether the newest picture of a lane is at the window's resolution and covers it with something to spare.
@@ -135,7 +135,10 @@ export class Tiles {
       this.api.wire<TilesAnswer['header']>('tiles', {...window, n: columns}, signal),
       this.api.slices({...window, min_ns: Math.floor(asked), limit: SLICE_LIMIT}, signal)]);
     if (epoch !== this.epoch) return;
-    this.error = '';
+    if (this.error) {
+      this.error = '';
+      this.store.change({});
+    }
     const leastNs = Math.max(slices.min_ns, columnNs * BIG_COLUMNS);
     if (shift !== 0) for (let i = 0; i < slices.start.length; ++i) slices.start[i]! += shift;
     this.jobs.push(this.shade(request, tiles, slices, leastNs, shift, columns));
