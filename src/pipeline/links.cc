@@ -16,6 +16,7 @@ namespace {
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr uint32_t kNoEdge = UINT32_MAX;
 constexpr double kEndsTogether = 0.25;  // of a transfer: sends end with their receives
+constexpr double kExplained = 1.5;      // of a transfer: what a cell starts later for its sake
 constexpr int64_t kLeastEdges = 2;      // of a class, to compare with
 
 double quantile(std::vector<double> values, double share) {
@@ -191,7 +192,7 @@ class LinkFinder {
   // What a message of the edge is longer than its class's; where the way is not known, as the aligned clocks have it.
   double excess_ns(const LinkEdge& edge) const { return std::max(0.0, edge.median_ns - class_of(edge).median_ns); }
 
-  // By operation: the edge that it is a message of, and of a receiver's cell the edge whose message it waited for last.
+  // By operation: the edge that it is a message of, and of a receiver's cell the edge whose message it waited for.
   void map_operations() {
     edge_of_op_.assign(graph_.size(), kNoEdge);
     waited_on_.assign(graph_.size(), kNoEdge);
@@ -213,10 +214,14 @@ class LinkFinder {
           edge_of_op_[i] = sends ? edge_of(graph_.part[i], graph_.part[peer], forward)
                                  : edge_of(graph_.part[peer], graph_.part[i], forward);
         } else if (is_compute(kind)) {
-          uint32_t last = kNoEdge;
-          for (const uint32_t on : graph_.waits(i))
-            if (last == kNoEdge || graph_.end_ns[on] >= graph_.end_ns[last]) last = on;
-          if (last != kNoEdge && graph_.cell[last] == kNoCell) waited_on_[i] = edge_of_op_[last];
+          // Not the wait that ended last: the message's operation is cut to what is usual, and of a slow one the rest,
+          // or what the cell's own rank was busy for, is in the cell's delay. Far beyond, it is none of the message's.
+          for (const uint32_t on : graph_.waits(i)) {
+            const uint32_t e = graph_.cell[on] == kNoCell && is_message(graph_.kind[on]) ? edge_of_op_[on] : kNoEdge;
+            if (e != kNoEdge &&
+                static_cast<double>(graph_.start_ns[i] - graph_.start_ns[on]) <= kExplained * out_.edges[e].median_ns)
+              waited_on_[i] = e;
+          }
         }
       }
     in_message_.assign(out_.edges.size(), 0);

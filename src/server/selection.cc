@@ -43,8 +43,8 @@ class Totals {
     }
     return at;
   }
-  NameTotal& of(StringId name, uint8_t kind) { return all_[place_of(name, kind)]; }
-  NameTotal& at(uint32_t place) { return all_[place]; }
+  SelectionTotal& of(StringId name, uint8_t kind) { return all_[place_of(name, kind)]; }
+  SelectionTotal& at(uint32_t place) { return all_[place]; }
   void count(uint32_t place, int64_t dur_ns) {
     if (place < bins_.size()) ++bins_[place][duration_bin(dur_ns)];
   }
@@ -56,11 +56,11 @@ class Totals {
     while (at != kNone && all_[at].kind != kind) at = next_[at];
     return at;
   }
-  std::vector<NameTotal>& all() { return all_; }
+  std::vector<SelectionTotal>& all() { return all_; }
 
  private:
   std::vector<uint32_t> first_, next_;  // by name; by place: the next of the same name
-  std::vector<NameTotal> all_;
+  std::vector<SelectionTotal> all_;
   std::vector<std::vector<uint32_t>> bins_;  // by place
   bool with_bins_;
 };
@@ -79,7 +79,7 @@ void sum_piece(const RowPiece& piece, int64_t t0, int64_t t1, Totals& totals) {
     const int64_t inside = std::max<int64_t>(0, std::min(end, t1) - std::max(start, t0));
     const uint32_t place = totals.place_of(lane.names[i], lane.kind(i));
     totals.count(place, dur);
-    NameTotal& own = totals.at(place);
+    SelectionTotal& own = totals.at(place);
     ++own.count;
     add(own.sum_ns, inside);
     add(own.self_ns, inside);
@@ -122,14 +122,14 @@ void deal(size_t tasks, size_t pieces, Body body) {
   });
 }
 
-void set_quantiles(const std::vector<uint32_t>& bins, NameTotal& total) {
+void set_quantiles(const std::vector<uint32_t>& bins, SelectionTotal& total) {
   total.median_ns = binned_quantile(bins.data(), total.count, 0.5, total.min_ns, total.max_ns);
   total.p95_ns = binned_quantile(bins.data(), total.count, 0.95, total.min_ns, total.max_ns);
 }
 
 // A second pass over the slices, for the names that are shown.
 void find_quantiles(const std::vector<RowPiece>& pieces, const Totals& places, size_t tasks, bool exact,
-                    std::vector<NameTotal>& shown) {
+                    std::vector<SelectionTotal>& shown) {
   std::vector<uint32_t> rank_of;  // place in `places` → index in shown
   for (uint32_t k = 0; k < shown.size(); ++k) {
     const uint32_t at = places.find(shown[k].name, shown[k].kind);
@@ -158,7 +158,7 @@ void find_quantiles(const std::vector<RowPiece>& pieces, const Totals& places, s
     }
   });
   parallel_for(shown.size(), [&](size_t k) {
-    NameTotal& total = shown[k];
+    SelectionTotal& total = shown[k];
     if (total.count == 0) return;
     if (exact) {
       std::vector<int64_t> all;
@@ -201,8 +201,8 @@ Selection select_area(const Timeline& timeline, const std::vector<uint32_t>& lan
   Totals totals(name_count);
   for (const auto& one : own) {
     if (!one) continue;
-    for (const NameTotal& t : one->all()) {
-      NameTotal& sum = totals.of(t.name, t.kind);
+    for (const SelectionTotal& t : one->all()) {
+      SelectionTotal& sum = totals.of(t.name, t.kind);
       sum.count += t.count;
       add(sum.sum_ns, t.sum_ns);
       add(sum.self_ns, t.self_ns);
@@ -212,13 +212,13 @@ Selection select_area(const Timeline& timeline, const std::vector<uint32_t>& lan
     }
   }
   Selection out;
-  for (NameTotal total : totals.all()) {
+  for (SelectionTotal total : totals.all()) {
     if (total.count == 0) continue;
     total.self_ns = std::max<int64_t>(0, total.self_ns);  // overlapping slices may take more than there is
     out.slice_count += total.count;
     out.totals.push_back(total);
   }
-  std::sort(out.totals.begin(), out.totals.end(), [](const NameTotal& a, const NameTotal& b) {
+  std::sort(out.totals.begin(), out.totals.end(), [](const SelectionTotal& a, const SelectionTotal& b) {
     return std::tuple(-a.sum_ns, a.name, a.kind) < std::tuple(-b.sum_ns, b.name, b.kind);
   });
   if (out.totals.size() > limit) {
@@ -256,7 +256,7 @@ Result<std::string> select_answer(const Timeline& timeline, const Query& query) 
   json.begin_object().field("t0", window->t0_ns).field("t1", window->t1_ns);
   json.field("slices", static_cast<int64_t>(area.slice_count)).field("left_out", static_cast<int64_t>(area.left_out));
   json.field("exact", area.exact).key("rows").begin_array();
-  for (const NameTotal& t : area.totals) {
+  for (const SelectionTotal& t : area.totals) {
     json.begin_object().field("name_id", int64_t{t.name});
     json.field("name", short_name(timeline.trace().names.text(t.name))).field("kind", int64_t{t.kind});
     json.field("count", static_cast<int64_t>(t.count)).field("sum_ns", t.sum_ns).field("self_ns", t.self_ns);

@@ -9,7 +9,7 @@
 
 namespace stageline {
 
-struct NameTotal {
+struct SelectionTotal {
   StringId name = 0;
   uint8_t kind = 0;
   uint64_t count = 0;                                         // slices that touch the area
@@ -20,10 +20,10 @@ struct NameTotal {
 };
 
 struct Selection {
-  std::vector<NameTotal> totals;  // by sum, the largest first; at most `limit`
-  size_t left_out = 0;            // names beyond
-  uint64_t slice_count = 0;       // of all
-  bool exact = true;              // quantiles; else from bins 1/32 of an octave wide
+  std::vector<SelectionTotal> totals;  // by sum, the largest first; at most `limit`
+  size_t left_out = 0;                 // names beyond
+  uint64_t slice_count = 0;            // of all
+  bool exact = true;                   // quantiles; else from bins 1/32 of an octave wide
 };
 
 // O(slices in the area), parallel. Quantiles are exact up to kExactQuantiles slices.

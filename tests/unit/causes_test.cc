@@ -80,6 +80,7 @@ TEST_CASE("causes: every finding speaks both languages and names its price") {
   list.step_ns = 100e6;
   list.steps = 5;
   Trace trace = make_1f1b_trace({.stages = 4, .micro_batches = 8, .steps = 2, .dp = 2});
+  trace.pipeline_stages = 4;
   const Recognition recognition = [&] {
     Recognition r = recognise(trace);
     Divergence d;

@@ -144,25 +144,30 @@ TEST_CASE("links: a healthy run has no slow link, whatever the seed and the jitt
 }
 
 TEST_CASE("links: one slow link is a cell, priced as the run without it") {
-  const double healthy_ns = mean_step_ns(simulated(usual()));
-  const Trace trace = simulated(usual(), {"slow-link:1,2,+5ms,2"});
-  const Links links = found(trace);
-  const LinkEdge& slow = edge_of(links, 9, 10);
-  CHECK(slow.reading == LinkReading::kCell);
-  CHECK(slow.median_ns == doctest::Approx(5.2e6).epsilon(0.03));
-  CHECK(slow.ratio == doctest::Approx(26).epsilon(0.05));
-  CHECK(slow.slow_steps == 6);
-  CHECK(slow.direction_known);
-  int64_t others = 0;
-  for (const LinkEdge& edge : links.edges) others += edge.reading == LinkReading::kFine ? 1 : 0;
-  CHECK(others == 23);
-  const double true_saving = mean_step_ns(trace) - healthy_ns;
-  CHECK(slow.saving_ns == doctest::Approx(true_saving).epsilon(0.15));
-  const std::vector<Finding> findings = link_findings(trace, links);
-  REQUIRE(findings.size() == 1);
-  CHECK(findings[0].id == "link.slow");
-  CHECK(findings[0].title_en.find("from rank 9 to rank 10") != std::string::npos);
-  CHECK(!findings[0].title_zh.empty());
+  for (const bool messages : {true, false}) {
+    CAPTURE(messages);
+    SimulateOptions o = usual();
+    o.messages = messages;
+    const double healthy_ns = mean_step_ns(simulated(o));
+    const Trace trace = simulated(o, {"slow-link:1,2,+5ms,2"});
+    const Links links = found(trace);
+    const LinkEdge& slow = edge_of(links, 9, 10);
+    CHECK(slow.reading == LinkReading::kCell);
+    CHECK(slow.median_ns == doctest::Approx(5.2e6).epsilon(0.03));
+    CHECK(slow.ratio == doctest::Approx(26).epsilon(0.05));
+    CHECK(slow.slow_steps == 6);
+    CHECK(slow.direction_known);
+    int64_t others = 0;
+    for (const LinkEdge& edge : links.edges) others += edge.reading == LinkReading::kFine ? 1 : 0;
+    CHECK(others == 23);
+    const double true_saving = mean_step_ns(trace) - healthy_ns;
+    CHECK(slow.saving_ns == doctest::Approx(true_saving).epsilon(0.05));
+    const std::vector<Finding> findings = link_findings(trace, links);
+    REQUIRE(findings.size() == 1);
+    CHECK(findings[0].id == "link.slow");
+    CHECK(findings[0].title_en.find("from rank 9 to rank 10") != std::string::npos);
+    CHECK(!findings[0].title_zh.empty());
+  }
 }
 
 TEST_CASE("links: all links of a rank are its end, all of a pair of stages their boundary") {

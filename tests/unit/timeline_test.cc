@@ -187,7 +187,7 @@ TEST_CASE("timeline: an area's sums are those of its slices") {
     CHECK(area.totals.size() == sums.size());
     CHECK(area.exact);
     int64_t self = 0;
-    for (const NameTotal& total : area.totals) {
+    for (const SelectionTotal& total : area.totals) {
       Sum& sum = sums[{total.name, total.kind}];
       CHECK(total.count == sum.count);
       CHECK(static_cast<double>(total.sum_ns) == sum.inside);
