@@ -15,6 +15,7 @@ export function expose(store: Store, stage: Stage, actions: Actions): void {
                    shifts: [...store.state.shifts], lit: store.state.lit && {...store.state.lit, ids: [...store.state.lit.ids]}}),
     view: () => store.state.view,
     setView: (t0: number, t1: number) => store.jump({t0, t1}),
+    pan: (ns: number) => store.setView({t0: store.state.view.t0 + ns, t1: store.state.view.t1 + ns}),
     home: store.home,
     frames: stage.frames,
     painted: stage.painted,

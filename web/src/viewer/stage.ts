@@ -40,7 +40,7 @@ export function makeStage(api: Api, store: Store): Stage {
   const pointed: Pointed = {x: -1, y: -1, drag: null, hovered: null};
   const steps: ((now: number) => boolean)[] = [];
   let colours: Colours | null = null, layout: Layout | null = null, ratio = 1, width = 0, height = 0;
-  let scheduled = 0, dirty = true, count = 0, last: Painted = {lanes: 0, missing: 0, slices: 0, labels: 0}, complete = false;
+  let scheduled = 0, dirty = true, overClean = false, count = 0, last: Painted = {lanes: 0, missing: 0, slices: 0, labels: 0}, complete = false;
 
   const tiles = new Tiles(api, store, () => stage.draw()), counters = new Counters(api, store, () => stage.draw());
   const flows = new Flows(api, store, () => stage.drawOverlay());
@@ -62,6 +62,7 @@ export function makeStage(api: Api, store: Store): Stage {
     }
     styled(layers, {height: `${height}px`, 'margin-bottom': `${-height}px`});
     layout = null;
+    overClean = false;
   }
 
   function wants(at: Scene): {lanes: LaneWant[]; counters: number[]} {
@@ -93,7 +94,7 @@ export function makeStage(api: Api, store: Store): Stage {
       }
       canvas.dispatchEvent(new Event('painted'));
     }
-    paintOverlay(overContext, at, pointed, flows);
+    overClean = !paintOverlay(overContext, at, pointed, flows, overClean);
     const wanted = wants(at), px = Math.round(plotWidth(at) * ratio);
     tiles.plan(wanted.lanes, at.view, px);
     counters.plan(wanted.counters, at.view, px);
