@@ -317,7 +317,11 @@ class LifeTest(unittest.TestCase):
         self.assertEqual(server.wait_ready(), 'failed')
         status = json.loads(server.get('/api/status')[2])
         self.assertTrue(status['error'])
-        server.stop()
+        self.assertEqual(server.get('/')[0], 200)  # the page says it too
+        self.assertEqual(server.stop(), 2)
+        missing = subprocess.run([BIN, 'view', self.folder.name + '/nothing'], capture_output=True, text=True, timeout=60)
+        self.assertEqual((missing.returncode, missing.stdout), (2, ''))
+        self.assertIn('nothing', missing.stderr)
         self.assertIn('stageline: ', server.err)
 
     def test_a_profiler_trace_with_names_that_bite(self):
