@@ -54,7 +54,7 @@ export function AreaPanel({api, store, actions}: PanelProps) {
   };
   return (
     <div class="area">
-      <p class="sum">{w('area.sum', duration(span), area.lanes.length === 1 ? w('area.lane') : w('area.lanes', area.lanes.length), count(answer.slices))}
+      <p class="sum">{w('area.sum', duration(span), area.lanes.length === 1 ? w('area.lane') : w('area.lanes', count(area.lanes.length)), count(answer.slices))}
         <button class="pill" onClick={() => store.jump({t0: area.t0, t1: area.t1})}>{w('area.zoom')}</button>
         <button class="pill" onClick={() => store.change({area: null, panel: 'none'})}>{w('area.clear')}</button>
         {answer.left_out > 0 && <span class="quiet">{w('area.more', answer.rows.length, answer.left_out)}</span>}

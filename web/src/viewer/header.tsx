@@ -30,7 +30,7 @@ function legendOf(kinds: readonly Kind[]): [Kind, string][] {
 export function Header({store, stage, actions}: {store: Store; stage: Stage; actions: Actions}) {
   const {run, state} = store, {clock} = run;
   const facts = [run.title, run.ranks.length === 1 ? report('ranks.one') : report('ranks', run.ranks.length), run.steps.length > 0 &&
-    (run.steps.length === 1 ? report('steps.one') : report('steps', run.steps.length)), w('head.slices', short(run.slices))].filter(Boolean);
+    (run.steps.length === 1 ? report('steps.one') : report('steps', run.steps.length)), run.slices === 1 ? w('head.slices.one') : w('head.slices', short(run.slices))].filter(Boolean);
   const known = CLOCKS.includes(clock.state), state_ = clock.state as ClockState;
   const flaws = run.flaws.length;
   return (

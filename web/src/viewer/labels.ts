@@ -59,7 +59,7 @@ export function makeLabels(store: Store): Labels {
     }
     const element = h('div', {class: `label ${row.kind}${small ? ' small' : ''}${row.merged ? ' merged' : ''}`, role: 'listitem'}, name,
       tools.length > 0 && h('span', {class: 'tools'}, ...tools));
-    styled(element, {top: `${row.y}px`, height: `${row.h}px`, 'padding-left': `${10 + row.level * 14}px`,
+    styled(element, {top: `${row.y}px`, height: `${row.h}px`, 'padding-left': `${gutter < 120 ? 6 + row.level * 5 : 10 + row.level * 14}px`,
                      '--row': `${row.kind === 'lane' ? row.h / Math.max(row.rows, 1) : row.h}px`});
     dragLabel(element, store, row);
     return element;

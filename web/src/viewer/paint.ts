@@ -203,7 +203,8 @@ function paintAxis(context: CanvasRenderingContext2D, scene: Scene, frame: Frame
   context.textAlign = 'left';
   let last = -Infinity;
   for (let i = firstStep(steps, view.t0); i < steps.length && steps[i]!.start_ns < view.t1; ++i) {
-    const step = steps[i]!, x0 = Math.round(frame.px(step.start_ns)), x1 = Math.round(frame.px(step.end_ns));
+    const step = steps[i]!, x0 = Math.round(frame.px(step.start_ns));
+    const x1 = Math.round(frame.px(Math.min(step.end_ns, steps[i + 1]?.start_ns ?? Infinity)));  // ranks need not end a step together
     if (x1 - last < 2 * ratio) continue;
     const left = Math.max(x0, frame.left), right = Math.min(x1, frame.right);
     if (right <= left) continue;
