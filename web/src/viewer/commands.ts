@@ -22,7 +22,8 @@ export function commandsOf(store: Store, stage: Stage, actions: Actions): Comman
     {title: w('cmd.marks'), run: () => store.change({panel: 'marks'})},
     {title: w('cmd.range'), keys: 'M', run: () => actions.rangeOfSlice()},
     {title: w('cmd.areaAll'), run: () => store.change({
-      area: {t0: state.view.t0, t1: state.view.t1, lanes: run.lanes.filter(lane => lane.type !== 'counter' && !state.hidden.has(lane.id)).map(lane => lane.id)}, panel: 'area'})},
+      area: {t0: state.view.t0, t1: state.view.t1, lanes: run.lanes.filter(lane => lane.type !== 'counter' && !state.hidden.has(lane.id))
+          .map(lane => lane.id)}, panel: 'area'})},
     {title: w('cmd.compare'), keys: 'C', run: () => actions.holdForCompare()},
     {title: w('cmd.alignStart'), keys: 'L', run: () => actions.align('start')},
     {title: w('cmd.alignEnd'), keys: 'R', run: () => actions.align('end')},

@@ -141,7 +141,8 @@ function paintSlices(context: CanvasRenderingContext2D, scene: Scene, frame: Fra
 function paintLane(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, row: DisplayRow, top: number, painted: Painted): void {
   const {colours, tiles, view, ratio, store} = scene, lane = store.run.lanes[row.lane]!;
   const pitch = rowPitch(scene, row), height = rowPixels(scene, row), y0 = Math.round(top * ratio), shift = store.shiftOf(lane.id);
-  const from = Math.max(Math.round(frame.px(shift)), frame.left), to = Math.min(Math.round(frame.px(store.run.span_ns + shift)), frame.right);
+  const from = Math.max(Math.round(frame.px(shift)), frame.left), to = Math.min(Math.round(frame.px(store.run.span_ns + shift)),
+      frame.right);
   ++painted.lanes;
   if (lane.type === 'counter') return paintCounter(context, scene, frame, row, y0, pitch);
   const entries = tiles.entriesOf(lane.id);
@@ -267,7 +268,8 @@ export function paint(context: CanvasRenderingContext2D, scene: Scene): Painted 
       if (one.row.lane >= 0) paintLane(context, scene, frame, one.row, one.top, painted);
       else if (one.row.kind !== 'lane') {
         context.fillStyle = colours.line;
-        context.fillRect(frame.left, Math.round((one.top + one.row.h / 2) * ratio), frame.right - frame.left, Math.max(1, Math.round(ratio / 2)));
+        context.fillRect(frame.left, Math.round((one.top + one.row.h / 2) * ratio), frame.right - frame.left,
+            Math.max(1, Math.round(ratio / 2)));
       }
     }
     context.restore();

@@ -171,7 +171,8 @@ export class Tiles {
       canvas.width = columns;
       canvas.height = Math.max(lines, 1);
       const pen = canvas.getContext('2d', {willReadFrequently: true})!;
-      const sheet: Sheet = {t0: request.t0, columnNs: request.columnNs, columns, canvas, slices, leastNs, shift, used: this.frame, overview};
+      const sheet: Sheet = {t0: request.t0, columnNs: request.columnNs, columns, canvas, slices, leastNs, shift, used: this.frame,
+          overview};
       // Rows are shaded into a band of lines, and bands are put: a call a row costs more than its pixels.
       const bandLines = Math.max(Math.floor(BAND_PIXELS / columns), ...batch.map(one => one.rowPx));
       const band = pen.createImageData(columns, bandLines), pixels = new Uint32Array(band.data.buffer);

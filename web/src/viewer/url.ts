@@ -17,7 +17,8 @@ export function toHash(store: Store): string {
   if (state.pinned.length > 0) query.set('pin', lanes(store, state.pinned));
   if (state.hidden.size > 0) query.set('hide', lanes(store, [...state.hidden]));
   if (state.collapsed.size > 0) query.set('fold', [...state.collapsed].join('~'));
-  if (state.marks.length > 0) query.set('marks', state.marks.map(mark => `${Math.round(mark.t)}:${encodeURIComponent(mark.text)}`).join('~'));
+  if (state.marks.length > 0) query.set('marks',
+      state.marks.map(mark => `${Math.round(mark.t)}:${encodeURIComponent(mark.text)}`).join('~'));
   if (state.shifts.size > 0) query.set('shift', [...state.shifts].map(([rank, ns]) => `${store.run.ranks[rank]!.rank}:${ns}`).join('~'));
   if (state.flows) query.set('flows', '1');
   if (state.rowHeight > 0) query.set('h', String(state.rowHeight));
@@ -34,7 +35,8 @@ async function findSlice(store: Store, api: Api, text: string | null): Promise<S
   const found = await api.slices({lanes: lane, t0: start, t1: start + Math.max(dur, 1), min_ns: dur, limit: 1000});
   for (let i = 0; i < found.count; ++i)
     if (found.start[i] === start && found.dur[i] === dur)
-      return {lane, slice: found.slice[i]!, row: found.row[i]!, start, dur, kind: found.kind[i]!, nameId: found.name[i]!, name: found.names.get(found.name[i]!) ?? ''};
+      return {lane, slice: found.slice[i]!, row: found.row[i]!, start, dur, kind: found.kind[i]!, nameId: found.name[i]!,
+          name: found.names.get(found.name[i]!) ?? ''};
   return null;
 }
 
@@ -42,7 +44,8 @@ export function fromHash(store: Store, hash: string, actions: Actions, api: Api)
   const query = new URLSearchParams(hash.slice(1)), {run} = store, patch: Partial<State> = {};
   const [t0, t1] = numbers(query.get('v'));
   if (t1! > t0!) patch.view = {t0: t0!, t1: t1!};
-  const ids = (key: string): number[] | null => query.has(key) ? query.get(key)!.split('~').map(one => laneOfKey(store, one)).filter(id => id >= 0) : null;
+  const ids = (key: string): number[] | null => query.has(key) ? query.get(key)!.split('~').map(one => laneOfKey(store, one))
+      .filter(id => id >= 0) : null;
   patch.pinned = ids('pin') ?? [];
   patch.hidden = new Set(ids('hide') ?? []);
   patch.collapsed = new Set((query.get('fold') ?? '').split('~').filter(Boolean));
