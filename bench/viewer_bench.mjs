@@ -6,7 +6,8 @@ import {existsSync, mkdirSync, readFileSync, statSync} from 'node:fs';
 import {loadavg} from 'node:os';
 import {dirname, join} from 'node:path';
 import {fileURLToPath} from 'node:url';
-import {launch} from '../tests/web/browser.mjs';
+import {chromiumPath, launch} from '../tests/web/browser.mjs';
+import {pageMemory} from './viewer_memory.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const [stageline, cache, sizes, wasm] = process.argv.slice(2);
@@ -79,15 +80,6 @@ async function framesDuring(page, act) {
     window.observer.disconnect();
     return {deltas: window.deltas, longest: Math.max(0, ...window.tasks)};
   });
-}
-
-async function memoryOf(browser, page) {
-  const cdp = await browser.newBrowserCDPSession(), {processInfo} = await cdp.send('SystemInfo.getProcessInfo');
-  await page.context().newCDPSession(page).then(session => session.send('HeapProfiler.collectGarbage'));
-  const pss = processInfo.filter(one => one.type === 'renderer').map(({id}) => {
-    try { return Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${id}/smaps_rollup`, 'utf8'))[1]) * 1024; } catch { return 0; }
-  });
-  return Math.max(...pss);
 }
 
 async function rivalOf(path) {
@@ -206,7 +198,7 @@ async function measure(slices) {
     setTimeout(() => done(asked), 2000);
   }));
   row('frames that an idle page asks for in 2 s', size, String(frames), '0', frames === 0);
-  const pss = await memoryOf(browser, page);
+  const pss = await pageMemory(chromiumPath(), url + '/?lang=en');
   row('memory of the page (renderer, PSS)', size, mb(pss), '≤ 250 MB', pss <= 250e6);
   const rss = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))[1]) * 1024;
   row('memory of the server (RSS)', size, `${mb(rss)}, ${(rss / slices).toFixed(0)} B a slice`, '≤ 48 B a slice and strings',

@@ -23,6 +23,7 @@ export function expose(store: Store, stage: Stage, actions: Actions): void {
     idle: () => !stage.tiles.busy(),
     settled: stage.settled,
     error: () => stage.tiles.error,
+    pixelsHeld: () => stage.tiles.pixelsHeld(),
     rows: () => stage.scene().layout.rows,
     rowHeight: () => stage.scene().layout.rowHeight,
     xOf: (t: number) => xOf(stage.scene(), t) + corner().left,
