@@ -24,6 +24,10 @@ void read_into(ViewRun& run, const std::vector<std::string>& paths, OpenOptions 
     fail(trace.error());
     return run.set_error(trace.error());
   }
+  // Of cells they chose already.
+  if (trace->slice_filter.first_step != INT64_MIN || trace->slice_filter.last_step != INT64_MAX)
+    trace->diagnostics.add("view.all_steps", Severity::kWarning,
+                           "--steps chooses pipeline cells; the slices of all steps are shown");
   print_notes(terminal, trace->diagnostics, paths[0]);
   run.set_trace(std::move(*trace));
   note(terminal, (terminal.lang == "zh" ? "已就绪：" : "ready: ") +
