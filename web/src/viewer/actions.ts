@@ -1,12 +1,10 @@
 // What keys, the palette and the panels do: each once, whoever asks.
 import {fit, reveal} from '../chart/viewport';
 import {duration} from '../format';
-import {ApiError, listOf, type Api} from './api';
-import {rowsWithin} from './layout';
+import {ApiError, type Api} from './api';
+import {LEAST_ROW, MOST_ROW, rowsWithin} from './layout';
 import {plotWidth, timeAt, topOfRows} from './scene';
-import {MOST_ROW, LEAST_ROW} from './layout';
-import type {SliceFacts, SliceEnd} from './slice_facts';
-import {refOf} from './slice_facts';
+import {refOf, type SliceEnd, type SliceFacts} from './slice_facts';
 import type {Stage} from './stage';
 import type {SliceRef, Store} from './store';
 import {placeTitle, rankTitle} from './titles';
@@ -179,5 +177,3 @@ export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors):
     ...doors,
   };
 }
-
-export const allLanes = (store: Store): string => listOf(store.run.lanes.filter(lane => lane.type !== 'counter').map(lane => lane.id));

@@ -2,7 +2,7 @@
 // matter. Keys typed into fields are left alone.
 import {fit, pan, zoom} from '../chart/viewport';
 import type {Actions} from './actions';
-import {timeAt, plotWidth} from './scene';
+import {timeAt} from './scene';
 import type {Stage} from './stage';
 import type {Store} from './store';
 
@@ -115,6 +115,3 @@ export function listenToKeys(store: Store, stage: Stage, actions: Actions): void
   document.addEventListener('keyup', event => { held.delete(event.code); });
   window.addEventListener('blur', () => held.clear());
 }
-
-// A little more than the plot is wide: how far a time at the edge is brought in.
-export const edge = (stage: Stage): number => plotWidth(stage.scene()) * 0.1;

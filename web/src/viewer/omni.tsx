@@ -84,7 +84,7 @@ function Omni({mode: first, api, store, stage, actions, close}: Props) {
     }));
   }
   const items = mode === 'search' ? found : mode === 'lanes' ? lanes()
-    : commandsOf(store, stage, actions).filter(one => fits(one.title, text))
+    : commandsOf(store, actions).filter(one => fits(one.title, text))
         .map(one => ({title: one.title, note: '', keys: one.keys, run: one.run}));
   const chosen = Math.min(active, Math.max(items.length - 1, 0));
 

@@ -1,10 +1,9 @@
 // Draws the timeline. A pure function of the scene; everything here is in device pixels.
-import {exactMs, tickName} from '../format';
+import {duration, exactMs} from '../format';
 import {timeTicks} from '../chart/ticks';
 import {paintCounter} from './counters';
 import {AXIS_HEIGHT, type DisplayRow} from './layout';
-import {FONT, plotWidth, RIGHT_MARGIN, rowPitch, rowPixels, topOfRows, visibleRows, type Scene} from './scene';
-import {duration} from '../format';
+import {FONT, plotWidth, rowPitch, rowPixels, topOfRows, visibleRows, type Scene} from './scene';
 import {TINTS} from './colours';
 import type {Entry} from './tiles';
 import {w} from './words';
@@ -282,4 +281,3 @@ export function paint(context: CanvasRenderingContext2D, scene: Scene): Painted 
   paintAxis(context, scene, frame);
   return painted;
 }
-export {RIGHT_MARGIN, tickName};

@@ -5,6 +5,8 @@ import type {Grouping} from './api';
 import type {Mark, SliceRef, State, Store} from './store';
 import {laneKey, laneOfKey} from './titles';
 
+const MOST_LIST = 2000;  // characters: an address is passed on by people
+
 const slice = (store: Store, ref: SliceRef): string => `${laneKey(store, ref.lane)}~${ref.start}~${ref.dur}`;
 const lanes = (store: Store, ids: readonly number[]): string => ids.map(id => laneKey(store, id)).join('~');
 
@@ -13,7 +15,8 @@ export function toHash(store: Store): string {
   query.set('v', `${Math.round(state.view.t0)},${Math.round(state.view.t1)}`);
   if (state.selected) query.set('sel', slice(store, state.selected));
   if (state.second) query.set('cmp', slice(store, state.second));
-  if (state.area) query.set('area', `${Math.round(state.area.t0)},${Math.round(state.area.t1)},${listOf(state.area.lanes)}`);
+  const area = state.area ? listOf(state.area.lanes) : '';
+  if (state.area && area.length < MOST_LIST) query.set('area', `${Math.round(state.area.t0)},${Math.round(state.area.t1)},${area}`);
   if (state.pinned.length > 0) query.set('pin', lanes(store, state.pinned));
   if (state.hidden.size > 0) query.set('hide', lanes(store, [...state.hidden]));
   if (state.collapsed.size > 0) query.set('fold', [...state.collapsed].join('~'));
