@@ -51,81 +51,51 @@ HTA_NEEDS = ["networkx", "plotly", "psutil", "pyyaml", "pydot"]
 HTA_TABLES = ["pandas==1.5.3", "numpy==1.24.4"] if sys.version_info < (3, 12) else ["pandas<3", "numpy"]
 
 
-def has_hta(python):
-    return subprocess.run([python, "-c", "import hta.trace_analysis"], capture_output=True).returncode == 0
+def _imports(python, module):
+    return subprocess.run([python, "-c", f"import {module}"], capture_output=True).returncode == 0
+
+
+def _python_with(module, variables, home, named, *installs):
+    """A python that can import `module`: one of the environment variables' that can, or a virtual environment made under `home` with what
+    `installs` give pip, one call each. The first variable decides: set to a python without the module, it gives None, as does a failed
+    installation."""
+    for variable in variables:
+        python = os.environ.get(variable)
+        if python and _imports(python, module):
+            return python
+    if os.environ.get(variables[0]):
+        print(f"{os.environ[variables[0]]} cannot import {module}", file=sys.stderr)
+        return None
+    python = os.path.abspath(os.path.join(home, "bin", "python"))
+    if not os.path.exists(python) or not _imports(python, module):
+        print(f"installing {named} under {home} (once)", file=sys.stderr)
+        if subprocess.run([sys.executable, "-m", "venv", home]).returncode != 0:
+            return None
+        for packages in installs:
+            subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages])
+    return python if _imports(python, module) else None
 
 
 def find_hta():
-    """A python that holds HTA: $STAGELINE_RIVAL_HTA_PYTHON, $STAGELINE_RIVAL_PYTHON if it does, or an environment made here.
-    None where it cannot be installed."""
-    for variable in ("STAGELINE_RIVAL_HTA_PYTHON", "STAGELINE_RIVAL_PYTHON"):
-        python = os.environ.get(variable)
-        if python and has_hta(python):
-            return python
-    if "STAGELINE_RIVAL_HTA_PYTHON" in os.environ:
-        print(f"{os.environ['STAGELINE_RIVAL_HTA_PYTHON']} cannot import hta", file=sys.stderr)
-        return None
-    python = os.path.abspath(os.path.join(HTA_HOME, "bin", "python"))
-    if not os.path.exists(python) or not has_hta(python):
-        print(f"installing {HTA} under {HTA_HOME} (once)", file=sys.stderr)
-        if subprocess.run([sys.executable, "-m", "venv", HTA_HOME]).returncode != 0:
-            return None
-        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, *HTA_TABLES, *HTA_NEEDS])
-        subprocess.run([*pip, "--no-deps", HTA])
-    return python if has_hta(python) else None
+    return _python_with("hta.trace_analysis", ["STAGELINE_RIVAL_HTA_PYTHON", "STAGELINE_RIVAL_PYTHON"], HTA_HOME, HTA,
+                        [*HTA_TABLES, *HTA_NEEDS], ["--no-deps", HTA])
 
 
 TORCH = "torch==2.13.0"
 TORCH_HOME = ".cache/rivals/torch"
 
 
-def has_torch(python):
-    return subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0
-
-
 def find_torch():
-    """A python that holds torch: $STAGELINE_RIVAL_TORCH_PYTHON, or an environment made here (CPU only is enough).
-    None where it cannot be installed."""
-    python = os.environ.get("STAGELINE_RIVAL_TORCH_PYTHON")
-    if python:
-        if has_torch(python):
-            return python
-        print(f"{python} cannot import torch", file=sys.stderr)
-        return None
-    python = os.path.abspath(os.path.join(TORCH_HOME, "bin", "python"))
-    if not os.path.exists(python) or not has_torch(python):
-        print(f"installing {TORCH} under {TORCH_HOME} (once)", file=sys.stderr)
-        if subprocess.run([sys.executable, "-m", "venv", TORCH_HOME]).returncode != 0:
-            return None
-        subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", TORCH, "numpy"])
-    return python if has_torch(python) else None
+    """CPU only is enough."""
+    return _python_with("torch", ["STAGELINE_RIVAL_TORCH_PYTHON"], TORCH_HOME, TORCH, [TORCH, "numpy"])
 
 
 MSPROF = "msprof-analyze==26.2.0"
 MSPROF_HOME = ".cache/rivals/msprof"
 
 
-def has_msprof(python):
-    return subprocess.run([python, "-c", "import msprof_analyze"], capture_output=True).returncode == 0
-
-
 def find_msprof():
-    """A python that holds msprof-analyze: $STAGELINE_RIVAL_MSPROF_PYTHON, or an environment made here. None where it cannot be
-    installed."""
-    python = os.environ.get("STAGELINE_RIVAL_MSPROF_PYTHON")
-    if python:
-        if has_msprof(python):
-            return python
-        print(f"{python} cannot import msprof_analyze", file=sys.stderr)
-        return None
-    python = os.path.abspath(os.path.join(MSPROF_HOME, "bin", "python"))
-    if not os.path.exists(python) or not has_msprof(python):
-        print(f"installing {MSPROF} under {MSPROF_HOME} (once)", file=sys.stderr)
-        if subprocess.run([sys.executable, "-m", "venv", MSPROF_HOME]).returncode != 0:
-            return None
-        subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", MSPROF])
-    return python if has_msprof(python) else None
+    return _python_with("msprof_analyze", ["STAGELINE_RIVAL_MSPROF_PYTHON"], MSPROF_HOME, MSPROF, [MSPROF])
 
 
 def hta_version(python):

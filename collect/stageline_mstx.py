@@ -26,7 +26,7 @@ import sys
 
 MOST_BYTES = 156  # of one message, as the profiler takes it
 
-_state = {'step': None, 'stage': None}
+_state = {'step': None, 'stage': None, 'ask_megatron': False}
 _made = {}  # id of an output tensor → (micro-batch, chunk) of the forward that made it, until its backward
 _MOST_MADE = 1 << 16
 
@@ -49,6 +49,8 @@ def set_stage(stage):
 
 def message(name, **numbers):
     """The text of a range: numbers that are None are left out, and the least important ones where it would be too long."""
+    if _state['stage'] is None and _state['ask_megatron']:
+        _megatron_stage()
     fields = {'name': name, **numbers, 'stage': _state['stage'], 'step': _state['step']}
     fields = {key: value for key, value in fields.items() if value is not None}
     for drop in (None, 'step', 'stage', 'backward_chunk', 'backward_micro_batch', 'chunk', 'micro_batch'):
@@ -155,8 +157,9 @@ def _forward_dualpipev(arguments):
 
 
 def _megatron_stage():
+    """Asked at every mark until it is known: functions are marked before initialize_model_parallel() has made the groups."""
+    parallel = sys.modules.get('megatron.core.parallel_state')
     try:
-        parallel = importlib.import_module('megatron.core.parallel_state')
         set_stage(parallel.get_pipeline_model_parallel_rank())
     except Exception:  # not set up yet, or another Megatron: the stage is then in the groups
         pass
@@ -193,7 +196,7 @@ def megatron():
     schedules = _module('megatron.core.pipeline_parallel.schedules')
     if schedules is None:
         return 0
-    _megatron_stage()
+    _state['ask_megatron'] = True
     return wrap(schedules, 'forward_step', _forward, after=_remember) + wrap(schedules, 'backward_step', _backward)
 
 
@@ -202,7 +205,7 @@ def mindspeed_dualpipev():
     schedules = _module('mindspeed.core.pipeline_parallel.dualpipev.dualpipev_schedules')
     if schedules is None:
         return 0
-    _megatron_stage()
+    _state['ask_megatron'] = True
     count = 0
     for name in ('forward_step_with_model_graph', 'forward_step_no_model_graph'):
         count += wrap(schedules, name, _forward_dualpipev, after=_remember)

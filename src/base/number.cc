@@ -127,7 +127,10 @@ std::string json_double(double value) {
 std::string fixed(double value, int decimals) {
   char buffer[400];
   const int n = snprintf(buffer, sizeof buffer, "%.*f", decimals, value);
-  return {buffer, static_cast<size_t>(n)};
+  const std::string_view text(buffer, static_cast<size_t>(n));
+  // Nothing is less than zero and shown as zero.
+  const bool nothing = text.starts_with('-') && text.find_first_not_of("-0.") == std::string_view::npos;
+  return std::string(nothing ? text.substr(1) : text);
 }
 
 std::string ns_as_decimal(int64_t ns, int unit_ns_log10) {

@@ -36,6 +36,7 @@ enum class Category : uint8_t {
   kGpuAnnotation,  // gpu_user_annotation
   kProfilerRange,  // cuda_profiler_range: CUPTI counters
   kCollective,     // collective_comm, hpu_op and other device-side rows without stream work
+  kDeviceTask,     // hccl_task: what a communication operation of an NPU is made of
   kSpan,           // Trace: the bar of the whole profile
 };
 Category category_of(std::string_view text);

@@ -32,7 +32,7 @@ class Helper(unittest.TestCase):
         self.before = dict(sys.modules)
         self.mstx = Mstx()
         sys.modules['torch_npu'] = types.SimpleNamespace(npu=types.SimpleNamespace(mstx=self.mstx, current_stream=lambda: 'stream 2'))
-        mark._state.update(step=None, stage=None)
+        mark._state.update(step=None, stage=None, ask_megatron=False)
         mark._made.clear()
         self.addCleanup(self.forget)
 
@@ -73,6 +73,26 @@ class Helper(unittest.TestCase):
         self.assertEqual(self.said(), [{'name': 'forward_step', 'micro_batch': i, 'chunk': i % 2, **where} for i in range(3)] +
                          [{'name': 'backward_step', 'micro_batch': i, 'chunk': i % 2, **where} for i in (1, 0)] +
                          [{'name': 'backward_step', **where}])
+
+    def test_a_stage_that_is_not_known_yet_is_asked_for_again(self):
+        def forward_step(current_microbatch=None):
+            return [Tensor()], 0
+
+        groups = []
+
+        def get_pipeline_model_parallel_rank():
+            assert groups, 'pipeline_model parallel group is not initialized'
+            return groups[0]
+
+        schedules = self.module('megatron.core.pipeline_parallel.schedules', forward_step=forward_step)
+        self.module('megatron.core.parallel_state', get_pipeline_model_parallel_rank=get_pipeline_model_parallel_rank)
+        mark.megatron()  # before initialize_model_parallel()
+        schedules.forward_step(current_microbatch=0)
+        groups.append(3)
+        schedules.forward_step(current_microbatch=1)
+        groups[0] = 5  # known is known
+        schedules.forward_step(current_microbatch=2)
+        self.assertEqual([m.get('stage') for m in self.said()], [None, 3, 3])
 
     def test_mindspeed_dualpipev(self):
         class WeightGradStore:

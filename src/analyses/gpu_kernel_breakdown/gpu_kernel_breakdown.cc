@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
+#include <string>
 
 #include "analyses/analysis.h"
 #include "base/parallel.h"
@@ -66,6 +68,30 @@ void sweep(const std::array<std::vector<Interval>, kClasses.size()>& unions, boo
   }
 }
 
+// "hcom_allReduce__377_4_1" stands for every hcom_allReduce: HCCL numbers each call, and a row a call says nothing.
+std::string shown_name(std::string_view name) {
+  const size_t at = name.find("__");
+  return std::string(name.starts_with("hcom_") && at != std::string_view::npos ? name.substr(0, at) : name);
+}
+
+// Numbered names by what they are numbers of; the first one met stands for all.
+class NumberedNames {
+ public:
+  explicit NumberedNames(const StringPool& names) : names_(names), first_(names.size(), kUnasked) {}
+  StringId first_of(StringId name) {
+    if (first_[name] != kUnasked) return first_[name];
+    const std::string_view text = names_.text(name);
+    const std::string shown = shown_name(text);
+    return first_[name] = shown.size() == text.size() ? name : of_.try_emplace(shown, name).first->second;
+  }
+
+ private:
+  static constexpr StringId kUnasked = UINT32_MAX;
+  const StringPool& names_;
+  std::vector<StringId> first_;
+  std::map<std::string, StringId> of_;
+};
+
 RankAnswer answer_for(const TorchRun& run, const TorchRank& rank, const Options& options) {
   RankAnswer answer;
   answer.rank = rank.rank;
@@ -73,10 +99,11 @@ RankAnswer answer_for(const TorchRun& run, const TorchRank& rank, const Options&
   for (size_t c = 0; c < kClasses.size(); ++c) {
     if (!options.wants(c)) continue;
     NameTotals totals(run.trace->names.size());
+    NumberedNames numbered(run.trace->names);
     for (const TorchRow& row : rank.rows) {
       if (!row.on_device || row.kernel != kClasses[c]) continue;
       intervals[c].push_back({row.start_ns, row.end_ns()});
-      totals.add(row.name, row.dur_ns);
+      totals.add(options.hta ? row.name : numbered.first_of(row.name), row.dur_ns);
       answer.any = true;
     }
     intervals[c] = union_of(std::move(intervals[c]));
@@ -196,7 +223,7 @@ Table exact_kernels(const TorchRun& run, const std::vector<RankAnswer>& ranks, c
       for (const NameTotal& total : fold_by_share(answer.names[c], run.trace->names, options.fold)) {
         const DurationStats& s = total.stats;
         std::string name = total.folded > 0 ? "others (" + std::to_string(total.folded) + ")"
-                                            : std::string(run.trace->names.text(total.name));
+                                            : shown_name(run.trace->names.text(total.name));
         table.add_row({int64_t{answer.rank}, std::string(kernel_class_name(kClasses[c])), std::move(name), s.count,
                        s.sum_ns, share_of(s.sum_ns, whole), std::llround(s.mean_ns), std::llround(s.std_ns()), s.min_ns,
                        s.max_ns});

@@ -84,22 +84,25 @@ class Peers {
 
 Table ranks_table(const Trace& trace, const RankMap& map, const std::vector<Work>& work,
                   const std::vector<double>& bubble) {
-  Table table("rank-map", "Ranks in the parallel strategy",
+  Table table("rank-map", "Ranks in the parallel strategy, times over all steps",
               {{"rank", "rank", Type::kInteger, "Global rank"},
                {"host", "host", Type::kText, "Name of the machine, as the profile has it"},
                {"device", "device", Type::kInteger, "Index of the device on its machine"},
                {"tp", "tp", Type::kInteger, "Tensor-parallel index"},
                {"cp", "cp", Type::kInteger, "Context-parallel index"},
                {"ep", "ep", Type::kInteger, "Expert-parallel index"},
-               {"dp", "dp", Type::kInteger, "Data-parallel index"},
+               {"dp", "dp", Type::kInteger, "Data-parallel index; ranks that differ in cp alone share it"},
                {"pp", "pp", Type::kInteger, "Pipeline stage"},
                {"tp_ranks", "tp ranks", Type::kText, "Its tensor-parallel group, of the ranks that are here"},
                {"dp_ranks", "dp ranks", Type::kText, "Its data-parallel group, of the ranks that are here"},
                {"pp_ranks", "pp ranks", Type::kText, "Its pipeline, of the ranks that are here"},
-               {"compute_ns", "computing", Type::kDuration, "Union of its computation kernels"},
+               {"compute_ns", "computing", Type::kDuration,
+                "Union of its computation kernels, over all that was recorded, not of one step"},
                {"exposed_communication_ns", "exposed communication", Type::kDuration,
-                "Communication with no computation over it"},
-               {"idle_ns", "idle", Type::kDuration, "No device work between its first start and its last end"},
+                "Communication with no computation over it, over the same time"},
+               {"idle_ns", "idle", Type::kDuration,
+                "No device work between its first start and its last end; with the two before, and copies with nothing "
+                "over them, the whole of that time"},
                {"bubble_share", "bubble", Type::kShare,
                 "Span bubble of the pipeline's steps at this rank as a share of their spans"}});
   const Peers tp(trace, map, &RankPlace::tp), dp(trace, map, &RankPlace::dp), pp(trace, map, &RankPlace::pp);

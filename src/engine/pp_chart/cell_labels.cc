@@ -7,6 +7,7 @@
 #include "base/json_members.h"
 #include "engine/pp_chart/dualpipev_rows.h"
 #include "model/overlapped_pairs.h"
+#include "model/torch_facts.h"
 
 namespace stageline {
 namespace {
@@ -195,18 +196,12 @@ void compare(const std::vector<Block>& blocks, const std::vector<DualPipeVRow>& 
 
 }  // namespace
 
-std::string metadata_json(const Part& part, std::string_view key) {
-  for (const MetaField& field : part.metadata)
-    if (field.key == key) return field.json.starts_with('"') ? json_text(field.json) : field.json;
-  return {};
-}
-
 LabelPlan label_plan(const Trace& trace, const std::string& schedule, int32_t micro_batches) {
   LabelPlan plan;
   std::string kind = schedule;
   plan.micro_batches = micro_batches;
   for (const Part& part : trace.parts) {
-    const std::string info = metadata_json(part, "pp_info");
+    const std::string_view info = meta_json(part, "pp_info");
     if (kind.empty()) kind = json_text(json_member(info, "pp_type"));
     if (const auto m = json_integer(json_member(info, "microbatch_num"));
         m && plan.micro_batches == 0 && *m > 0 && *m <= kMostMicroBatches)

@@ -30,7 +30,4 @@ struct CellLabels {
 CellLabels label_cells(const Trace& trace, int32_t part, std::span<const uint32_t> cells,
                        const std::vector<uint32_t>& overlapped, const LabelPlan& plan, const int64_t* only_step);
 
-// A value of META_DATA as text of JSON, a quoted JSON text unwrapped; "" when there is none.
-std::string metadata_json(const Part& part, std::string_view key);
-
 }  // namespace stageline

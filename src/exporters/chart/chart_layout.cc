@@ -6,6 +6,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "model/pipeline_words.h"
 #include "model/run_extent.h"
 
 namespace stageline {
@@ -80,7 +81,11 @@ std::vector<std::string> subtitle_items(const Trace& trace, const ChartTime& tim
   std::vector<std::string> items;
   if (extent.stage_count > 0) {
     items.push_back(count_stages(lang, extent.stage_count));
-    if (extent.dp_count > 1) items.back() += " × " + count_replicas(lang, extent.dp_count);
+    if (extent.dp_count > 1)
+      items.back() +=
+          " × " + (trace.context_parallel > 1 ? lang == ChartLang::kChinese ? pipelines_text_zh(trace, extent.dp_count)
+                                                                            : pipelines_text(trace, extent.dp_count)
+                                              : count_replicas(lang, extent.dp_count));
   }
   items.push_back(count_ranks(lang, static_cast<int64_t>(trace.parts.size())));
   if (const int32_t m = micro_batches_per_step(trace); m > 0) items.push_back(count_micro_batches(lang, m));

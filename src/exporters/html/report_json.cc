@@ -175,6 +175,7 @@ void write_cells(JsonWriter& json, const Trace& trace, const CellPayload& payloa
 }
 
 void write_clocks(JsonWriter& json, const Trace& trace) {
+  if (trace.context_parallel > 1) json.field("contextParallel", trace.context_parallel);
   json.field("clock", clock_name(trace.clock));
   const ClockSummary clocks = clock_summary(trace);
   if (clocks.by.empty()) return;

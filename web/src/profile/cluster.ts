@@ -25,7 +25,7 @@ export const cluster: Topic = {
     }));
     const steps = frameOf(report, 'cluster-time-summary')?.table;
     return {tables: steps ? [frame.table, steps] : [frame.table], nodes: [
-      legend(parts.map(([kind, , name]) => [[kind], name] as const)),
+      h('p', {class: 'quiet'}, t('base.cluster')), legend(parts.map(([kind, , name]) => [[kind], name] as const)),
       barTable(t('topic.cluster'), t('details.rank'), [...parts.map(([, , name]) => name), t('plot.span'), t('cluster.waits')], rows)]};
   },
 };

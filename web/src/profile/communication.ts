@@ -19,14 +19,14 @@ function overlapBars(report: Report): Found {
   const step = frameOf(report, 'overlap', 'step_ns');
   // Without devices the operator that waits for a message lies over it: hidden would mean nothing.
   if (step && frameOf(report, 'temporal-breakdown') && most(step.rows, row => row.num('communication_ns') + row.num('overlap_ns')) > 0) {
-    const parts: Part[] = [[['computing'], 'computation_ns', kindName('computing')], [['computing', 'communication'], 'overlap_ns', t('overlap.both')],
+    const parts: Part[] = [[['computing'], 'computation_ns', t('overlap.alone')], [['computing', 'communication'], 'overlap_ns', t('overlap.both')],
                            [['communication'], 'communication_ns', t('exposed.communication')], [['hidden'], 'other_ns', t('overlap.neither')]];
     const rows = step.rows.map((row): BarRow => {
       const whole = row.num('step_ns');
       return {label: rankLabel(row.num('rank')), parts: partsOf(row, parts),
               cells: [...parts.map(([, column]) => shareCell(row.num(column), whole)), duration(whole), row.text('hidden_share') === '' ? '–' : percent(row.num('hidden_share'))]};
     });
-    return {table: step.table, nodes: [h('h3', {}, t('communication.step')), legend(parts.map(([kinds, , name]) => [kinds, name] as const)),
+    return {table: step.table, nodes: [h('h3', {}, t('communication.step')), h('p', {class: 'quiet'}, t('base.overlap')), legend(parts.map(([kinds, , name]) => [kinds, name] as const)),
       barTable(t('communication.step'), t('details.rank'), [...parts.map(([, , name]) => name), t('steps.step'), t('communication.hidden')], rows)]};
   }
   const frame = frameOf(report, 'comm-comp-overlap', 'overlap_ns');

@@ -29,7 +29,7 @@ function deviceBars(report: Report): { nodes: Node[]; table: Table } | null {
     };
   });
   return {
-    nodes: [h('h3', {}, t('breakdown.devices')), legend(kinds.map((kind, i) => [[kind], names[i]!] as const)),
+    nodes: [h('h3', {}, t('breakdown.devices')), h('p', {class: 'quiet'}, t('base.devices')), legend(kinds.map((kind, i) => [[kind], names[i]!] as const)),
             barTable(t('breakdown.devices'), t('details.rank'), [...names, t('plot.span')], rows)],
     table: frame.table,
   };

@@ -71,7 +71,9 @@ export const launches: Topic = {
                         {kinds: ['hidden'], value: events - short, words: t('launches.all')}],
                 cells: [grouped(events), grouped(short), grouped(row.num('runtime_outliers')), grouped(row.num('launch_delay_outliers')), duration(row.num('call_ns'))]};
       });
-      nodes.push(h('h3', {}, t('launches.shortTitle')), barTable(t('launches.shortTitle'), t('details.rank'),
+      // Where nothing is shorter than its call a bar would be an empty frame; the numbers stay in the table.
+      if (sum(outliers.rows, row => row.num('short_gpu_kernels')) === 0) nodes.push(h('p', {class: 'quiet'}, t('launches.noneShort')));
+      else nodes.push(h('h3', {}, t('launches.shortTitle')), barTable(t('launches.shortTitle'), t('details.rank'),
         [t('launches.all'), t('launches.short'), t('launches.slow'), t('launches.late'), t('launches.host')], rows));
     }
     return {nodes, tables: [histogram, outliers].flatMap(frame => (frame ? [frame.table] : []))};

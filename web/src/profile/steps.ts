@@ -38,7 +38,7 @@ export function averageStep(report: Report): { nodes: Node[]; table: Table } | n
     };
   });
   return {
-    nodes: [h('h3', {}, t('steps.average')), categoryLegend(shown),
+    nodes: [h('h3', {}, t('steps.average')), h('p', {class: 'quiet'}, t('base.step')), categoryLegend(shown),
             barTable(t('steps.average'), t('details.rank'), [...shown.map(nameOf), t('steps.step')], rows)],
     table: frame.table,
   };

@@ -50,11 +50,15 @@ function theoryButton(app: App): HTMLElement | null {
   return group;
 }
 
+// With context parallelism what stands side by side are no replicas.
+const pipelines = (app: App): boolean => (app.report.contextParallel ?? 1) > 1;
+const oneOf = (app: App, dp: number): string => t(pipelines(app) ? 'chart.pipeline' : 'chart.replica', dp);
+
 function replicaSelect(app: App): HTMLElement | null {
   if (app.model.dps.length < 2) return null;
-  const choice = h('select', {id: 'replica', 'aria-label': t('chart.replicaSelect'),
+  const choice = h('select', {id: 'replica', 'aria-label': t(pipelines(app) ? 'chart.pipelineSelect' : 'chart.replicaSelect'),
                               change: () => app.change({dp: choice.value === 'all' ? null : Number(choice.value), hovered: -1})},
-    ...app.model.dps.map(dp => h('option', {value: dp}, t('chart.replica', dp))), h('option', {value: 'all'}, t('chart.replicas')));
+    ...app.model.dps.map(dp => h('option', {value: dp}, oneOf(app, dp))), h('option', {value: 'all'}, t(pipelines(app) ? 'chart.pipelines' : 'chart.replicas')));
   const show = (): void => { choice.value = app.state.dp === null ? 'all' : String(app.state.dp); };
   choice.addEventListener('statechange', show);
   show();
@@ -65,7 +69,7 @@ export function chartHeadView(app: App): HTMLElement {
   const title = h('h2', {});
   const show = (): void => {
     const step = app.state.step === null ? t('chart.all') : t('chart.step', app.state.step);
-    const replica = app.state.dp === null ? t('chart.replicas') : t('chart.replica', app.state.dp);
+    const replica = app.state.dp === null ? t(pipelines(app) ? 'chart.pipelines' : 'chart.replicas') : oneOf(app, app.state.dp);
     title.textContent = app.model.dps.length > 1 ? t('chart.title', step, replica) : step;
   };
   title.addEventListener('statechange', show);
