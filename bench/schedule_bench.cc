@@ -1,13 +1,16 @@
 // Recognition, replay and lateness of a simulated run, cells in memory: no files, no reader.
 //   stageline_schedule_bench SCHEDULE STAGES REPLICAS MICRO_BATCHES STEPS [LOST]
 // LOST cells in a thousand are left out, so that hardly any two lists are equal: the worst case of recognition.
-// Prints cells, and seconds of recognise(), theory_of() (which recognises again) and late_cells().
+// Prints cells, and seconds of recognise(), theory_of() (which recognises again) and late_cells(); the schedule and late
+// cells; seconds of waterfall_of() and of find_findings(), which does all of it again but late cells; the rest's share.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 
+#include "pipeline/findings.h"
 #include "pipeline/late_cells.h"
 #include "pipeline/simulate.h"
+#include "pipeline/waterfall.h"
 #include "schedules/make.h"
 
 using namespace stageline;
@@ -57,7 +60,15 @@ int main(int argc, char** argv) {
   start = std::chrono::steady_clock::now();
   const LateCells late = late_cells(trace, theory, 1'000'000);
   const double judged = seconds_since(start);
-  std::printf("%zu %.3f %.3f %.3f %s %lld\n", trace.cells.size(), recognised, replayed, judged,
-              theory.theory.schedule.c_str(), static_cast<long long>(late.found));
+  start = std::chrono::steady_clock::now();
+  const Waterfall waterfall = waterfall_of(trace, theory, pipeline_sums(trace));
+  const double split = seconds_since(start);
+  const WaterfallStep mean = mean_of(waterfall);
+  const double rest = mean.part_ns[static_cast<size_t>(WaterfallPart::kRest)] / mean.pipeline_ns;
+  start = std::chrono::steady_clock::now();
+  const Findings findings = find_findings(trace);  // recognises, replays and splits again
+  const double found = seconds_since(start);
+  std::printf("%zu %.3f %.3f %.3f %s %lld %.3f %.3f %.9f\n", trace.cells.size(), recognised, replayed, judged,
+              theory.theory.schedule.c_str(), static_cast<long long>(late.found), split, found, rest);
   return 0;
 }

@@ -1,5 +1,5 @@
-# Builds web/ into one C++ source: sets STAGELINE_WEB_BUNDLE_CC. npm ci runs at build time, and only
-# when web/package-lock.json changed; bundles live in the build folder and are never committed.
+# Builds web/ into one C++ source (report and viewer): sets STAGELINE_WEB_BUNDLE_CC. npm ci runs
+# at build time, and only when web/package-lock.json changed; bundles live in the build folder, never in the repository.
 find_program(NODE_PROGRAM NAMES node nodejs)
 find_program(NPM_PROGRAM npm)
 if(NOT NODE_PROGRAM OR NOT NPM_PROGRAM)
@@ -15,7 +15,8 @@ endif()
 
 set(STAGELINE_WEB_BUNDLE_CC ${CMAKE_BINARY_DIR}/web/web_bundle.cc)
 file(GLOB_RECURSE STAGELINE_WEB_FILES CONFIGURE_DEPENDS
-  ${CMAKE_SOURCE_DIR}/web/src/*.ts ${CMAKE_SOURCE_DIR}/web/src/*.json ${CMAKE_SOURCE_DIR}/web/src/*.css)
+  ${CMAKE_SOURCE_DIR}/web/src/*.ts ${CMAKE_SOURCE_DIR}/web/src/*.tsx
+  ${CMAKE_SOURCE_DIR}/web/src/*.json ${CMAKE_SOURCE_DIR}/web/src/*.css)
 add_custom_command(OUTPUT ${STAGELINE_WEB_BUNDLE_CC}
   COMMAND ${CMAKE_COMMAND} -DWEB_DIR=${CMAKE_SOURCE_DIR}/web -DNPM=${NPM_PROGRAM}
     -P ${CMAKE_SOURCE_DIR}/cmake/npm_ci.cmake
@@ -24,4 +25,4 @@ add_custom_command(OUTPUT ${STAGELINE_WEB_BUNDLE_CC}
   DEPENDS ${STAGELINE_WEB_FILES} web/build.mjs web/embed.mjs web/package.json web/package-lock.json
     cmake/npm_ci.cmake
   WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/web
-  COMMENT "Bundling the report page" VERBATIM)
+  COMMENT "Bundling the report page and the viewer" VERBATIM)

@@ -1,26 +1,22 @@
-// node build.mjs OUTDIR: bundles src/main.ts and src/style.css into report.js and report.css.
+// node build.mjs OUTDIR: bundles the report page (src/main.ts) and the timeline viewer (src/viewer/main.tsx), each
+// with its style, into report.js, report.css, viewer.js and viewer.css.
 import {build} from 'esbuild';
 
 const outdir = process.argv[2];
 if (!outdir) throw new Error('usage: node build.mjs OUTDIR');
 
+const target = ['chrome103', 'firefox113', 'safari16.4'];  // DecompressionStream is the newest thing used
+const common = {outdir, bundle: true, minify: true, charset: 'utf8', target, logLevel: 'warning'};
+
 await build({
-  entryPoints: {'report': 'src/main.ts'},
-  outdir,
-  bundle: true,
-  minify: true,
+  ...common,
+  entryPoints: {'report': 'src/main.ts', 'viewer': 'src/viewer/main.tsx'},
   format: 'iife',
-  target: ['chrome103', 'firefox113', 'safari16.4'],  // DecompressionStream is the newest thing used
-  charset: 'utf8',
+  jsx: 'automatic',
+  jsxImportSource: 'preact',
   legalComments: 'none',
-  logLevel: 'warning',
 });
 await build({
-  entryPoints: {'report': 'src/style.css'},
-  outdir,
-  bundle: true,
-  minify: true,
-  charset: 'utf8',
-  target: ['chrome103', 'firefox113', 'safari16.4'],
-  logLevel: 'warning',
+  ...common,
+  entryPoints: {'report': 'src/style.css', 'viewer': 'src/viewer/viewer.css'},
 });

@@ -1,5 +1,5 @@
-// node embed.mjs DIR: DIR/report.js and DIR/report.css become DIR/web_bundle.cc, string literals
-// that any C++ compiler takes quickly (see src/exporters/html/web_bundle.h).
+// node embed.mjs DIR: DIR/report.js, report.css, viewer.js and viewer.css become DIR/web_bundle.cc, string literals
+// that any C++ compiler takes quickly (see src/exporters/html/web_bundle.h, src/server/viewer_bundle.h).
 import {createHash} from 'node:crypto';
 import {readFileSync, writeFileSync} from 'node:fs';
 import {join} from 'node:path';
@@ -24,7 +24,7 @@ function literal(bytes) {
 
 function text(name, forbidden) {
   const bytes = readFileSync(join(dir, name));
-  const found = forbidden.exec(bytes.toString('utf8'));
+  const found = forbidden?.exec(bytes.toString('utf8'));
   if (found) throw new Error(`${name} holds "${found[0]}", which would end the element it is inlined in`);
   const hash = 'sha256-' + createHash('sha256').update(bytes).digest('base64');
   return {bytes, hash};
@@ -32,8 +32,11 @@ function text(name, forbidden) {
 
 const js = text('report.js', /<\/script|<!--/i);
 const css = text('report.css', /<\/style|<!--/i);
+const viewerJs = text('viewer.js');  // served as files of their own: nothing can end them early
+const viewerCss = text('viewer.css');
 writeFileSync(join(dir, 'web_bundle.cc'), `// Made by web/embed.mjs from web/src.
 #include "exporters/html/web_bundle.h"
+#include "server/viewer_bundle.h"
 
 namespace stageline {
 namespace {
@@ -42,6 +45,10 @@ constexpr char kJs[] =
 ${literal(js.bytes)};
 constexpr char kCss[] =
 ${literal(css.bytes)};
+constexpr char kViewerJs[] =
+${literal(viewerJs.bytes)};
+constexpr char kViewerCss[] =
+${literal(viewerCss.bytes)};
 
 }  // namespace
 
@@ -49,6 +56,11 @@ std::string_view web_report_js() { return {kJs, sizeof kJs - 1}; }
 std::string_view web_report_css() { return {kCss, sizeof kCss - 1}; }
 std::string_view web_report_js_hash() { return "${js.hash}"; }
 std::string_view web_report_css_hash() { return "${css.hash}"; }
+
+std::string_view web_viewer_js() { return {kViewerJs, sizeof kViewerJs - 1}; }
+std::string_view web_viewer_css() { return {kViewerCss, sizeof kViewerCss - 1}; }
+std::string_view web_viewer_js_hash() { return "${viewerJs.hash}"; }
+std::string_view web_viewer_css_hash() { return "${viewerCss.hash}"; }
 
 }  // namespace stageline
 `);

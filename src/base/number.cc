@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <limits>
 
+#include "base/text.h"
+
 namespace stageline {
 
 namespace {
@@ -99,6 +101,18 @@ double decimal_of(float value) {
   double exact = static_cast<double>(value);
   std::from_chars(text.data(), end, exact);
   return exact;
+}
+
+std::optional<int64_t> parse_duration(std::string_view text) {
+  text = trim(text);
+  int log10 = 6;
+  for (const auto& [unit, power] : {std::pair{"ns", 0}, {"us", 3}, {"µs", 3}, {"ms", 6}, {"s", 9}}) {
+    if (!text.ends_with(unit)) continue;
+    text = trim(text.substr(0, text.size() - std::string_view(unit).size()));
+    log10 = power;
+    break;
+  }
+  return parse_decimal_ns(text, log10);
 }
 
 std::string repr_double(double value) {

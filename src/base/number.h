@@ -27,6 +27,8 @@ std::optional<double> parse_double(std::string_view text);
 
 // The decimal that a float was written from, as a double: 0.025f → 0.025. O(1), for texts of up to seven digits.
 double decimal_of(float value);
+// "8.05", "8.05ms", "200us", "1.5s" → nanoseconds; without a unit, milliseconds.
+std::optional<int64_t> parse_duration(std::string_view text);
 
 // Shortest text that reads back as the same double, as Python's repr(float) prints it:
 // "1697793307213761.0", "0.1", "1e+16", "inf", "nan".

@@ -1,4 +1,4 @@
-// Progress: bytes done of bytes expected, added to from any thread. Drawing it is the CLI's work.
+// Progress: bytes done of bytes expected, and events read, added to from any thread. Drawing it is others' work.
 #pragma once
 
 #include <atomic>
@@ -10,12 +10,16 @@ class Progress {
  public:
   void expect(int64_t bytes) { expected_.fetch_add(bytes, std::memory_order_relaxed); }
   void add(int64_t bytes) { done_.fetch_add(bytes, std::memory_order_relaxed); }
+  void add_events(int64_t count) { events_.fetch_add(count, std::memory_order_relaxed); }
   int64_t done_bytes() const { return done_.load(std::memory_order_relaxed); }
   // 0 when the size is not known, as for a pipe.
   int64_t expected_bytes() const { return expected_.load(std::memory_order_relaxed); }
+  // 0 of readers that do not count while they read.
+  int64_t events() const { return events_.load(std::memory_order_relaxed); }
 
  private:
   std::atomic<int64_t> done_{0};
+  std::atomic<int64_t> events_{0};
   std::atomic<int64_t> expected_{0};
 };
 

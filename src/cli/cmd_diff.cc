@@ -21,6 +21,7 @@ std::string text_of(const Terminal& terminal, const RunDiff& diff) {
   std::string head = pick(headline(diff)) + stop;
   if (const std::string cause = pick(main_cause(diff)); !cause.empty())
     head += (zh ? "主要原因：" : " Most of it is ") + cause + stop;
+  if (const std::string each = pick(per_micro_batch(diff)); !each.empty()) head += (zh ? "" : " ") + each + stop;
   out += wrapped(head, terminal.width, 0);
   const std::vector<DiffGroup> told = told_groups(diff);
   if (told.size() == 1 && !diff.sure) return out;
@@ -101,7 +102,8 @@ int run_diff(const Arguments& arguments) {
   if (Status s = out->commit(); !s) return fail(s.error());
   for (const auto& [trace, path] : {std::pair{&*a, 0}, std::pair{&*b, 1}})
     print_notes(*terminal, trace->diagnostics, arguments.operands[static_cast<size_t>(path)]);
-  for (const Diagnostic& d : diff->notes.items()) note(*terminal, d.message);
+  for (const Diagnostic& d : diff->notes.items())
+    if (d.severity != Severity::kInfo || d.name == "diff.messages") note(*terminal, d.message);
   const bool slower = diff->sure && *limit && diff->change_ns > **limit * diff->a.step_ns;
   return slower ? kExitFinding : kExitGood;
 }

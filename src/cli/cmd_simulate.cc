@@ -35,11 +35,14 @@ Result<SimulateOptions> options_of(const Arguments& a) {
     const char* name;
     int64_t* into;
   };
-  for (const Time& t : {Time{"optimizer", &o.optimizer_ns}, {"clock-skew", &o.clock_skew_ns}}) {
+  for (const Time& t :
+       {Time{"optimizer", &o.optimizer_ns}, {"clock-skew", &o.clock_skew_ns}, {"reduce", &o.reduce_ns}}) {
     Result<int64_t> value = a.duration_ns(t.name, 0);
     if (!value) return std::move(value).error();
     *t.into = *value;
   }
+  o.messages = a.has("messages");
+  o.collectives = a.has("reduce");
   Result<double> jitter = a.real("jitter", 0);
   if (!jitter) return std::move(jitter).error();
   o.jitter = *jitter;
@@ -111,6 +114,15 @@ int run_simulate(const Arguments& arguments) {
     return fail({ErrorCode::kUsage, "--" + flag + " goes with --format ascend", {}, ""});
   Result<SimulateOptions> options = options_of(arguments);
   if (!options) return fail(options.error());
+  for (const char* flag : {"messages", "reduce"})
+    if (ascend && arguments.has(flag))
+      return fail({ErrorCode::kUsage,
+                   "--" + std::string(flag) + " is for --format paddle and cells; Ascend's profiles always have them",
+                   {},
+                   ""});
+  for (const Fault& fault : options->faults)
+    if (ascend && fault.kind == "slow-link")
+      return fail({ErrorCode::kUsage, "--fault slow-link is for --format paddle and cells", {}, ""});
   AscendDbOptions databases;
   databases.first_step = 0;
   if (ascend) {
@@ -120,6 +132,7 @@ int run_simulate(const Arguments& arguments) {
   }
   Result<SimulatedRun> run = simulate_run(*options);
   if (!run) return fail(run.error());
+  databases.schedule = run->schedule;
   namespace fs = std::filesystem;
   std::error_code ec;
   fs::create_directories(folder, ec);

@@ -6,17 +6,20 @@
 namespace stageline {
 
 int run_report(const Arguments& arguments);
+int run_explain(const Arguments& arguments);
 int run_diff(const Arguments& arguments);
 int run_analyze(const Arguments& arguments);
 int run_export(const Arguments& arguments);
 int run_export_stacks(const Arguments& arguments);
 int run_align(const Arguments& arguments);
+int run_what_if(const Arguments& arguments);
 int run_info(const Arguments& arguments);
 int run_event(const Arguments& arguments);
 int run_paddle_timeline(const Arguments& arguments);
 int run_pp_chart(const Arguments& arguments);
 int run_schedule(const Arguments& arguments);
 int run_simulate(const Arguments& arguments);
+int run_view(const Arguments& arguments);
 int run_help(const Arguments& arguments);
 int run_completion(const Arguments& arguments);
 int run_man(const Arguments& arguments);

@@ -76,8 +76,7 @@ Status take_clocks(const Arguments& arguments, Clocks clocks, AlignOptions& opti
 
 }  // namespace
 
-Result<Trace> open_run(const Arguments& arguments, const Terminal& terminal, const std::vector<std::string>& paths,
-                       std::string_view compat, Clocks clocks) {
+Result<OpenOptions> open_options(const Arguments& arguments, std::string_view compat, Clocks clocks) {
   if (Status s = check_compat(arguments, compat); !s) return std::move(s).error();
   OpenOptions options;
   options.reader = arguments.get("reader");
@@ -104,9 +103,16 @@ Result<Trace> open_run(const Arguments& arguments, const Terminal& terminal, con
   auto threads = arguments.integer("threads", 0, 1, 1024);
   if (!threads) return std::move(threads).error();
   set_thread_count(static_cast<int>(*threads));
+  return options;
+}
+
+Result<Trace> open_run(const Arguments& arguments, const Terminal& terminal, const std::vector<std::string>& paths,
+                       std::string_view compat, Clocks clocks) {
+  Result<OpenOptions> options = open_options(arguments, compat, clocks);
+  if (!options) return std::move(options).error();
   ProgressBar bar(terminal, terminal.lang == "zh" ? "读取" : "reading");
-  options.progress = bar.progress();
-  return open_trace(paths, options);
+  options->progress = bar.progress();
+  return open_trace(paths, *options);
 }
 
 Result<std::optional<double>> share_flag(const Arguments& arguments, std::string_view name) {

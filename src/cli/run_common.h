@@ -11,14 +11,17 @@
 
 namespace stageline {
 
-// Opens `paths` with --reader, --ranks, --steps, --pp and its kin, --cells, --cell-rules, --devices, --range,
-// --threads; shows progress. Also refuses a --compat that the command does not have.
+// open_run(): opens `paths` with --reader, --ranks, --steps, --pp and its kin, --cells, --cell-rules, --devices,
+// --range,
+// --threads; shows progress. Also refuses a --compat that the command does not have. open_options(): these flags alone.
 // `clocks`: whether times of several ranks will stand beside each other.
 enum class Clocks : uint8_t {
   kRaw,       // no: stamps stay as they are
   kCompared,  // in sums: --align, and what cannot be aligned is taken as it is
   kOneAxis,   // on one axis: --align, and what cannot be aligned is refused (--trust-clocks)
 };
+Result<OpenOptions> open_options(const Arguments& arguments, std::string_view compat = "",
+                                 Clocks clocks = Clocks::kRaw);
 Result<Trace> open_run(const Arguments& arguments, const Terminal& terminal, const std::vector<std::string>& paths,
                        std::string_view compat = "", Clocks clocks = Clocks::kRaw);
 

@@ -194,7 +194,8 @@ std::string findings_text(const Terminal& terminal, const Findings& findings) {
 }
 
 struct ProgressBar::Impl {
-  Progress progress;
+  Progress own;
+  Progress* progress = &own;
   std::string verb;
   bool draw = false, drawn = false, stop = false;
   std::mutex mutex;
@@ -208,8 +209,8 @@ struct ProgressBar::Impl {
     if (changed.wait_for(lock, std::chrono::seconds(1), [&] { return stop; })) return;
     do {
       const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
-      const auto done = static_cast<double>(progress.done_bytes());
-      const auto whole = static_cast<double>(progress.expected_bytes());
+      const auto done = static_cast<double>(progress->done_bytes());
+      const auto whole = static_cast<double>(progress->expected_bytes());
       const double rate = done / seconds;
       std::string line = verb + "  ";
       if (whole > 0) {
@@ -229,7 +230,9 @@ struct ProgressBar::Impl {
   }
 };
 
-ProgressBar::ProgressBar(const Terminal& terminal, std::string_view verb) : impl_(std::make_unique<Impl>()) {
+ProgressBar::ProgressBar(const Terminal& terminal, std::string_view verb, Progress* shared)
+    : impl_(std::make_unique<Impl>()) {
+  if (shared) impl_->progress = shared;
   impl_->verb = verb;
   impl_->draw = terminal.stderr_is_terminal && !terminal.quiet;
   if (impl_->draw) impl_->thread = std::thread([this] { impl_->run(); });
@@ -246,7 +249,7 @@ ProgressBar::~ProgressBar() {
   if (impl_->drawn) fprintf(stderr, "\r\x1b[K");
 }
 
-Progress* ProgressBar::progress() { return &impl_->progress; }
+Progress* ProgressBar::progress() { return impl_->progress; }
 
 WritingBar::WritingBar(const Terminal& terminal) : bar_(terminal, terminal.lang == "zh" ? "写入" : "writing") {
   watch_output(bar_.progress());

@@ -39,10 +39,11 @@ void print_notes(const Terminal& terminal, const Diagnostics& diagnostics, const
 // Headline, span bars and findings, as text for stdout.
 std::string findings_text(const Terminal& terminal, const Findings& findings);
 
-// Draws a bar with bytes, rate and time left while it lives, after one second, on a terminal only.
+// Draws a bar with bytes, rate and time left while it lives, after one second, on a terminal only. Of a progress of its
+// own, or of one that others look at too and that outlives it.
 class ProgressBar {
  public:
-  ProgressBar(const Terminal& terminal, std::string_view verb);
+  ProgressBar(const Terminal& terminal, std::string_view verb, Progress* shared = nullptr);
   ~ProgressBar();
   Progress* progress();
 

@@ -9,7 +9,8 @@
 namespace stageline {
 namespace {
 
-constexpr double kMostOf = 0.6;      // of the change, to be called what most of it is
+constexpr double kMostOf = 0.6;  // of the change, to be called what most of it is
+constexpr size_t kMostTold = 12;
 constexpr double kSameMean = 0.005;  // two means that differ by less are called the same
 
 DiffLine kind_words(CellKind kind) {
@@ -57,10 +58,13 @@ const char* cause_id(DiffCause cause) {
 
 }  // namespace
 
-std::string signed_duration(double ns) { return (ns < 0 ? "−" : "+") + human_duration(std::abs(ns)); }
+std::string signed_duration(double ns) {
+  if (std::abs(ns) < 0.5) return "0 ns";
+  return (ns < 0 ? "−" : "+") + human_duration(std::abs(ns));
+}
 std::string signed_percent(double share) {
-  const std::string text = percent(std::abs(share));
-  return (share < 0 ? "−" : "+") + text;
+  const std::string text = percent(std::abs(share)), none = percent(0);
+  return text == none ? text : (share < 0 ? "−" : "+") + text;
 }
 
 DiffLine run_line(const DiffRun& run) {
@@ -118,22 +122,48 @@ DiffLine headline(const RunDiff& diff) {
               "）"};
 }
 
+DiffLine per_micro_batch(const RunDiff& diff) {
+  const DiffRun &a = diff.a, &b = diff.b;
+  if (a.micro_batches == b.micro_batches || a.micro_batches <= 0 || b.micro_batches <= 0) return {};
+  const double in_a = a.step_ns / a.micro_batches, in_b = b.step_ns / b.micro_batches;
+  const std::string change = signed_percent(in_b / in_a - 1);
+  return {"A micro-batch takes " + human_duration(in_b) + " of the step, in A " + human_duration(in_a) + " (" + change +
+              ")",
+          "平均每个微批 " + human_duration(in_b) + "，A 中为 " + human_duration(in_a) + "（" + change + "）"};
+}
+
 DiffLine main_cause(const RunDiff& diff) {
   if (!diff.sure) return {};
   std::map<int32_t, double> by_stage;
+  std::map<int32_t, std::pair<double, double>> totals;  // stage → all its compute with A's times, and with B's
   std::map<DiffCause, double> by_cause;
   const DiffGroup* top = nullptr;
   for (const DiffGroup& g : diff.groups) {
     if (g.cause == DiffCause::kRest || g.cause == DiffCause::kMore) continue;
     by_cause[g.cause] += g.effect_ns;
-    if (g.cause == DiffCause::kCompute) by_stage[g.stage] += g.effect_ns;
+    if (g.cause == DiffCause::kCompute) {
+      by_stage[g.stage] += g.effect_ns;
+      totals[g.stage].first += g.a_ns * static_cast<double>(g.count);
+      totals[g.stage].second += g.b_ns * static_cast<double>(g.count);
+    }
     if (g.sure && (!top || g.effect_ns / diff.change_ns > top->effect_ns / diff.change_ns)) top = &g;
   }
   const auto most = [&](double ns) { return ns / diff.change_ns >= kMostOf; };
   if (!top) return {};
   if (top->cause == DiffCause::kSchedule && most(top->effect_ns)) return {"its schedule and sizes", "调度与规模的变化"};
+  // The stage that paces the pipeline carries most of a change that all have alike: it alone is named where the others
+  // changed by less than half as much.
+  const auto growth = [&](int32_t stage) {
+    const auto it = totals.find(stage);
+    return it == totals.end() || !(it->second.first > 0) ? 0.0 : it->second.second / it->second.first - 1;
+  };
+  const auto stands_out = [&](int32_t stage) {
+    return std::none_of(totals.begin(), totals.end(), [&](const auto& other) {
+      return other.first != stage && growth(other.first) / growth(stage) > 0.5;
+    });
+  };
   for (const auto& [stage, ns] : by_stage) {
-    if (!most(ns) || by_stage.size() < 2) continue;
+    if (!most(ns) || diff.b.stages < 2 || !stands_out(stage)) continue;
     // A stage's own: one kind of its work, or all of it; on one rank, or on all.
     std::vector<const DiffGroup*> own;
     for (const DiffGroup& g : diff.groups)
@@ -186,7 +216,7 @@ DiffLine group_line(const RunDiff& diff, const DiffGroup& g) {
               stage_zh(g.stage) + "启动延迟" + only_zh + "：" + times.zh};
     case DiffCause::kTail: return {g.type + only_en + ": " + times.en, g.type + only_zh + "：" + times.zh};
     case DiffCause::kMore: return {"all smaller groups together", "其余各组合计"};
-    default: return {"rest", "其余"};
+    default: return {"rest, and groups of less effect", "其余，以及影响更小的各组"};
   }
 }
 
@@ -195,7 +225,7 @@ std::vector<DiffGroup> told_groups(const RunDiff& diff) {
   DiffGroup rest;
   rest.error_ns = std::nan("");
   for (const DiffGroup& g : diff.groups) {
-    if (g.sure || g.cause == DiffCause::kSchedule)
+    if ((g.sure || g.cause == DiffCause::kSchedule) && told.size() < kMostTold)
       told.push_back(g);
     else
       rest.effect_ns += g.effect_ns;
@@ -237,7 +267,7 @@ std::vector<Table> diff_tables(const RunDiff& diff) {
         "what a step becomes longer by when this group's times turn from A's to B's, after the groups above"},
        {"effect_share", "share", kShare, "effect ÷ mean step of A"},
        {"error_ns", "±", kDuration, "standard error of the effect over pairs of steps"},
-       {"sure", "sure", kText, "yes: beyond its uncertainty (99 %) and at least 0.1 % of A's step"}});
+       {"sure", "sure", kText, "yes: beyond its uncertainty (99 %) and at least 0.2 % of A's step"}});
   for (const DiffGroup& g : diff.groups) {
     const bool timed = g.cause != DiffCause::kSchedule && g.cause != DiffCause::kMore && g.cause != DiffCause::kRest;
     const auto place = [](int32_t value) { return value == kUnknown ? kNullInteger : int64_t{value}; };

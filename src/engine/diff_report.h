@@ -17,11 +17,14 @@ struct DiffLine {
 DiffLine run_line(const DiffRun& run);
 // "B takes 48.7 ms (9.5 %) longer a step, ± 0.4 ms": or that nothing differs beyond noise.
 DiffLine headline(const RunDiff& diff);
+// Where steps hold other numbers of micro-batches: the time of one; else empty.
+DiffLine per_micro_batch(const RunDiff& diff);
 // What most of the change is: one group, one stage, or one kind of cause; empty where no such thing is.
 DiffLine main_cause(const RunDiff& diff);
 DiffLine group_line(const RunDiff& diff, const DiffGroup& group);
 
-// Groups that text output lists: those that are sure, the rest with what is not added to it. They add up to change_ns.
+// Groups that text output lists: the first dozen that are sure, the rest with what is not added to it. They add up to
+// change_ns.
 std::vector<DiffGroup> told_groups(const RunDiff& diff);
 
 // "runs" (A and B) and "groups" (all of them, kRest last; effects add up to the change of the mean step).

@@ -277,18 +277,6 @@ Status parse_step_range(std::string_view text, int64_t& first, int64_t& last) {
   return {};
 }
 
-std::optional<int64_t> parse_duration(std::string_view text) {
-  text = trim(text);
-  int log10 = 6;
-  for (const auto& [unit, power] : {std::pair{"ns", 0}, {"us", 3}, {"µs", 3}, {"ms", 6}, {"s", 9}}) {
-    if (!text.ends_with(unit)) continue;
-    text = trim(text.substr(0, text.size() - std::string_view(unit).size()));
-    log10 = power;
-    break;
-  }
-  return parse_decimal_ns(text, log10);
-}
-
 Result<TimeRange> parse_time_range(std::string_view text) {
   const Error bad{ErrorCode::kUsage,
                   "\"" + std::string(text) + "\" is not a range of time",

@@ -69,7 +69,5 @@ Status export_trace(Trace& trace, const std::string& path, std::string_view to, 
 Status parse_step_range(std::string_view text, int64_t& first, int64_t& last);
 // "T0:T1" with units ns, us, ms, s; without one, milliseconds. Errors: kUsage.
 Result<TimeRange> parse_time_range(std::string_view text);
-// "8.05", "8.05ms", "200us", "1.5s" → nanoseconds; without a unit, milliseconds.
-std::optional<int64_t> parse_duration(std::string_view text);
 
 }  // namespace stageline

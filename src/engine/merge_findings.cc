@@ -15,6 +15,13 @@ double part_share(const Headline& headline, std::string_view prefix) {
   return share;
 }
 
+// What ranks wait for within the pipeline, whatever the cause.
+double waiting_share(const Headline& headline) {
+  double share = 0;
+  for (const char* cause : {"bubble", "imbalance", "jitter", "message", "rest"}) share += part_share(headline, cause);
+  return share;
+}
+
 Finding* find(std::vector<Finding>& list, std::string_view id) {
   const auto it = std::find_if(list.begin(), list.end(), [&](const Finding& x) { return x.id == id; });
   return it == list.end() ? nullptr : &*it;
@@ -29,7 +36,7 @@ bool takes(const std::vector<Finding>& list, std::string_view id) {
 void explain_by_bubble(Findings& pipeline, Findings& devices) {
   Finding* bubble = find(pipeline.list, "bubble");
   const double idle = part_share(devices.headline, "idle"), exposed = part_share(devices.headline, "comm");
-  if (!bubble || part_share(pipeline.headline, "bubble") < 0.5 * (idle + exposed)) return;
+  if (!bubble || waiting_share(pipeline.headline) < 0.5 * (idle + exposed)) return;
   const bool says_idle = takes(devices.list, "device.idle"), says_comm = takes(devices.list, "comm.exposed");
   if (!says_idle && !says_comm) return;
   std::erase_if(devices.list, [](const Finding& x) { return x.id == "device.idle" || x.id == "comm.exposed"; });

@@ -19,7 +19,7 @@ std::string_view op_type(CellKind kind) {
     case CellKind::kRecvForward: return "forward-recv";
     case CellKind::kSendBackward: return "backward-send";
     case CellKind::kRecvBackward: return "backward-recv";
-    case CellKind::kCollective: return "collective";
+    case CellKind::kCollective: return "grads-reduce-scatter";  // the only one that simulations have
     case CellKind::kOptimizer: return "optimizer";
     case CellKind::kOther: return "other";
   }
@@ -46,7 +46,8 @@ Status write_timings_csv(const Trace& trace, const std::vector<int64_t>& clock_o
     out->write(std::to_string(part.dp) + "," + std::to_string(part.stage) + "," + std::to_string(part.rank) + "," +
                std::to_string(cell.step) + "," + std::string(op_type(cell.kind)) + "," +
                ns_as_decimal(cell.start_ns - offset, 9) + "," + ns_as_decimal(cell.end_ns - cell.start_ns, 9) + "," +
-               std::to_string(seq) + "," + std::to_string(is_compute(cell.kind) ? cell.chunk : -1) + "," +
+               std::to_string(seq) + "," +
+               std::to_string(is_compute(cell.kind) || is_message(cell.kind) ? cell.chunk : -1) + "," +
                std::to_string(cell.micro_batch) + "," + std::to_string(global_chunk) + "\n");
   }
   return out->commit();

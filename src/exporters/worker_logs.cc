@@ -66,7 +66,9 @@ Status write_worker_logs(const Trace& trace, const std::string& folder) {
   const Cells& cells = trace.cells;
   const bool chunked = extent_of(trace).chunk_count > 1;
   std::vector<std::vector<size_t>> of_part(trace.parts.size());
-  for (size_t i = 0; i < cells.size(); ++i) of_part[static_cast<size_t>(cells.part[i])].push_back(i);
+  for (size_t i = 0; i < cells.size(); ++i)
+    if (cells.kind[i] != CellKind::kCollective)  // Paddle logs none
+      of_part[static_cast<size_t>(cells.part[i])].push_back(i);
   for (size_t p = 0; p < trace.parts.size(); ++p) {
     const Part& part = trace.parts[p];
     const fs::path place = part.machine_name.empty() ? fs::path(folder) : fs::path(folder) / part.machine_name;

@@ -74,10 +74,17 @@ struct Side {
     };
     std::vector<PlacedOp> ops;
     ops.reserve(step.end - step.begin);
-    for (uint32_t op = step.begin; op < step.end; ++op)
-      ops.push_back({{std::max(graph.dp[op], 0), graph.stage[op], peer[static_cast<size_t>(graph.part[op])], what(op),
-                      std::max(graph.chunk[op], 0), number(op)},
-                     op});
+    for (uint32_t op = step.begin; op < step.end; ++op) {
+      // What stands for all ranks at once lies with whoever was last.
+      const bool of_all = graph.cell[op] == kNoCell && !is_message(graph.kind[op]);
+      Place place{0, 0, 0, what(op), std::max(graph.chunk[op], 0), number(op)};
+      if (!of_all) {
+        place.dp = std::max(graph.dp[op], 0);
+        place.stage = graph.stage[op];
+        place.peer = peer[static_cast<size_t>(graph.part[op])];
+      }
+      ops.push_back({place, op});
+    }
     std::sort(ops.begin(), ops.end(), [&](const PlacedOp& x, const PlacedOp& y) {
       const auto order = x.place <=> y.place;
       if (order != 0) return order < 0;
@@ -91,6 +98,13 @@ bool knows_micro_batches(const StepGraph& g) {
   for (size_t op = 0; op < g.size(); ++op)
     if (is_compute(g.kind[op]) && g.micro_batch[op] == kUnknown) return false;
   return true;
+}
+
+int32_t chunk_count(const StepGraph& g) {
+  int32_t chunks = 1;
+  for (size_t op = 0; op < g.size(); ++op)
+    if (is_compute(g.kind[op])) chunks = std::max(chunks, g.chunk[op] + 1);
+  return chunks;
 }
 
 struct Sum {
@@ -111,7 +125,6 @@ class Means {
  public:
   Means(const Side& side, const std::vector<bool>& usual) {
     const StepGraph& g = side.graph;
-    int32_t chunks = 1;
     for (size_t s = 0; s < g.steps.size(); ++s) {
       if (!usual.empty() && !usual[s]) continue;
       for (uint32_t op = g.steps[s].begin; op < g.steps[s].end; ++op) {
@@ -119,10 +132,9 @@ class Means {
         for (const auto& key :
              {Key{what, g.stage[op], g.chunk[op]}, Key{what, g.stage[op], kAny}, Key{what, kAny, kAny}})
           sums_[key].add(g.dur_ns[op], g.delay_ns[op]);
-        if (is_compute(g.kind[op])) chunks = std::max(chunks, g.chunk[op] + 1);
       }
     }
-    virtual_stages_ = std::max(1, g.stage_count) * static_cast<double>(chunks);
+    virtual_stages_ = std::max(1, g.stage_count) * static_cast<double>(chunk_count(g));
   }
   double virtual_stages() const { return virtual_stages_; }
 
@@ -181,6 +193,7 @@ std::optional<Times> composed(CellKind kind, const OfA& of_a, const OfB& of_b) {
 void fill_unmatched(const Side& side_a, const Side& side_b, const std::vector<int64_t>& pair_of,
                     const std::vector<bool>& usual_a, DiffMatch& match) {
   const StepGraph& b = side_b.graph;
+  const bool same_recording = side_a.graph.source == b.source;
   const Means means_a(side_a, usual_a), means_b(side_b, {});
   const bool same_shape =
       side_a.graph.stage_count == b.stage_count && means_a.virtual_stages() == means_b.virtual_stages();
@@ -198,7 +211,7 @@ void fill_unmatched(const Side& side_a, const Side& side_b, const std::vector<in
                                              : means_a.of(side_b.what(op), b.stage[op], b.chunk[op], same_shape);
       if (!times) continue;
       match.a_times.dur_ns[op] = times->dur_ns * (is_compute(kind) && !same_shape ? scale : 1);
-      match.a_times.delay_ns[op] = times->delay_ns;
+      if (same_recording || !is_message(kind)) match.a_times.delay_ns[op] = times->delay_ns;
     }
   }
 }
@@ -211,6 +224,8 @@ DiffMatch match_operations(const StepGraph& a, const StepGraph& b, const Trace& 
   const bool numbered = knows_micro_batches(a) && knows_micro_batches(b);
   Side side_a{a, peers_of(trace_a), whats.of_types(a), numbered};
   Side side_b{b, peers_of(trace_b), whats.of_types(b), numbered};
+  const bool same_recording = a.source == b.source;
+  const bool same_shape = a.stage_count == b.stage_count && chunk_count(a) == chunk_count(b);
   DiffMatch match{recorded_times(b), {}, 0, 0, 0};
   std::vector<uint8_t> exact(b.size());  // written by several threads: no vector<bool>
   std::vector<std::vector<PlacedOp>> placed_a(a.steps.size());
@@ -227,9 +242,11 @@ DiffMatch match_operations(const StepGraph& a, const StepGraph& b, const Trace& 
     size_t j = 0;
     for (const PlacedOp& own : ops) {
       while (j < others.size() && others[j].place < own.place) ++j;
-      if (j < others.size() && others[j].place == own.place) {
+      // Of other numbers of stages or chunks a stage holds another part of the model.
+      const bool same_part = same_shape || !by_kind(b.kind[own.op]);
+      if (same_part && j < others.size() && others[j].place == own.place) {
         match.a_times.dur_ns[own.op] = a.dur_ns[others[j].op];
-        match.a_times.delay_ns[own.op] = a.delay_ns[others[j].op];
+        if (same_recording || !is_message(b.kind[own.op])) match.a_times.delay_ns[own.op] = a.delay_ns[others[j].op];
         exact[own.op] = 1;
         ++matched, --unused, ++j;
         continue;

@@ -20,7 +20,9 @@ struct DiffMatch {
 // ranks of both, kind (collectives by type), chunk, and micro-batch in the order of labels of the chunk (by order of
 // time where one of the runs does not know micro-batches); equal ones by order. Others take A's mean of (stage, kind,
 // chunk), of (stage, kind), or of the kind, compute then in proportion to the number of virtual stages; a B is an I and
-// a W together, and apart as they are in B. O(operations · log operations of a step).
+// a W together, and apart as they are in B. Where one run recorded messages and the other did not, a message's transfer
+// is compared and B's own delay stays: a receive that is posted early is no part of a message that nobody recorded.
+// O(operations · log operations of a step).
 DiffMatch match_operations(const StepGraph& a, const StepGraph& b, const Trace& trace_a, const Trace& trace_b,
                            const std::vector<int64_t>& pair_of, const std::vector<bool>& usual_a);
 

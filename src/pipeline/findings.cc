@@ -6,10 +6,8 @@
 #include <string>
 
 #include "base/number.h"
-#include "model/pipeline_sums.h"
-#include "model/pipeline_words.h"
-#include "model/run_extent.h"
-#include "model/stage_costs.h"
+#include "pipeline/finding_facts.h"
+#include "pipeline/headline.h"
 #include "pipeline/schedule_findings.h"
 #include "pipeline/schedule_ideal.h"
 #include "pipeline/slow_rank.h"
@@ -29,26 +27,13 @@ constexpr double kReplicaShare = 0.05;
 std::string times(double ratio) { return fixed(ratio, 2) + "×"; }
 std::string number(int64_t n) { return grouped(n); }
 
-struct Facts {
-  const Trace& trace;
-  Extent extent;
-  PipelineSums sums;
-  std::vector<StageCost> costs;
-  std::vector<StageLoad> loads;
-  double median_step_ns = 0;
-  std::vector<int32_t> outliers;                // outlier_steps(): told apart, not averaged in
-  double compute = 0, bubble = 0, outside = 0;  // shares of all ranks' step time; add up to 1
-};
-
-bool is_outlier(const Facts& f, int32_t step) { return std::binary_search(f.outliers.begin(), f.outliers.end(), step); }
-
-std::vector<StageCost> usual_costs(const Facts& f, int32_t without_part = -1) {
+std::vector<StageCost> usual_costs(const FindingFacts& f, int32_t without_part = -1) {
   const Cells& cells = f.trace.cells;
   return stage_costs(f.trace, [&](size_t i) { return cells.part[i] != without_part && !is_outlier(f, cells.step[i]); });
 }
 
-Facts collect(const Trace& trace) {
-  Facts f{trace, extent_of(trace), pipeline_sums(trace), {}, {}, 0, {}, 0, 0, 0};
+FindingFacts collect(const Trace& trace) {
+  FindingFacts f{trace, extent_of(trace), pipeline_sums(trace), {}, {}, 0, {}, 0, 0, 0};
   std::vector<double> spans;
   for (const StepSums& step : f.sums.steps) spans.push_back(static_cast<double>(step.span_ns()));
   f.median_step_ns = median_of(spans);
@@ -72,7 +57,7 @@ Facts collect(const Trace& trace) {
   return f;
 }
 
-const StageLoad* slowest(const Facts& f) {
+const StageLoad* slowest(const FindingFacts& f) {
   const auto it = std::max_element(f.loads.begin(), f.loads.end(), [](const StageLoad& a, const StageLoad& b) {
     return a.per_micro_batch_ns < b.per_micro_batch_ns;
   });
@@ -83,7 +68,7 @@ const StageLoad* slowest(const Facts& f) {
 struct Persistence {
   int64_t slowest_in = 0, steps = 0;
 };
-Persistence persistence_of(const Facts& f, int32_t stage) {
+Persistence persistence_of(const FindingFacts& f, int32_t stage) {
   Persistence p;
   size_t r = 0;
   for (const StepSums& step : f.sums.steps) {
@@ -124,7 +109,7 @@ double median_of_others(const std::vector<StageCost>& costs, int32_t stage, Cell
   return median_of(values);
 }
 
-void add_slow_stage(const Facts& f, std::vector<Finding>& out) {
+void add_slow_stage(const FindingFacts& f, std::vector<Finding>& out) {
   const StageLoad* slow = slowest(f);
   if (!slow || f.loads.size() < 2 || slow->stage == kUnknown) return;
   // Two stages are judged against each other: their median would hide half of the difference.
@@ -189,7 +174,7 @@ void add_slow_stage(const Facts& f, std::vector<Finding>& out) {
   out.push_back(std::move(finding));
 }
 
-void add_bubble(const Facts& f, const Recognition& recognition, std::vector<Finding>& out) {
+void add_bubble(const FindingFacts& f, const Recognition& recognition, std::vector<Finding>& out) {
   if (f.bubble < kBubbleShare) return;
   const double in_pipeline = f.bubble / (f.bubble + f.compute);
   Finding finding;
@@ -209,7 +194,7 @@ void add_bubble(const Facts& f, const Recognition& recognition, std::vector<Find
 
 // A rank that is slower than the others of its own stage: a straggler rather than an imbalance.
 // When it alone makes its stage the slowest, that stage's finding is withdrawn.
-void add_slow_rank(const Facts& f, std::vector<Finding>& out) {
+void add_slow_rank(const FindingFacts& f, std::vector<Finding>& out) {
   const auto found = slow_rank(f.trace, f.sums, f.outliers, kSlowRatio);
   if (!found) return;
   const size_t worst = found->part;
@@ -217,7 +202,7 @@ void add_slow_rank(const Facts& f, std::vector<Finding>& out) {
   const Part& part = f.trace.parts[worst];
   const StageLoad* slow = slowest(f);
   if (slow && slow->stage == part.stage) {
-    Facts without = f;
+    FindingFacts without = f;
     without.costs = usual_costs(f, static_cast<int32_t>(worst));
     without.loads = stage_loads(without.costs);
     const StageLoad* then = slowest(without);
@@ -241,7 +226,7 @@ void add_slow_rank(const Facts& f, std::vector<Finding>& out) {
   out.push_back(std::move(finding));
 }
 
-void add_outlier_steps(const Facts& f, std::vector<Finding>& out) {
+void add_outlier_steps(const FindingFacts& f, std::vector<Finding>& out) {
   if (f.outliers.empty()) return;
   const auto count = static_cast<int64_t>(f.outliers.size());
   double lost = 0, total = 0;
@@ -272,7 +257,7 @@ void add_outlier_steps(const Facts& f, std::vector<Finding>& out) {
   out.push_back(std::move(finding));
 }
 
-void add_outside(const Facts& f, std::vector<Finding>& out) {
+void add_outside(const FindingFacts& f, std::vector<Finding>& out) {
   if (f.outside < kOutsideShare) return;
   Finding finding;
   finding.id = "outside";
@@ -289,7 +274,7 @@ void add_outside(const Facts& f, std::vector<Finding>& out) {
   out.push_back(std::move(finding));
 }
 
-void add_causality(const Facts& f, std::vector<Finding>& out) {
+void add_causality(const FindingFacts& f, std::vector<Finding>& out) {
   const Cells& cells = f.trace.cells;
   constexpr int64_t kToleranceNs = 50'000;  // stamps of one machine differ by tens of microseconds
   constexpr int64_t kFewOf = 20;  // one in so many is no clock's doing: a clock that is off spoils all of a pair
@@ -348,7 +333,7 @@ void add_causality(const Facts& f, std::vector<Finding>& out) {
 }
 
 // Replicas meet at the gradient exchange: those that finish early wait for the last one.
-void add_replicas(const Facts& f, std::vector<Finding>& out) {
+void add_replicas(const FindingFacts& f, std::vector<Finding>& out) {
   if (f.extent.dp_count < 2 || !f.trace.comparable()) return;
   double waited = 0, whole = 0;
   size_t r = 0;
@@ -382,7 +367,7 @@ void add_replicas(const Facts& f, std::vector<Finding>& out) {
   out.push_back(std::move(finding));
 }
 
-void add_per_rank_clock(const Facts& f, std::vector<Finding>& out) {
+void add_per_rank_clock(const FindingFacts& f, std::vector<Finding>& out) {
   if (f.trace.comparable()) return;
   Finding finding;
   finding.id = "clock.per_rank";
@@ -394,70 +379,10 @@ void add_per_rank_clock(const Facts& f, std::vector<Finding>& out) {
   out.push_back(std::move(finding));
 }
 
-Headline headline_of(const Facts& f, const Recognition& recognition, const std::vector<Finding>& findings) {
-  Headline h;
-  const std::string step = human_duration(f.median_step_ns);
-  const double waiting = 1 - f.compute;
-  const std::string waiting_share = fixed(waiting * 100, 0) + "\u202f%";
-  const bool unsure = !f.trace.comparable();
-  h.title_en = step + " a step, " + (unsure ? "perhaps " : "") + waiting_share + " of it not computing.";
-  h.title_zh = "每步 " + step + "，其中" + (unsure ? "大约 " : " ") + waiting_share + " 没有在计算。";
-  const auto count = [](int32_t n, const char* one, const char* many) {
-    return std::to_string(n) + " " + (n == 1 ? one : many);
-  };
-  // Labels may be any; a schedule counts its own.
-  const int32_t micro_batches =
-      recognition.recognised ? recognition.best().sizes.micro_batches : micro_batches_per_step(f.trace);
-  const bool two_ways = recognition.recognised && recognition.best().layout == ChunkLayout::kBidirectional;
-  h.lead_en = count(f.extent.stage_count, "stage", "stages") +
-              (f.extent.dp_count > 1 ? " × " + pipelines_text(f.trace, f.extent.dp_count) : "") + ", " +
-              count(micro_batches, "micro-batch", "micro-batches") +
-              (f.extent.chunk_count > 1
-                   ? ", " + std::to_string(f.extent.chunk_count) + (two_ways ? " directions" : " chunks a rank")
-                   : "") +
-              ", " + count(f.extent.step_count, "step", "steps") + ".";
-  h.lead_zh = std::to_string(f.extent.stage_count) + " 级" +
-              (f.extent.dp_count > 1 ? " × " + pipelines_text_zh(f.trace, f.extent.dp_count) : "") + "，" +
-              std::to_string(micro_batches) + " 个微批" +
-              (f.extent.chunk_count > 1 ? (two_ways ? "，" : "，每 rank ") + std::to_string(f.extent.chunk_count) +
-                                              (two_ways ? " 个方向" : " 个分块")
-                                        : "") +
-              "，" + std::to_string(f.extent.step_count) + " 步。";
-  if (recognition.recognised) {
-    const std::string schedule = recognition_share(recognition), near = runner_up_text(recognition);
-    std::string schedule_zh = schedule;
-    schedule_zh.replace(schedule.rfind(", "), 2, "，");
-    h.lead_en += " Schedule: " + schedule + " of the lists of work match" +
-                 (near.empty() ? "." : "; " + near + " is nearly as near.");
-    h.lead_zh += "调度：" + schedule_zh + " 的工作列表吻合" + (near.empty() ? "。" : "；" + near + " 几乎同样接近。");
-  } else if (!recognition.candidates.empty()) {
-    const std::string nearest = recognition.best().name + " with a score of " + percent(recognition.best().score);
-    h.lead_en += " Schedule: not recognised; the nearest is " + nearest + ".";
-    h.lead_zh +=
-        "调度：未能识别；最接近的是 " + recognition.best().name + "，" + percent(recognition.best().score) + "。";
-  }
-  if (f.trace.parts.size() == 1 && f.trace.pipeline_stages <= 1) {
-    h.lead_en += " Only one rank was given: what it waits for is not in the picture.";
-    h.lead_zh += "只给了一个 rank：看不到它在等什么。";
-  }
-  if (!findings.empty() && (findings[0].id == "stage.slow" || findings[0].id == "rank.slow")) {
-    h.lead_en += " " + findings[0].title_en + ".";
-    h.lead_zh += findings[0].title_zh + "。";
-  }
-  if (unsure) {
-    h.lead_en += " The ranks are not on one clock, so what they wait for each other is uncertain.";
-    h.lead_zh += "各 rank 不在同一时钟上，相互等待的时间并不确定。";
-  }
-  h.parts = {{"compute", "compute", "计算", f.compute},
-             {"bubble", "waiting in the pipeline", "流水线内等待", f.bubble},
-             {"outside", "outside the pipeline", "流水线之外", f.outside}};
-  return h;
-}
-
 }  // namespace
 
 Findings find_findings(const Trace& trace) {
-  const Facts facts = collect(trace);
+  const FindingFacts facts = collect(trace);
   Findings result;
   if (facts.sums.ranks.empty()) {
     result.headline.title_en = "No forward or backward work was recorded.";
@@ -489,7 +414,7 @@ Findings find_findings(const Trace& trace) {
     none.detail_zh = "没有哪一级、哪个 rank 或哪一步明显慢于同类，等待时间也很少。";
     result.list.push_back(std::move(none));
   }
-  result.headline = headline_of(facts, recognition, result.list);
+  result.headline = headline_of(facts, recognition, waterfall_of(trace, theory, facts.sums), result.list);
   return result;
 }
 

@@ -83,23 +83,27 @@ struct Rank {
 
 // A key by which operations meet; equal keys are one group.
 struct Meeting {
-  uint64_t what;     // type, stage and count
+  Op type;           // of messages the send's
+  int64_t place;     // of messages the sender's virtual stage; of collectives the stage, or −1 for all
+  uint64_t number;   // of messages the micro-batch, else how many came before
   uint64_t replica;  // 0 for collectives over replicas
   uint32_t op;
-  auto key() const { return std::tie(what, replica); }
+  auto key() const { return std::tie(type, place, number, replica); }
 };
 
 // The waits of one pipeline (replica) in one step.
 class ReplicaWaits {
  public:
   ReplicaWaits(StepDraft& draft, std::vector<Rank>& ranks, uint64_t replica, bool over_replicas, bool behind,
-               int32_t stages, std::vector<Meeting>& meetings)
+               LaunchRule rule, int32_t stages, std::vector<uint8_t>& fed, std::vector<Meeting>& meetings)
       : draft_(draft),
         ranks_(ranks),
         replica_(replica),
         over_replicas_(over_replicas),
         behind_(behind),
+        rule_(rule),
         stages_(stages),
+        fed_(fed),
         meetings_(meetings) {
     for (const Rank& rank : ranks_)
       for (const uint32_t op : rank.compute) chunks_ = std::max(chunks_, draft_.ops[op].chunk + 1);
@@ -117,6 +121,7 @@ class ReplicaWaits {
       if (over_replicas_) parameters_and_gradients(rank);
       end_of_step(rank);
       collectives(rank);
+      if (rule_ == LaunchRule::kInOrder) launches(rank);
     }
   }
 
@@ -127,14 +132,24 @@ class ReplicaWaits {
     for (size_t k = 1; k < ops.size(); ++k) draft_.wait(ops[k], ops[k - 1]);
   }
 
-  void meet(Op type, int64_t stage, uint64_t count, uint64_t replica, uint32_t member) {
-    meetings_.push_back(
-        {static_cast<uint64_t>(type) << 56 | static_cast<uint64_t>(stage + 1) << 32 | count, replica, member});
+  void meet(Op type, int64_t place, uint64_t number, uint64_t replica, uint32_t member) {
+    meetings_.push_back({type, place, number, replica, member});
   }
 
   // Virtual stage of a compute: where in the model its chunk is.
   int64_t place(const Rank& rank, uint32_t compute) const {
     return int64_t{std::max(op(compute).chunk, 0)} * stages_ + rank.stage;
+  }
+
+  // From place `next` on: of a receive the first compute that starts no earlier than it ends, of a send the last one
+  // that ended before it began.
+  size_t by_time(const std::vector<uint32_t>& work, size_t next, uint32_t message, bool sends) const {
+    if (!sends) {
+      while (next < work.size() && op(work[next]).start_ns + kSameNs < op(message).end_ns) ++next;
+      return next;
+    }
+    while (next + 1 < work.size() && op(work[next + 1]).end_ns <= op(message).start_ns + kSameNs) ++next;
+    return next;
   }
 
   void messages_of(const Rank& rank, Op compute, Op message, bool sends) {
@@ -150,24 +165,30 @@ class ReplicaWaits {
     for (const uint32_t m : all)
       if (sends ? op(m).end_ns >= first_end - kSameNs : op(m).start_ns <= last_start + kSameNs) launched.push_back(m);
     // With several chunks the first receive of the first stage, which receives nothing, may be missing.
-    size_t next = !sends && launched.size() + 1 == work.size() ? 1 : 0;
+    size_t next = !sends && chunks_ > 1 && launched.size() + 1 == work.size() ? 1 : 0;
+    // Where others are missing, times say which are there.
+    const bool gaps = launched.size() + next != work.size();
     uint64_t count = 0;
     const int64_t towards = (compute == kF) == sends ? 1 : -1;
     for (const uint32_t m : launched) {
+      if (gaps) next = by_time(work, next, m, sends);
       if (next >= work.size()) break;
       const uint32_t c = work[next];
       if (sends) {
         draft_.wait(m, c);
       } else {
         draft_.wait(c, m);
+        fed_[c] = 1;
         if (next > 0) draft_.wait(m, work[next - 1]);
       }
       ++next;
       const int64_t peer = place(rank, c) + towards;
       if (peer < 0 || peer >= int64_t{chunks_} * stages_) continue;  // the model's own ends: nobody is there
-      // Both sides are named by the sender's stage.
-      const int64_t sender = sends ? rank.stage : (rank.stage + towards + stages_) % stages_;
-      meet(compute == kF ? kSendF : kSendB, sender, count++, replica_, m);
+      // Both sides are named by the sender. Without micro-batches the order has to do.
+      const int32_t micro_batch = op(c).micro_batch;
+      const uint64_t number =
+          micro_batch == kUnknown ? uint64_t{1} << 32 | count++ : static_cast<uint64_t>(micro_batch);
+      meet(compute == kF ? kSendF : kSendB, sends ? place(rank, c) : peer, number, replica_, m);
     }
   }
 
@@ -226,6 +247,21 @@ class ReplicaWaits {
     then(rank.of[kOptimize]);
   }
 
+  // Whatever communicates follows the compute of its rank that ended last before it started, give or take a stamp.
+  void launches(const Rank& rank) {
+    std::vector<uint32_t> by_end = rank.compute, others;
+    std::stable_sort(by_end.begin(), by_end.end(), [&](uint32_t a, uint32_t b) { return op(a).end_ns < op(b).end_ns; });
+    for (size_t type = kSendF; type < kOps; ++type)
+      others.insert(others.end(), rank.of[type].begin(), rank.of[type].end());
+    std::stable_sort(others.begin(), others.end(),
+                     [&](uint32_t a, uint32_t b) { return op(a).start_ns < op(b).start_ns; });
+    size_t next = 0;
+    for (const uint32_t o : others) {
+      while (next < by_end.size() && op(by_end[next]).end_ns <= op(o).start_ns + kSameNs) ++next;
+      if (next > 0) draft_.wait(o, by_end[next - 1]);
+    }
+  }
+
   void collectives(const Rank& rank) {
     const auto all = [&](Op type, int64_t stage, uint64_t replica) {
       for (size_t k = 0; k < rank.of[type].size(); ++k) meet(type, stage, k, replica, rank.of[type][k]);
@@ -240,7 +276,9 @@ class ReplicaWaits {
   std::vector<Rank>& ranks_;
   uint64_t replica_;  // 1, 2, …
   bool over_replicas_, behind_;
+  LaunchRule rule_;
   int32_t stages_, chunks_ = 1;
+  std::vector<uint8_t>& fed_;  // by operation: a compute with a receive of its own
   std::vector<Meeting>& meetings_;
 };
 
@@ -259,9 +297,28 @@ void form_groups(StepDraft& draft, std::vector<Meeting>& meetings) {
   }
 }
 
+// Work whose receive was not recorded waits for the work that made its input.
+void follow_links(const Trace& trace, const Cells& cells, const StepRange& range, const std::vector<uint8_t>& fed,
+                  StepDraft& draft) {
+  const auto first = std::lower_bound(trace.links.begin(), trace.links.end(), range.begin,
+                                      [](const Link& link, size_t cell) { return link.from_cell < cell; });
+  const auto op_of = [&](uint32_t cell) -> uint32_t {  // operations are in the order of cells
+    const auto at = std::lower_bound(draft.ops.begin(), draft.ops.end(), cell,
+                                     [](const DraftOp& op, uint32_t c) { return op.cell < c; });
+    return at == draft.ops.end() || at->cell != cell ? UINT32_MAX : static_cast<uint32_t>(at - draft.ops.begin());
+  };
+  for (auto link = first; link != trace.links.end() && link->from_cell < range.end; ++link) {
+    if (link->to_cell < range.begin || link->to_cell >= range.end || !is_compute(cells.kind[link->to_cell])) continue;
+    const uint32_t to = op_of(link->to_cell);
+    if (to == UINT32_MAX || fed[to]) continue;
+    if (const uint32_t from = op_of(link->from_cell); from != UINT32_MAX) draft.wait(to, from);
+  }
+}
+
 }  // namespace
 
-std::vector<StepDraft> draft_operations(const Trace& trace, std::vector<GraphType>& types, Diagnostics& notes) {
+std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchRule rule, std::vector<GraphType>& types,
+                                        Diagnostics& notes) {
   std::vector<Op> by_name(trace.names.size(), kNoOp);
   for (StringId id = 0; id < by_name.size(); ++id) by_name[id] = op_of(trace.names.text(id));
   const Cells& cells = trace.cells;
@@ -333,15 +390,17 @@ std::vector<StepDraft> draft_operations(const Trace& trace, std::vector<GraphTyp
       }
       const auto number = static_cast<uint32_t>(draft.ops.size());
       draft.ops.push_back({static_cast<uint32_t>(i), type[op[i]], cells.kind[i], part, cells.chunk[i],
-                           cells.micro_batch[i], trace.common_ns(part, cells.start_ns[i]),
-                           trace.common_ns(part, cells.end_ns[i])});
+                           cells.micro_batch[i], mapped ? trace.common_ns(part, cells.start_ns[i]) : cells.start_ns[i],
+                           mapped ? trace.common_ns(part, cells.end_ns[i]) : cells.end_ns[i]});
       rank->of[op[i]].push_back(number);
       if (op[i] == kF || op[i] == kB) rank->compute.push_back(number);
     }
     std::vector<Meeting> meetings;
+    std::vector<uint8_t> fed(draft.ops.size(), 0);
     for (auto& [number, ranks] : pipelines)
-      ReplicaWaits(draft, ranks, number, over_replicas, behind, stages, meetings).add();
+      ReplicaWaits(draft, ranks, number, over_replicas, behind, rule, stages, fed, meetings).add();
     form_groups(draft, meetings);
+    follow_links(trace, cells, ranges[s], fed, draft);
   });
   std::erase_if(drafts, [](const StepDraft& d) { return d.ops.empty(); });
   return drafts;

@@ -6,7 +6,7 @@
 namespace stageline {
 namespace {
 
-// When F and I/B of (micro-batch, virtual stage) end; −1 while they have not.
+// When F and I/B of (micro-batch, virtual stage) end, or what they send arrives; −1 while they have not.
 struct Done {
   std::vector<int64_t> forward, backward;
 };
@@ -20,6 +20,8 @@ Result<std::vector<std::vector<ReplayedCell>>> replay(const Schedule& schedule, 
   const bool two_ways = schedule.layout == ChunkLayout::kBidirectional;
   const auto slots = static_cast<size_t>(virtual_stages) * static_cast<size_t>(schedule.sizes.micro_batches);
   Done done{std::vector<int64_t>(slots, -1), std::vector<int64_t>(slots, -1)};
+  const size_t messages = costs.arrival_ns ? slots : 0;
+  Done arrived{std::vector<int64_t>(messages, -1), std::vector<int64_t>(messages, -1)};
   std::vector<int32_t> ranks_of(static_cast<size_t>(virtual_stages) * (two_ways ? 2 : 1));
   // Which rank holds a virtual stage; with two directions that depends on the chunk.
   const auto rank_of = [&](int32_t stage, int32_t chunk) -> int32_t& {
@@ -34,17 +36,18 @@ Result<std::vector<std::vector<ReplayedCell>>> replay(const Schedule& schedule, 
   // Earliest start that the dependencies of one action allow; −1 while one of them has not run.
   const auto ready_at = [&](int32_t rank, const Action& action) -> int64_t {
     const int32_t stage = virtual_stage(schedule, rank, action.chunk);
-    const auto after = [&](int64_t end, int32_t other_stage) -> int64_t {
-      if (end < 0) return -1;
-      return rank_of(other_stage, action.chunk) == rank ? end : end + costs.latency_ns;
+    const auto after = [&](const std::vector<int64_t>& ends, const std::vector<int64_t>& arrivals,
+                           int32_t other_stage) -> int64_t {
+      const size_t at = slot(action.micro_batch, other_stage);
+      if (ends[at] < 0 || rank_of(other_stage, action.chunk) == rank) return ends[at];
+      return costs.arrival_ns ? arrivals[at] : ends[at] + costs.latency_ns;
     };
     switch (action.kind) {
-      case CellKind::kForward:
-        return stage == 0 ? 0 : after(done.forward[slot(action.micro_batch, stage - 1)], stage - 1);
+      case CellKind::kForward: return stage == 0 ? 0 : after(done.forward, arrived.forward, stage - 1);
       case CellKind::kWeightGrad: return done.backward[slot(action.micro_batch, stage)];
       default:
         return stage == virtual_stages - 1 ? done.forward[slot(action.micro_batch, stage)]
-                                           : after(done.backward[slot(action.micro_batch, stage + 1)], stage + 1);
+                                           : after(done.backward, arrived.backward, stage + 1);
     }
   };
 
@@ -64,6 +67,14 @@ Result<std::vector<std::vector<ReplayedCell>>> replay(const Schedule& schedule, 
       awake.push_back(r);
     }
   };
+  const auto send = [&](int32_t from, int32_t to_stage, const Action& action, int64_t end_ns,
+                        std::vector<int64_t>& arrivals) {
+    if (!costs.arrival_ns || to_stage < 0 || to_stage >= virtual_stages) return;
+    const int32_t to = rank_of(to_stage, action.chunk);
+    if (to != from)
+      arrivals[slot(action.micro_batch, virtual_stage(schedule, from, action.chunk))] =
+          costs.arrival_ns(from, to, action, end_ns);
+  };
   while (!awake.empty()) {
     const int32_t rank = awake.back();
     awake.pop_back();
@@ -80,6 +91,7 @@ Result<std::vector<std::vector<ReplayedCell>>> replay(const Schedule& schedule, 
         start = std::max(start, at);
       }
       if (!ready) break;
+      if (costs.delay_ns) start += costs.delay_ns(rank, cell);
       const int64_t end = start + costs.cell_ns(rank, cell);
       result[r].push_back({start, end});
       free_at[r] = end;
@@ -89,9 +101,11 @@ Result<std::vector<std::vector<ReplayedCell>>> replay(const Schedule& schedule, 
         const size_t at = slot(action.micro_batch, stage);
         if (action.kind == CellKind::kForward) {
           done.forward[at] = end;
+          send(rank, stage + 1, action, end, arrived.forward);
           wake(stage + 1, action.chunk);
         } else if (action.kind != CellKind::kWeightGrad) {
           done.backward[at] = end;
+          send(rank, stage - 1, action, end, arrived.backward);
           wake(stage - 1, action.chunk);
         }
       }

@@ -10,10 +10,12 @@
 #include "base/number.h"
 #include "model/pipeline_sums.h"
 #include "model/statistics.h"
+#include "pipeline/beyond_noise.h"
 #include "pipeline/diff_groups.h"
 #include "pipeline/diff_match.h"
 #include "pipeline/diff_shape.h"
 #include "pipeline/step_graph.h"
+#include "pipeline/whole_graph.h"
 
 namespace stageline {
 namespace {
@@ -28,7 +30,7 @@ struct Side {
 
 Result<Side> side_of(const Trace& trace, const char* name, Diagnostics& notes) {
   Diagnostics own;
-  Result<StepGraph> graph = build_step_graph(trace, own);
+  Result<StepGraph> graph = build_whole_graph(trace, own);
   if (!graph) {
     Error e = graph.error();
     e.what = std::string("run ") + name + ": " + e.what;
@@ -79,16 +81,6 @@ class Pairs {
 };
 
 }  // namespace
-
-bool beyond_noise(double mean, double error, int64_t pairs) {
-  // Quantiles of Student's t, 99.5 %, by degrees of freedom.
-  constexpr std::array<double, 12> kQuantile = {63.66, 9.92, 5.84, 4.60, 4.03, 3.71,
-                                                3.50,  3.36, 3.25, 3.17, 3.11, 3.05};
-  if (std::isnan(error)) return mean != 0;
-  const auto df = static_cast<size_t>(std::max<int64_t>(pairs - 1, 1));
-  const double t = df <= kQuantile.size() ? kQuantile[df - 1] : df <= 30 ? 2.98 : 2.75;
-  return std::abs(mean) > t * error;
-}
 
 Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
   RunDiff diff;

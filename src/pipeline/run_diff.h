@@ -49,7 +49,7 @@ struct DiffGroup {
   double b_ns = 0;       // and with B's
   double effect_ns = 0;  // per step
   double error_ns = 0;   // standard error of effect_ns over pairs of steps; NaN for one pair
-  bool sure = false;     // beyond its uncertainty, and at least kLeastShare of A's step
+  bool sure = false;     // beyond its uncertainty, and at least kLeastDiffShare of A's step
   // Of B: the part that four fifths of the change are in, where the stage has others; and its rank.
   int32_t part = kUnknown, rank = kUnknown;
 };
@@ -66,11 +66,7 @@ struct RunDiff {
   int64_t unused = 0;     // of A without one of B
   Diagnostics notes;
 };
-inline constexpr double kLeastDiffShare = 0.001;  // of A's step, below which no change is told
-
-// Whether a mean of `pairs` values with standard error `error` is other than 0: two-sided, 99 %, Student's t. A NaN
-// error is no evidence against it.
-bool beyond_noise(double mean, double error, int64_t pairs);
+inline constexpr double kLeastDiffShare = 0.002;  // of A's step, below which no change is told
 
 // Errors: kBadInput when one of the runs has no operations with steps, or clocks that cannot be compared (said with
 // "A" or "B"). O(operations · log operations + operations · groups).

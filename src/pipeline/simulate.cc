@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <utility>
 
-#include "base/number.h"
-#include "base/text.h"
 #include "pipeline/replay.h"
+#include "pipeline/simulate_faults.h"
 
 namespace stageline {
 namespace {
@@ -48,46 +49,92 @@ Status check(const SimulateOptions& o) {
   for (const RankOrder& order : o.schedule.ranks) cells += static_cast<int64_t>(order.size());
   if (cells * o.dp * o.peers * o.steps > 50'000'000)
     return bad("more than 50 000 000 cells; ask for fewer steps or ranks");
-  double factor = 2;  // room for jitter
-  for (const Fault& fault : o.faults) factor *= std::max(1.0, fault.factor);
+  if (Status faults = check_faults(o); !faults) return faults;
+  const FaultLimits limits = fault_limits(o);
+  const double factor = 2 * limits.factor;  // room for jitter
   const double longest_ns = static_cast<double>(std::max({o.costs.forward_ns, o.costs.backward_ns, o.costs.input_ns,
                                                           o.costs.weight_ns, o.costs.overlapped_ns})) *
                             factor;
   const double most_ns =
       static_cast<double>(o.steps) *
-      (static_cast<double>(cells) * (longest_ns + static_cast<double>(o.costs.latency_ns)) +
+      (static_cast<double>(cells) *
+           (longest_ns + static_cast<double>(limits.cell_ns) + 2 * static_cast<double>(limits.message_ns)) +
        static_cast<double>(o.optimizer_ns) * factor + static_cast<double>(o.step_gap_ns + o.reduce_ns));
   if (most_ns > 2e18)
     return bad("the run could last longer than 60 years; ask for fewer steps, cells or smaller costs");
-  for (const Fault& fault : o.faults) {
-    const int64_t most = fault.kind == "slow-stage" ? o.schedule.sizes.stages : ranks;
-    if (fault.target < 0 || fault.target >= most)
-      return bad("--fault " + fault.kind + ":" + std::to_string(fault.target) + " names a " +
-                 (fault.kind == "slow-stage" ? "stage" : "rank") + " that the run does not have (0 to " +
-                 std::to_string(most - 1) + ")");
-  }
   return {};
 }
 
-}  // namespace
+// Sent by one rank and received by another of one replica, in time since the step began.
+struct Message {
+  int32_t from, to;          // stages
+  Action sent;               // the cell that it is the result of
+  int64_t posted_ns;         // the receive
+  int64_t begin_ns, end_ns;  // the transfer
+};
 
-Result<Fault> parse_fault(std::string_view text) {
-  const Error bad{ErrorCode::kUsage,
-                  "\"" + std::string(text) + "\" is not a fault",
-                  {},
-                  "write slow-stage:STAGE,FACTOR or slow-rank:RANK,FACTOR, such as slow-stage:2,1.3"};
-  const size_t colon = text.find(':');
-  if (colon == std::string_view::npos) return bad;
-  Fault fault{dashed(text.substr(0, colon)), 0, 1};
-  const auto parts = split(text.substr(colon + 1), ',');
-  if ((fault.kind != "slow-stage" && fault.kind != "slow-rank") || parts.size() != 2) return bad;
-  const auto target = parse_int(trim(parts[0]));
-  const auto factor = parse_double(trim(parts[1]));
-  if (!target || *target < 0 || *target > INT32_MAX || !factor || *factor <= 0 || *factor > 1000) return bad;
-  fault.target = static_cast<int32_t>(*target);
-  fault.factor = *factor;
-  return fault;
+// The links of one replica in one step: each carries one message of a kind at a time.
+class Links {
+ public:
+  Links(const Schedule& schedule, std::function<int64_t(int32_t from, int32_t to)> transfer_ns)
+      : stages_(static_cast<size_t>(schedule.sizes.stages)),
+        transfer_ns_(std::move(transfer_ns)),
+        free_ns_(stages_ * stages_ * 2, 0) {}
+
+  int64_t send(int32_t from, int32_t to, const Action& sent, int64_t sent_ns) {
+    int64_t& free_ns = free_ns_[(static_cast<size_t>(from) * stages_ + static_cast<size_t>(to)) * 2 +
+                                (sent.kind == CellKind::kForward ? 0 : 1)];
+    const int64_t begin_ns = std::max(sent_ns, free_ns), end_ns = begin_ns + transfer_ns_(from, to);
+    messages.push_back({from, to, sent, free_ns, begin_ns, end_ns});
+    free_ns = end_ns;
+    return end_ns;
+  }
+
+  std::vector<Message> messages;
+
+ private:
+  size_t stages_;
+  std::function<int64_t(int32_t, int32_t)> transfer_ns_;
+  std::vector<int64_t> free_ns_;  // [from][to][forward, backward]
+};
+
+// The chunk of the stage that a message goes to.
+int32_t receiving_chunk(const Schedule& schedule, const Message& m) {
+  if (schedule.layout == ChunkLayout::kBidirectional) return m.sent.chunk;
+  const int32_t wanted = virtual_stage(schedule, m.from, m.sent.chunk) + (m.sent.kind == CellKind::kForward ? 1 : -1);
+  for (int32_t chunk = 0; chunk < schedule.sizes.chunks; ++chunk)
+    if (virtual_stage(schedule, m.to, chunk) == wanted) return chunk;
+  return m.sent.chunk;
 }
+
+// A receive is posted when the cell of its direction before the one that it feeds has ended and the receive before it
+// is through; where the message comes earlier than that, in time for it.
+void post_receives(const Schedule& schedule, const std::vector<std::vector<ReplayedCell>>& times,
+                   std::vector<Message>& messages) {
+  const auto chunks = static_cast<size_t>(schedule.sizes.chunks);
+  const auto micro_batches = static_cast<size_t>(schedule.sizes.micro_batches);
+  std::vector<int64_t> ready_ns(schedule.ranks.size() * 2 * chunks * micro_batches, 0);
+  const auto ready = [&](size_t stage, const Action& action, int32_t chunk) -> int64_t& {
+    const size_t way = action.kind == CellKind::kForward ? 0 : 1;
+    return ready_ns[((stage * 2 + way) * chunks + static_cast<size_t>(chunk)) * micro_batches +
+                    static_cast<size_t>(action.micro_batch)];
+  };
+  for (size_t stage = 0; stage < schedule.ranks.size(); ++stage) {
+    int64_t before[2] = {0, 0};
+    for (size_t i = 0; i < schedule.ranks[stage].size(); ++i)
+      for (const Action& action : schedule.ranks[stage][i].actions()) {
+        if (action.kind == CellKind::kWeightGrad) continue;
+        int64_t& last = before[action.kind == CellKind::kForward ? 0 : 1];
+        ready(stage, action, action.chunk) = last;
+        last = times[stage][i].end_ns;
+      }
+  }
+  for (Message& m : messages)
+    m.posted_ns = std::min(
+        m.begin_ns, std::max(m.posted_ns, ready(static_cast<size_t>(m.to), m.sent, receiving_chunk(schedule, m))));
+}
+
+}  // namespace
 
 Result<SimulatedRun> simulate_run(const SimulateOptions& o) {
   if (Status s = check(o); !s) return std::move(s).error();
@@ -95,7 +142,10 @@ Result<SimulatedRun> simulate_run(const SimulateOptions& o) {
   const int32_t grid = p * o.dp, ranks = grid * o.peers;
   // Blocks of ranks as equal as they can be: no machine stays empty.
   const auto machine_of = [&](int32_t rank) { return static_cast<int32_t>(int64_t{rank} * o.machines / ranks); };
+  Result<Schedule> order_that_runs = faulty_order(o);
+  if (!order_that_runs) return std::move(order_that_runs).error();
   SimulatedRun run;
+  run.schedule = std::move(*order_that_runs);
   run.trace.format = "simulated";
   run.trace.pipeline_stages = p;
   run.trace.clock = o.machines > 1 ? ClockState::kUnaligned : ClockState::kShared;
@@ -117,11 +167,7 @@ Result<SimulatedRun> simulate_run(const SimulateOptions& o) {
     if (o.machines > 1) part.machine_name = "machine" + std::to_string(part.machine);
     run.trace.parts.push_back(std::move(part));
   }
-  std::vector<double> slowness(static_cast<size_t>(grid), 1);  // by dp · stages + stage
-  for (const Fault& fault : o.faults)
-    for (int32_t i = 0; i < grid; ++i)
-      if (fault.kind == "slow-stage" ? i % p == fault.target : i == place[static_cast<size_t>(fault.target)])
-        slowness[static_cast<size_t>(i)] *= fault.factor;
+  const FaultModel faults(o, place);
   // Worker logs carry whole microseconds (gettimeofday), so a simulated clock ticks in them too.
   const auto cost_ns = [&](int64_t usual_ns, double factor) {
     const double mean = static_cast<double>(usual_ns) * factor;
@@ -129,42 +175,96 @@ Result<SimulatedRun> simulate_run(const SimulateOptions& o) {
     return std::max<int64_t>(1000, std::llround(jittered / 1000.0) * 1000);
   };
 
+  Random link_random{o.seed ^ 0x6c696e6b73ULL};  // its own, so that messages change nothing else
+  const auto transfer_ns = [&](int32_t dp, int32_t from, int32_t to) {
+    const auto mean = static_cast<double>(faults.transfer_ns(dp, from, to));
+    const double jittered = o.jitter > 0 ? mean * std::max(0.1, 1 + o.jitter * link_random.normal()) : mean;
+    return int64_t{std::llround(jittered / 1000.0) * 1000};
+  };
+
   int64_t step_start = o.start_ns;
   for (int32_t step = 0; step < o.steps; ++step) {
     int64_t step_end = step_start;
     std::vector<std::vector<std::vector<ReplayedCell>>> replicas;
+    std::vector<std::vector<Message>> messages;                          // by replica
+    std::vector<int64_t> stage_end(static_cast<size_t>(p), step_start);  // of the slowest replica
     for (int32_t dp = 0; dp < o.dp; ++dp) {
+      Links links(run.schedule, [&](int32_t from, int32_t to) { return transfer_ns(dp, from, to); });
       ReplayCosts costs;
       costs.latency_ns = o.costs.latency_ns;
       costs.cell_ns = [&](int32_t stage, const ScheduleCell& cell) {
-        return cost_ns(o.costs.of(cell), slowness[static_cast<size_t>(dp * p + stage)]);
+        return cost_ns(o.costs.of(cell), faults.cell_factor(step, dp, stage, cell));
       };
-      auto times = replay(o.schedule, costs);
+      if (faults.delays())
+        costs.delay_ns = [&](int32_t stage, const ScheduleCell& cell) {
+          return faults.delay_ns(step, dp, stage, cell);
+        };
+      if (o.messages)
+        costs.arrival_ns = [&](int32_t from, int32_t to, const Action& sent, int64_t sent_ns) {
+          return links.send(from, to, sent, sent_ns);
+        };
+      else if (faults.slow_links())
+        costs.arrival_ns = [&](int32_t from, int32_t to, const Action&, int64_t sent_ns) {
+          return sent_ns + faults.transfer_ns(dp, from, to);
+        };
+      auto times = replay(run.schedule, costs);
       if (!times) return std::move(times).error();
-      for (const auto& rank_times : *times)
-        if (!rank_times.empty()) step_end = std::max(step_end, step_start + rank_times.back().end_ns);
+      for (size_t stage = 0; stage < times->size(); ++stage)
+        if (!(*times)[stage].empty())
+          stage_end[stage] = std::max(stage_end[stage], step_start + (*times)[stage].back().end_ns);
+      post_receives(run.schedule, *times, links.messages);
       replicas.push_back(std::move(*times));
+      messages.push_back(std::move(links.messages));
     }
-    step_end += o.reduce_ns;
+    step_end = *std::max_element(stage_end.begin(), stage_end.end()) + o.reduce_ns;
     // The optimizer waits for every rank (gradient-norm clip).
     std::vector<int64_t> optimizer_ns;  // by dp · stages + stage
     for (int32_t i = 0; i < grid && o.optimizer_ns > 0; ++i)
-      optimizer_ns.push_back(cost_ns(o.optimizer_ns, slowness[static_cast<size_t>(i)]));
+      optimizer_ns.push_back(cost_ns(o.optimizer_ns, faults.optimizer_factor(step, i)));
     int64_t optimizer_end = step_end;
+    std::vector<std::vector<Cell>> message_cells(static_cast<size_t>(grid));
+    for (int32_t dp = 0; dp < o.dp; ++dp)
+      for (const Message& m : messages[static_cast<size_t>(dp)]) {
+        const bool forward = m.sent.kind == CellKind::kForward;
+        message_cells[static_cast<size_t>(dp * p + m.from)].push_back(
+            {step, 0, forward ? CellKind::kSendForward : CellKind::kSendBackward, m.sent.chunk, m.sent.micro_batch,
+             m.begin_ns, m.end_ns, kNoSlice});
+        message_cells[static_cast<size_t>(dp * p + m.to)].push_back(
+            {step, 0, forward ? CellKind::kRecvForward : CellKind::kRecvBackward, receiving_chunk(run.schedule, m),
+             m.sent.micro_batch, m.posted_ns, m.end_ns, kNoSlice});
+      }
     for (int32_t rank = 0; rank < ranks; ++rank) {
       const Part& part = run.trace.parts[static_cast<size_t>(rank)];
+      const auto own_place = static_cast<size_t>(place[static_cast<size_t>(rank)]);
       const int64_t offset = run.clock_offset_ns[static_cast<size_t>(part.machine)];
       const auto& times = replicas[static_cast<size_t>(part.dp)][static_cast<size_t>(part.stage)];
-      const RankOrder& order = o.schedule.ranks[static_cast<size_t>(part.stage)];
+      const RankOrder& order = run.schedule.ranks[static_cast<size_t>(part.stage)];
+      std::vector<Cell> own;
       for (size_t i = 0; i < times.size(); ++i)
         for (const Action& action : order[i].actions())
-          run.trace.cells.add({step, rank, action.kind, action.chunk, action.micro_batch,
-                               step_start + times[i].start_ns + offset, step_start + times[i].end_ns + offset,
-                               kNoSlice});
+          own.push_back({step, rank, action.kind, action.chunk, action.micro_batch, step_start + times[i].start_ns,
+                         step_start + times[i].end_ns, kNoSlice});
+      if (o.messages) {
+        for (Cell cell : message_cells[own_place]) {
+          cell.part = rank;
+          cell.start_ns += step_start;
+          cell.end_ns += step_start;
+          own.push_back(cell);
+        }
+        std::stable_sort(own.begin(), own.end(), [](const Cell& a, const Cell& b) { return a.start_ns < b.start_ns; });
+      }
+      if (o.collectives && o.reduce_ns > 0 && !times.empty())
+        own.push_back({step, rank, CellKind::kCollective, 0, kUnknown, step_start + times.back().end_ns,
+                       stage_end[static_cast<size_t>(part.stage)] + o.reduce_ns, kNoSlice});
       if (o.optimizer_ns > 0) {
-        const int64_t end = step_end + optimizer_ns[static_cast<size_t>(place[static_cast<size_t>(rank)])];
-        run.trace.cells.add({step, rank, CellKind::kOptimizer, 0, kUnknown, step_end + offset, end + offset, kNoSlice});
+        const int64_t end = step_end + optimizer_ns[own_place];
+        own.push_back({step, rank, CellKind::kOptimizer, 0, kUnknown, step_end, end, kNoSlice});
         optimizer_end = std::max(optimizer_end, end);
+      }
+      for (Cell& cell : own) {
+        cell.start_ns += offset;
+        cell.end_ns += offset;
+        run.trace.cells.add(cell);
       }
     }
     step_start = optimizer_end + o.step_gap_ns;

@@ -11,11 +11,16 @@
 
 namespace stageline {
 
+// One thing that goes wrong, as parse_fault() reads it. What a kind does not name stays as it is here.
 struct Fault {
-  std::string kind;  // "slow-stage": every cell of the stage takes factor times as long
-                     // "slow-rank": the same for one global rank
-  int32_t target = 0;
-  double factor = 1;
+  std::string kind;     // "slow-stage", …: see fault_forms()
+  int32_t target = 0;   // stage, rank or step that it happens to; −1: all
+  double factor = 1;    // how many times as long
+  int32_t to = 0;       // slow-link: the stage that receives
+  int32_t dp = -1;      // slow-link: the replica; −1: all
+  int64_t time_ns = 0;  // slow-link, gc, late-launch: what is added
+  double share = 0;     // gc: of the cells; long-sequences: of the micro-batches; heavy-head: of a forward or backward
+  int32_t index = -1;   // wrong-order: position of the first of the two cells; −1: the first that can be swapped
 };
 
 struct SimulateOptions {
@@ -30,8 +35,10 @@ struct SimulateOptions {
   // An F&B cell is written as an F and a B of one interval.
   UnitCosts costs = {10'000'000, 10'000'000, 10'000'000, 20'000'000, 30'000'000, 0};
   int64_t optimizer_ns = 0;   // 0: no optimizer cell
-  int64_t reduce_ns = 0;      // between the last cell and the optimizer, when gradients are added up
-  double jitter = 0;          // standard deviation of a cell's duration as a share of its cost
+  int64_t reduce_ns = 0;      // after the slowest replica's last cell of a stage, when gradients are added up
+  bool collectives = false;   // the reduction is a cell of every rank: from its own last cell to its end
+  bool messages = false;      // sends and receives are cells, and a link carries one message of a kind at a time
+  double jitter = 0;          // standard deviation of a duration as a share of its cost
   int64_t clock_skew_ns = 0;  // each machine's clock is off by up to ± this
   int64_t step_gap_ns = 1'000'000;
   int64_t start_ns = 1'721'470'000'000'000'000;  // wall clock of the first step
@@ -42,15 +49,23 @@ struct SimulateOptions {
 struct SimulatedRun {
   Trace trace;                           // stamps as the machines' clocks would write them
   std::vector<int64_t> clock_offset_ns;  // per machine: its clock minus the true time
+  Schedule schedule;                     // the order that ran: faults of the order are in it
 };
 
 // Rank of (stage, dp) is dp · stages + stage unless rank_of says otherwise; machines hold equal blocks of ranks (the
 // last one may be short). A slow rank slows its peers, which wait for it in every layer. Deterministic: the same
-// options give the same bytes on every platform. Errors: kUsage for options that do not fit together, kBadInput when
+// options give the same bytes on every platform, and a fault changes no random number of anything else.
+// With messages a send lasts from the end of the cell (or of the message before it on its link) until it is through; a
+// receive is posted when the forward (backward) before the one that it feeds has ended and the receive before it on its
+// link is through, but in time for its message, and ends with its send.
+// Cells of one (step, rank) are in order of start. Errors: kUsage for options that do not fit together, kBadInput when
 // the schedule deadlocks.
 Result<SimulatedRun> simulate_run(const SimulateOptions& options);
 
 // "slow-stage:2,1.3" → Fault. Errors: kUsage with the forms.
 Result<Fault> parse_fault(std::string_view text);
+
+// One form a line, with what it does: "slow-stage:STAGE,FACTOR    every cell of the stage …".
+std::string fault_forms();
 
 }  // namespace stageline

@@ -8,8 +8,18 @@
 namespace stageline {
 namespace {
 
-// By part: over kinds, the median of its compute cells times their number.
-std::vector<double> usual_ns(const Trace& trace, const std::vector<int32_t>& without) {
+// Of one part to the median of its peers.
+double ratio_of(const std::vector<double>& time, const std::vector<size_t>& parts, size_t part) {
+  std::vector<double> peers;
+  for (const size_t other : parts)
+    if (other != part) peers.push_back(time[other]);
+  const double theirs = median_of(std::move(peers));
+  return theirs > 0 ? time[part] / theirs : 0;
+}
+
+}  // namespace
+
+std::vector<double> usual_busy_ns(const Trace& trace, const std::vector<int32_t>& without) {
   const Cells& cells = trace.cells;
   std::map<std::pair<int32_t, CellKind>, std::vector<double>> durations;
   for (size_t i = 0; i < cells.size(); ++i)
@@ -24,17 +34,6 @@ std::vector<double> usual_ns(const Trace& trace, const std::vector<int32_t>& wit
   return usual;
 }
 
-// Of one part to the median of its peers.
-double ratio_of(const std::vector<double>& time, const std::vector<size_t>& parts, size_t part) {
-  std::vector<double> peers;
-  for (const size_t other : parts)
-    if (other != part) peers.push_back(time[other]);
-  const double theirs = median_of(std::move(peers));
-  return theirs > 0 ? time[part] / theirs : 0;
-}
-
-}  // namespace
-
 std::optional<SlowRank> slow_rank(const Trace& trace, const PipelineSums& sums, const std::vector<int32_t>& without,
                                   double least) {
   std::vector<double> busy(trace.parts.size());
@@ -46,7 +45,7 @@ std::optional<SlowRank> slow_rank(const Trace& trace, const PipelineSums& sums, 
     if (busy[part] > 0) by_stage[trace.parts[part].stage].push_back(part);
   if (std::none_of(by_stage.begin(), by_stage.end(), [](const auto& stage) { return stage.second.size() > 1; }))
     return std::nullopt;
-  const std::vector<double> usual = usual_ns(trace, without);
+  const std::vector<double> usual = usual_busy_ns(trace, without);
   std::optional<SlowRank> worst;
   for (const auto& [stage, parts] : by_stage) {
     if (parts.size() < 2) continue;

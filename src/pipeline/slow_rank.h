@@ -18,4 +18,7 @@ struct SlowRank {
 std::optional<SlowRank> slow_rank(const Trace& trace, const PipelineSums& sums, const std::vector<int32_t>& without,
                                   double least);
 
+// By part: over kinds, the median of its compute cells times their number, steps in `without` left out.
+std::vector<double> usual_busy_ns(const Trace& trace, const std::vector<int32_t>& without);
+
 }  // namespace stageline

@@ -65,12 +65,14 @@ Slowdown slowdown(const Trace& trace, const StepGraph& graph) {
     out.operations.resize(graph.types.size());
     for (size_t t = 0; t < graph.types.size(); ++t)
       out.operations[t] = {graph.types[t].name, graph.types[t].kind, graph.types[t].communicates, 0, 0, 0};
-    for (size_t i = 0; i < n; ++i) {
-      SlowdownType& type = out.operations[graph.type[i]];
-      ++type.count;
-      type.mean_ns += graph.dur_ns[i];
-      type.fair_ns = fair_of_type[graph.type[i]] = ideal.dur_ns[i];
-    }
+    for (const GraphStep& step : graph.steps)
+      for (uint32_t i = step.begin; i < step.end; ++i) {
+        SlowdownType& type = out.operations[graph.type[i]];
+        type.fair_ns = fair_of_type[graph.type[i]] = ideal.dur_ns[i];
+        if (!step.counts) continue;
+        ++type.count;
+        type.mean_ns += graph.dur_ns[i];
+      }
     for (SlowdownType& type : out.operations)
       if (type.count > 0) type.mean_ns /= static_cast<double>(type.count);
   }
@@ -118,13 +120,16 @@ Slowdown slowdown(const Trace& trace, const StepGraph& graph) {
         if (world_of_stage[part] != last_stage || last_stage == kNoWorld) keep(kFairLast);
       });
 
-  double actual = 0;
+  double actual = 0, counted = 0;
   for (size_t s = 0; s < graph.steps.size(); ++s) {
-    actual += static_cast<double>(graph.steps[s].span_ns);
+    if (graph.steps[s].counts) {
+      actual += static_cast<double>(graph.steps[s].span_ns);
+      counted += 1;
+    }
     out.step_no_delay_ns.push_back(times.ns(s, kNoDelay));
     out.step_ideal_ns.push_back(times.ns(s, kIdeal));
   }
-  out.actual_ns = graph.steps.empty() ? kNaN : actual / static_cast<double>(graph.steps.size());
+  out.actual_ns = counted > 0 ? actual / counted : kNaN;
   out.no_delay_ns = times.mean_ns(kNoDelay);
   out.ideal_ns = times.mean_ns(kIdeal);
   out.s = out.no_delay_ns / out.ideal_ns;

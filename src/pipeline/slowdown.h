@@ -1,7 +1,7 @@
 // How much stragglers slow a job down, and which: S and its shares, by replaying the step graph in worlds where some
 // operations take their recorded time and all others the fair one of their type. Definitions:
 // docs/analyses/slowdown.md, after "Understanding Stragglers in Large Model Training Using What-if Analysis" (OSDI
-// '25), equations 1 to 5.
+// '25), equations 1, 2, 4 and 5.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ inline constexpr double kLeastSlowdown = 1.03;
 inline constexpr double kWorkerShare = 0.03;
 
 struct Slowdown {
-  double actual_ns = 0, no_delay_ns = 0, ideal_ns = 0;  // mean over steps
+  double actual_ns = 0, no_delay_ns = 0, ideal_ns = 0;  // mean over steps that count
   double s = 1;                                         // no_delay ÷ ideal, eq. 1
   double delay_s = 1;                                   // actual ÷ no_delay
   double m_s = 0, m_w = 0;                              // NaN where S < kLeastSlowdown

@@ -20,8 +20,8 @@ struct OrderedStep {
   int64_t cut = 0, negative = 0;
 };
 
-// Units proceed together: a group, or an operation of its own. Kahn's algorithm over units, those that started first
-// being numbered first, so that the order does not depend on anything but the recording.
+// Units proceed together: a group, or an operation of its own. Kahn's algorithm over units; where they wait for each
+// other in a circle, the one that started first goes on.
 class Orderer {
  public:
   Orderer(const StepDraft& draft, const std::vector<uint8_t>& closes) : draft_(draft), closes_(closes) {}
@@ -39,16 +39,10 @@ class Orderer {
   size_t count() const { return draft_.ops.size(); }
 
   void make_units() {
-    std::vector<uint32_t> by_start(count());
-    std::iota(by_start.begin(), by_start.end(), 0U);
-    std::sort(by_start.begin(), by_start.end(), [&](uint32_t a, uint32_t b) {
-      const int64_t x = draft_.ops[a].start_ns, y = draft_.ops[b].start_ns;
-      return x != y ? x < y : a < b;
-    });
     unit_.assign(count(), 0);
     std::vector<uint32_t> of_group(draft_.group_count, kNoGroup);
     std::vector<uint32_t> size;
-    for (const uint32_t op : by_start) {
+    for (uint32_t op = 0; op < count(); ++op) {
       const uint32_t g = draft_.group[op];
       if (g == kNoGroup || of_group[g] == kNoGroup) {
         unit_[op] = static_cast<uint32_t>(size.size());
@@ -106,12 +100,13 @@ class Orderer {
         queue.push_back(u);
         queued[u] = true;
       }
-    uint32_t oldest = 0;
+    std::vector<uint32_t> oldest;  // made when there is a circle: those that started last first
     for (size_t head = 0; head < units; ++head) {
-      if (head == queue.size()) {  // a circle: the unit that started first goes on without what it still waits for
-        while (queued[oldest]) ++oldest;
-        queue.push_back(oldest);
-        queued[oldest] = true;
+      if (head == queue.size()) {  // a circle: a unit goes on without what it still waits for
+        if (oldest.empty()) oldest = units_from_the_end();
+        while (queued[oldest.back()]) oldest.pop_back();
+        queue.push_back(oldest.back());
+        queued[oldest.back()] = true;
       }
       const uint32_t u = queue[head];
       take(u);
@@ -121,6 +116,19 @@ class Orderer {
           queued[follower_[f]] = true;
         }
     }
+  }
+
+  std::vector<uint32_t> units_from_the_end() const {
+    std::vector<std::pair<int64_t, uint32_t>> starts(pending_.size());
+    for (uint32_t u = 0; u < starts.size(); ++u) {
+      starts[u] = {INT64_MAX, u};
+      for (uint32_t m = member_begin_[u]; m < member_begin_[u + 1]; ++m)
+        starts[u].first = std::min(starts[u].first, draft_.ops[member_[m]].start_ns);
+    }
+    std::sort(starts.begin(), starts.end());
+    std::vector<uint32_t> units;
+    for (size_t i = starts.size(); i-- > 0;) units.push_back(starts[i].second);
+    return units;
   }
 
   void take(uint32_t u) {

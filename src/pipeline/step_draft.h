@@ -40,8 +40,9 @@ StepGraph assemble_graph(const Trace& trace, std::vector<StepDraft> drafts, std:
 std::vector<int32_t> peer_positions(const Trace& trace);
 
 // Recorded messages and collectives: operations by the names of the artifact's op types. Empty when the trace has none
-// of them.
-std::vector<StepDraft> draft_operations(const Trace& trace, std::vector<GraphType>& types, Diagnostics& notes);
+// of them. `mapped`: on common time, else as stamped.
+std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchRule rule, std::vector<GraphType>& types,
+                                        Diagnostics& notes);
 // Compute cells, optimizer and collectives, in the order of every rank, and trace.links.
 std::vector<StepDraft> draft_cells(const Trace& trace, std::vector<GraphType>& types, Diagnostics& notes);
 

@@ -5,24 +5,77 @@
 #include <limits>
 
 #include "base/parallel.h"
-#include "model/stage_costs.h"
+#include "model/pipeline_sums.h"
 #include "pipeline/step_draft.h"
 
 namespace stageline {
+namespace {
 
-Result<StepGraph> build_step_graph(const Trace& trace, Diagnostics& notes) {
+// Stamps that say of one group in a thousand or more that a member had ended before another began are not of one clock.
+constexpr double kWrongShare = 1e-3;
+
+bool contradicts(const std::vector<StepDraft>& drafts) {
+  int64_t groups = 0, wrong = 0;
+  for (const StepDraft& draft : drafts) {
+    std::vector<int64_t> latest(draft.group_count, INT64_MIN), first_end(draft.group_count, INT64_MAX);
+    for (size_t i = 0; i < draft.ops.size(); ++i) {
+      const uint32_t g = draft.group[i];
+      if (g == kNoGroup) continue;
+      latest[g] = std::max(latest[g], draft.ops[i].start_ns);
+      first_end[g] = std::min(first_end[g], draft.ops[i].end_ns);
+    }
+    for (uint32_t g = 0; g < draft.group_count; ++g) wrong += first_end[g] < latest[g] ? 1 : 0;
+    groups += draft.group_count;
+  }
+  return static_cast<double>(wrong) > kWrongShare * static_cast<double>(groups);
+}
+
+void leave_out_outliers(const Trace& trace, StepGraph& graph, Diagnostics& notes) {
+  const std::vector<int32_t> outliers = outlier_steps(trace, pipeline_sums(trace));
+  int64_t left = 0;
+  for (GraphStep& step : graph.steps)
+    if (std::binary_search(outliers.begin(), outliers.end(), step.step)) ++left;
+  if (left == 0 || left == static_cast<int64_t>(graph.steps.size())) return;
+  for (GraphStep& step : graph.steps) step.counts = !std::binary_search(outliers.begin(), outliers.end(), step.step);
+  notes.add(
+      "graph.outlier_steps", Severity::kInfo,
+      "steps that took 1.3 times the median or more are no measure for the others: they are left out of means and "
+      "fair times",
+      {}, left);
+}
+
+// The median without sorting everything: mean of the middle two. Expects values.
+double middle_of(std::vector<double>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (*std::max_element(values.begin(), middle) + *middle) / 2;
+}
+
+}  // namespace
+
+Result<StepGraph> build_step_graph(const Trace& trace, Diagnostics& notes, LaunchRule rule) {
   if (!trace.comparable())
     return Error{ErrorCode::kBadInput,
                  "every rank counts time from its own zero, so nobody can say who waited for whom",
                  {},
                  "--align auto puts the ranks on one clock, where messages or gaps tell it"};
   std::vector<GraphType> types;
-  std::vector<StepDraft> drafts = draft_operations(trace, types, notes);
+  bool mapped = false;
+  std::vector<StepDraft> drafts = draft_operations(trace, mapped, rule, types, notes);
+  if (!drafts.empty() && trace.alignment == AlignState::kMapped && contradicts(drafts)) {
+    mapped = true;
+    types.clear();
+    Diagnostics again;  // the same once more
+    drafts = draft_operations(trace, mapped, rule, types, again);
+  }
   const GraphSource source = drafts.empty() ? GraphSource::kComputeCells : GraphSource::kOperations;
   if (drafts.empty()) drafts = draft_cells(trace, types, notes);
   if (drafts.empty())
     return Error{ErrorCode::kBadInput, "no work of a pipeline that belongs to a numbered step was found", {}, ""};
-  return assemble_graph(trace, std::move(drafts), std::move(types), source, notes);
+  StepGraph graph = assemble_graph(trace, std::move(drafts), std::move(types), source, notes);
+  if (source == GraphSource::kComputeCells) leave_out_outliers(trace, graph, notes);
+  return graph;
 }
 
 OpTimes recorded_times(const StepGraph& graph) { return {graph.dur_ns, graph.delay_ns}; }
@@ -32,18 +85,21 @@ OpTimes times_without_delay(const StepGraph& graph) { return {graph.dur_ns, std:
 OpTimes ideal_times(const StepGraph& graph) {
   std::vector<std::vector<double>> all(graph.types.size());
   std::vector<double> fair(graph.types.size(), 0), count(graph.types.size(), 0);
-  for (size_t i = 0; i < graph.size(); ++i) {
-    const uint16_t t = graph.type[i];
-    if (graph.types[t].communicates) {
-      all[t].push_back(graph.dur_ns[i]);
-    } else {
-      fair[t] += graph.dur_ns[i];
-      count[t] += 1;
+  for (const GraphStep& step : graph.steps) {
+    if (!step.counts) continue;
+    for (size_t i = step.begin; i < step.end; ++i) {
+      const uint16_t t = graph.type[i];
+      if (graph.types[t].communicates) {
+        all[t].push_back(graph.dur_ns[i]);
+      } else {
+        fair[t] += graph.dur_ns[i];
+        count[t] += 1;
+      }
     }
   }
   for (size_t t = 0; t < fair.size(); ++t) {
     if (graph.types[t].communicates) {
-      if (!all[t].empty()) fair[t] = median_of(std::move(all[t]));
+      if (!all[t].empty()) fair[t] = middle_of(all[t]);
     } else if (count[t] > 0) {
       fair[t] /= count[t];
     }
@@ -54,11 +110,14 @@ OpTimes ideal_times(const StepGraph& graph) {
 }
 
 double WorldTimes::mean_ns(size_t world) const {
-  if (worlds == 0 || step_ns.empty()) return std::numeric_limits<double>::quiet_NaN();
-  double sum = 0;
-  const size_t steps = step_ns.size() / worlds;
-  for (size_t s = 0; s < steps; ++s) sum += ns(s, world);
-  return sum / static_cast<double>(steps);
+  if (std::find(counts.begin(), counts.end(), true) == counts.end()) return std::numeric_limits<double>::quiet_NaN();
+  double sum = 0, steps = 0;
+  for (size_t s = 0; s < counts.size(); ++s) {
+    if (!counts[s]) continue;
+    sum += ns(s, world);
+    steps += 1;
+  }
+  return sum / steps;
 }
 
 }  // namespace stageline

@@ -25,13 +25,20 @@
 
 namespace stageline {
 
-inline constexpr uint32_t kNoCell = UINT32_MAX;   // an operation that nobody recorded: a message between compute cells
+inline constexpr uint32_t kNoCell = UINT32_MAX;   // an operation that nobody recorded, of kComputeCells: a message, or
+                                                  // what all ranks do together before their optimizers
 inline constexpr uint32_t kNoGroup = UINT32_MAX;  // proceeds alone
 
 // Where the waits come from.
 enum class GraphSource : uint8_t {
   kOperations,    // recorded messages and collectives, by the names of the artifact's op types
   kComputeCells,  // order of every rank, trace.links, and one message latency per pair of stages and direction
+};
+
+// When a recorded message or collective could have started.
+enum class LaunchRule : uint8_t {
+  kFree,     // as the artifact has it: a receive is free as soon as the same kind of compute before its own has ended
+  kInOrder,  // after all compute of its rank that had ended when it started: what its rank was busy with is no delay
 };
 
 struct GraphType {
@@ -46,6 +53,7 @@ struct GraphStep {
   uint32_t begin = 0, end = 0;  // its operations
   int64_t start_ns = 0;         // on common time: the 0 of start_ns and end_ns below
   int64_t span_ns = 0;          // recorded: latest end of what closes the step
+  bool counts = true;           // in means over steps and fair times: of kComputeCells, no outlier (outlier_steps())
 };
 
 struct GraphGroup {
@@ -87,10 +95,12 @@ struct StepGraph {
 };
 
 // Expects sorted cells, places (infer_layout) and, for kComputeCells, trace.links. What is left out or assumed goes to
-// `notes`. Cells whose step is unknown, and parts whose stage is, take no part in waits across ranks. Contradictory
+// `notes`. Times are common ones; recorded operations whose own stamps agree with each other (hardly any message is
+// received before it is sent) are taken as stamped: an estimate of the clocks could only blur them.
+// Cells whose step is unknown, and parts whose stage is, take no part in waits across ranks. Contradictory
 // waits (a cycle) are cut at the operation that started first, and counted.
 // Errors: kBadInput when no operation has a step, or ranks have clocks that cannot be compared. O(cells log cells).
-Result<StepGraph> build_step_graph(const Trace& trace, Diagnostics& notes);
+Result<StepGraph> build_step_graph(const Trace& trace, Diagnostics& notes, LaunchRule rule = LaunchRule::kFree);
 
 // One world: what every operation takes in it, by operation.
 struct OpTimes {
@@ -98,16 +108,17 @@ struct OpTimes {
 };
 OpTimes recorded_times(const StepGraph& graph);  // a replay returns GraphStep::span_ns, to rounding
 OpTimes times_without_delay(const StepGraph& graph);
-// Straggler-free: no delays, and every operation takes what its type does over all steps, stages and replicas: the mean
-// of compute, the median of communication. O(ops).
+// Straggler-free: no delays, and every operation takes what its type does over all steps that count, stages and
+// replicas: the mean of compute, the median of communication. O(ops).
 OpTimes ideal_times(const StepGraph& graph);
 
 // Step times of several worlds.
 struct WorldTimes {
   size_t worlds = 0;
+  std::vector<bool> counts;     // by step: GraphStep::counts
   std::vector<double> step_ns;  // [step · worlds + world], steps as in StepGraph::steps
   double ns(size_t step, size_t world) const { return step_ns[step * worlds + world]; }
-  double mean_ns(size_t world) const;  // over steps; NaN without
+  double mean_ns(size_t world) const;  // over steps that count; NaN without
 };
 
 // Writes what operation `op` takes in the worlds [first, first + dur_ns.size()). Called from several threads, once per

@@ -1,8 +1,10 @@
-// The replay of step_graph.h. Worlds are lanes: kLanes of them go through a step together, so that every operation's
-// waits are looked up once for all and the inner loops are plain arithmetic on neighbours. A lane block's ends of one
-// step (ops · 16 · 8 B) stay in the cache.
+// The replay of step_graph.h. Worlds are lanes: up to 16 of them go through a step together, so that every operation's
+// waits are looked up once for all and the inner loops are plain arithmetic on neighbours. A block's ends of one step
+// (ops · 16 · 8 B) stay in the cache; what is left over of the worlds goes through in narrower blocks.
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <type_traits>
 
 #include "base/parallel.h"
 #include "pipeline/step_graph.h"
@@ -10,17 +12,20 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kLanes = 16;
-using Lanes = std::array<double, kLanes>;
+constexpr size_t kMostLanes = 16;
 
-inline void raise(Lanes& to, const Lanes& from) {
+template <size_t kLanes>
+inline void raise(std::array<double, kLanes>& to, const std::array<double, kLanes>& from) {
   for (size_t l = 0; l < kLanes; ++l) to[l] = to[l] > from[l] ? to[l] : from[l];
 }
 
-// One step in worlds [first, first + count); writes its times to out[0 .. count).
+// One step in worlds [first, first + count), count ≤ kLanes; writes its times to out[0 .. count). `space` is reused.
+template <size_t kLanes>
 void replay_step(const StepGraph& graph, const GraphStep& step, size_t first, size_t count, const FillWorlds& fill,
-                 std::vector<Lanes>& ends, double* out) {
-  ends.resize(step.end - step.begin);
+                 std::vector<double>& space, double* out) {
+  using Lanes = std::array<double, kLanes>;
+  static_assert(sizeof(Lanes) == kLanes * sizeof(double));
+  auto* const ends = reinterpret_cast<Lanes*>(space.data());
   Lanes step_end{};
   Lanes dur{}, delay{};
   for (uint32_t i = step.begin; i < step.end;) {
@@ -61,12 +66,29 @@ void replay_step(const StepGraph& graph, const GraphStep& step, size_t first, si
 WorldTimes replay_worlds(const StepGraph& graph, size_t worlds, const FillWorlds& fill) {
   WorldTimes out;
   out.worlds = worlds;
+  for (const GraphStep& step : graph.steps) out.counts.push_back(step.counts);
   out.step_ns.assign(graph.steps.size() * worlds, 0);
   parallel_for(graph.steps.size(), [&](size_t s) {
-    std::vector<Lanes> ends;
-    for (size_t first = 0; first < worlds; first += kLanes)
-      replay_step(graph, graph.steps[s], first, std::min(kLanes, worlds - first), fill, ends,
-                  out.step_ns.data() + s * worlds + first);
+    const GraphStep& step = graph.steps[s];
+    std::vector<double> space((step.end - step.begin) *
+                              std::min(kMostLanes, std::bit_ceil(std::max<size_t>(worlds, 4))));
+    for (size_t first = 0; first < worlds;) {
+      const size_t count = std::min(kMostLanes, worlds - first);
+      double* const times = out.step_ns.data() + s * worlds + first;
+      const auto run = [&](auto lanes) {
+        replay_step<decltype(lanes)::value>(graph, step, first, count, fill, space, times);
+      };
+      if (count == 1) {
+        run(std::integral_constant<size_t, 1>());
+      } else if (count <= 4) {
+        run(std::integral_constant<size_t, 4>());
+      } else if (count <= 8) {
+        run(std::integral_constant<size_t, 8>());
+      } else {
+        run(std::integral_constant<size_t, kMostLanes>());
+      }
+      first += count;
+    }
   });
   return out;
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/number.h"
+
 namespace stageline {
 namespace {
 
@@ -53,7 +55,7 @@ StepTail step_tail(const Trace& trace, const RankLists& lists, size_t first, siz
                     to = trace.common_ns(list.part, cells.end_ns[i]);
       if (from < start_ns || to > end_ns) works.push_back({from, to, part_of(cells.kind[i])});
     }
-    tail.longest_ns = std::max(tail.longest_ns, static_cast<double>(own_end) - static_cast<double>(own_start));
+    tail.longest_ns = std::max(tail.longest_ns, static_cast<double>(sum_or_limit(own_end, -own_start)));
   }
   std::sort(works.begin(), works.end(), [](const Work& a, const Work& b) { return a.start_ns < b.start_ns; });
   const int64_t others_end = std::clamp(step.pipeline_end_ns, end_ns, std::max(end_ns, step.end_ns));

@@ -18,8 +18,9 @@ namespace stageline {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr size_t kKinds = 5;   // F, B, I, W, F&B
-constexpr size_t kLevels = 4;  // T0 … T3
+constexpr size_t kKinds = 5;         // F, B, I, W, F&B
+constexpr size_t kLevels = 5;        // T0 … T3, and T4: T3 with ranks held up by receives
+constexpr double kMostOfMedian = 2;  // a gap is its message's up to so many times what messages of its link take
 
 struct Mean {
   double sum_ns = 0, count = 0;
@@ -37,11 +38,18 @@ struct Pipeline {
   std::array<double, kLevels> level_ns{};
   double work_ns = 0, order_ns = kNaN;
   int64_t start_ns = 0, end_ns = 0;  // as recorded
+  double busiest_ns = 0;             // of its ranks
   double longest_ns = 0;             // of its ranks, each on its own clock: first start to last end
   std::vector<StageBusy> stages;     // by stage
   std::vector<GapSample> gaps;
   int64_t units = 0, unnumbered = 0, without_producer = 0, broken = 0;
   double overlap_ns = 0, busy_ns = 0;
+};
+
+// How long messages held up one unit.
+struct MessageTime {
+  double held_ns = 0;       // after its rank was free, the input being there: its rank sat in the receive
+  double after_ns[2] = {};  // after the end of what it waits for
 };
 
 // Costs of one pipeline's units, and what comes out of replaying them.
@@ -102,20 +110,21 @@ class Replayer {
     return most;
   }
 
-  // T3: latency_ns has two numbers a unit, one for each thing it waits for.
-  double with_latency(const std::vector<std::array<double, 2>>& latency_ns) const {
-    std::vector<double> ends(graph_.units.size()), free_at(graph_.list_begin.size() - 1);
-    double most = 0;
+  // T3 and T4.
+  void with_messages(const std::vector<MessageTime>& messages, std::array<double, kLevels>& level_ns) const {
+    std::vector<std::array<double, 2>> ends(graph_.units.size()), free_at(graph_.list_begin.size() - 1);
+    level_ns[3] = level_ns[4] = 0;
     for (const uint32_t u : graph_.order) {
       const OrderUnit& unit = graph_.units[u];
-      double at = free_at[unit.list];
+      std::array<double, 2> at = free_at[unit.list];
+      at[1] += messages[u].held_ns;
       for (size_t w = 0; w < 2; ++w)
-        if (unit.after[w] != kNoUnit) at = std::max(at, ends[unit.after[w]] + latency_ns[u][w]);
-      at += unit.own_ns;
+        for (size_t k = 0; k < 2 && unit.after[w] != kNoUnit; ++k)
+          at[k] = std::max(at[k], ends[unit.after[w]][k] + messages[u].after_ns[w]);
+      for (double& end : at) end += unit.own_ns;
       ends[u] = free_at[unit.list] = at;
-      most = std::max(most, at);
+      for (size_t k = 0; k < 2; ++k) level_ns[3 + k] = std::max(level_ns[3 + k], at[k]);
     }
-    return most;
   }
 
  private:
@@ -153,12 +162,15 @@ class Splitter {
       StageBusy& stage = p.stages[static_cast<size_t>(lists_.lists[l].stage)];
       ++stage.ranks;
       int64_t last_ns = graph.units[begin].end_ns;
+      double own_ns = 0;
       for (uint32_t u = begin; u < end; ++u) {
         stage.equal_ns += replayer.equal_ns(u);
         stage.own_ns += graph.units[u].own_ns;
-        p.busy_ns += graph.units[u].own_ns;
+        own_ns += graph.units[u].own_ns;
         last_ns = std::max(last_ns, graph.units[u].end_ns);
       }
+      p.busy_ns += own_ns;
+      p.busiest_ns = std::max(p.busiest_ns, own_ns);
       p.longest_ns = std::max(p.longest_ns, static_cast<double>(last_ns - graph.units[begin].start_ns));
     }
     p.work_ns = p.busy_ns / static_cast<double>(p.last - p.first);
@@ -168,27 +180,37 @@ class Splitter {
 
   void replay_messages(Pipeline& p, const EdgeLatencies& latencies) const {
     const OrderGraph graph = graphs_.graph(p.first, p.last);
-    std::vector<std::array<double, 2>> latency_ns(graph.units.size());
+    std::vector<MessageTime> messages(graph.units.size());
     struct Known {
       uint32_t list;
-      double ns;
+      double most_ns;
     };
     std::vector<Known> known;  // of the list at hand: it has few producers
-    uint32_t list = kNoUnit;
-    for (size_t u = 0; u < graph.units.size(); ++u) {
-      const OrderUnit& unit = graph.units[u];
-      if (unit.list != list) known.clear(), list = unit.list;
-      for (size_t w = 0; w < 2; ++w) {
-        if (unit.after[w] == kNoUnit || graph.units[unit.after[w]].list == list) continue;
-        const uint32_t from = graph.units[unit.after[w]].list;
-        auto at = std::find_if(known.begin(), known.end(), [&](const Known& k) { return k.list == from; });
-        if (at == known.end())
-          at = known.insert(at,
-                            {from, latencies.of(lists_.lists[p.first + from].part, lists_.lists[p.first + list].part)});
-        latency_ns[u][w] = at->ns;
+    for (uint32_t l = 0; l + 1 < graph.list_begin.size(); ++l) {
+      known.clear();
+      int64_t free_at = INT64_MIN;
+      for (uint32_t u = graph.list_begin[l]; u < graph.list_begin[l + 1]; ++u) {
+        const OrderUnit& unit = graph.units[u];
+        int64_t came = INT64_MIN;  // the last of its inputs
+        double most_ns = 0;        // what messages to it take
+        for (size_t w = 0; w < 2; ++w) {
+          if (unit.after[w] == kNoUnit || graph.units[unit.after[w]].list == l) continue;
+          const OrderUnit& producer = graph.units[unit.after[w]];
+          auto at = std::find_if(known.begin(), known.end(), [&](const Known& k) { return k.list == producer.list; });
+          if (at == known.end())
+            at = known.insert(at,
+                              {producer.list, kMostOfMedian * latencies.of(lists_.lists[p.first + producer.list].part,
+                                                                           lists_.lists[p.first + l].part)});
+          messages[u].after_ns[w] = std::clamp(static_cast<double>(unit.start_ns - producer.end_ns), 0.0, at->most_ns);
+          came = std::max(came, producer.end_ns);
+          most_ns = std::max(most_ns, at->most_ns);
+        }
+        if (came != INT64_MIN && free_at != INT64_MIN && free_at >= came)
+          messages[u].held_ns = std::clamp(static_cast<double>(unit.start_ns - free_at), 0.0, most_ns);
+        free_at = std::max(free_at, unit.end_ns);
       }
     }
-    p.level_ns[3] = Replayer(graph, lists_, p.first).with_latency(latency_ns);
+    Replayer(graph, lists_, p.first).with_messages(messages, p.level_ns);
   }
 
  private:
@@ -271,14 +293,15 @@ WaterfallStep step_of(const Pipeline& p, const RankList& list, double pipeline_n
   step.step = list.step;
   step.dp = list.dp;
   step.order_ns = p.order_ns;
+  step.held_ns = p.level_ns[4] - p.level_ns[3];
   step.pipeline_ns = pipeline_ns;
   step.span_ns = span_ns;
   part(step.part_ns, WaterfallPart::kCompute) = p.work_ns;
   part(step.part_ns, WaterfallPart::kSchedule) = p.level_ns[0] - p.work_ns;
   part(step.part_ns, WaterfallPart::kImbalance) = p.level_ns[1] - p.level_ns[0];
   part(step.part_ns, WaterfallPart::kJitter) = p.level_ns[2] - p.level_ns[1];
-  part(step.part_ns, WaterfallPart::kLatency) = p.level_ns[3] - p.level_ns[2];
-  part(step.part_ns, WaterfallPart::kRest) = pipeline_ns - p.level_ns[3];
+  part(step.part_ns, WaterfallPart::kLatency) = p.level_ns[4] - p.level_ns[2];
+  part(step.part_ns, WaterfallPart::kRest) = pipeline_ns - p.level_ns[4];
   part(step.part_ns, WaterfallPart::kTail) = span_ns - pipeline_ns;
   return step;
 }
@@ -296,7 +319,7 @@ void add_stages(const Pipeline& p, const WaterfallStep& step, std::vector<Waterf
         p.level_ns[0] * busy.ranks - busy.equal_ns,
         (p.level_ns[1] - p.level_ns[0]) * busy.ranks - (busy.own_ns - busy.equal_ns),
         (p.level_ns[2] - p.level_ns[1]) * busy.ranks,
-        (p.level_ns[3] - p.level_ns[2]) * busy.ranks,
+        (p.level_ns[4] - p.level_ns[2]) * busy.ranks,
         step.part_ns[static_cast<size_t>(WaterfallPart::kRest)] * busy.ranks,
     };
     for (size_t k = 0; k < kPipelineParts; ++k) sum.part_ns[k] += own[k];
@@ -366,11 +389,11 @@ Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const Pipeli
     const bool any = std::any_of(latencies.edges().begin(), latencies.edges().end(),
                                  [](const EdgeLatency& edge) { return edge.ns > 0; });
     parallel_for(pipelines.size(), [&](size_t i) {
-      pipelines[i].level_ns[3] = pipelines[i].level_ns[2];
+      pipelines[i].level_ns[3] = pipelines[i].level_ns[4] = pipelines[i].level_ns[2];
       if (any) splitter.replay_messages(pipelines[i], latencies);
     });
   } else {
-    for (Pipeline& p : pipelines) p.level_ns[3] = p.level_ns[2];
+    for (Pipeline& p : pipelines) p.level_ns[3] = p.level_ns[4] = p.level_ns[2];
   }
 
   const std::vector<int32_t> outliers = outlier_steps(trace, sums);
@@ -389,10 +412,13 @@ Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const Pipeli
     const StepSums& whole = *sums_of.at(list.step);
     const double pipeline_ns = out.clock_free ? p.longest_ns : static_cast<double>(p.end_ns - p.start_ns);
     const double span_ns =
-        out.clock_free ? std::max(pipeline_ns, tails[i].longest_ns) : static_cast<double>(whole.span_ns());
+        out.clock_free ? std::max(p.longest_ns, tails[i].longest_ns) : static_cast<double>(whole.span_ns());
     WaterfallStep step = step_of(p, list, pipeline_ns, span_ns);
     step.outlier = std::binary_search(outliers.begin(), outliers.end(), list.step);
     step.tail_ns = tails[i].part_ns;
+    step.own_pipeline_ns = p.longest_ns;
+    step.own_span_ns = std::max(p.longest_ns, tails[i].longest_ns);
+    step.busiest_ns = p.busiest_ns;
     if (out.clock_free) step.tail_ns.fill(kNaN);
     if (!step.outlier) add_stages(p, step, out.stages);
     out.units += p.units;
@@ -427,12 +453,17 @@ WaterfallStep mean_of(const Waterfall& waterfall) {
     mean.pipeline_ns += step.pipeline_ns;
     for (size_t k = 0; k < kWaterfallParts; ++k) mean.part_ns[k] += step.part_ns[k];
     for (size_t k = 0; k < kTailParts; ++k) mean.tail_ns[k] += step.tail_ns[k];
+    mean.held_ns += step.held_ns;
+    mean.own_pipeline_ns += step.own_pipeline_ns;
+    mean.own_span_ns += step.own_span_ns;
+    mean.busiest_ns += step.busiest_ns;
     if (!std::isnan(step.order_ns)) ++with_order, order += step.order_ns;
   }
   mean.order_ns = with_order > 0 ? order / with_order : kNaN;
   if (count == 0) return mean;
-  mean.span_ns /= count;
-  mean.pipeline_ns /= count;
+  for (double* ns :
+       {&mean.span_ns, &mean.held_ns, &mean.pipeline_ns, &mean.own_pipeline_ns, &mean.own_span_ns, &mean.busiest_ns})
+    *ns /= count;
   for (double& ns : mean.part_ns) ns /= count;
   for (double& ns : mean.tail_ns) ns /= count;
   return mean;

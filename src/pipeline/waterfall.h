@@ -6,8 +6,9 @@
 //   T0     every cell of a kind takes the pipeline's mean, messages no time    T0 − work   schedule bubble
 //   T1     every (stage, chunk, kind) takes its own mean                       T1 − T0     stage imbalance
 //   T2     every cell takes its own duration                                   T2 − T1     jitter
-//   T3     and messages between ranks take their time                          T3 − T2     message latency
-//   span   first start to last end of its compute cells, as recorded           span − T3   rest
+//   T3     and messages between ranks take their time                          T3 − T2  ┐
+//   T4     and ranks sit in their receives though the input is there           T4 − T3  ┴  message latency
+//   span   first start to last end of its compute cells, as recorded           span − T4   rest
 //   step   the step around it                                                  step − span tail
 //
 // Parts may be negative and are left so: docs/analyses/waterfall.md says what that means.
@@ -45,8 +46,12 @@ struct WaterfallStep {
   std::array<double, kWaterfallParts> part_ns{};  // by WaterfallPart; they add up to span_ns
   std::array<double, kTailParts> tail_ns{};       // by TailPart; NaN without a common clock
   double order_ns = 0;  // of the schedule bubble: T0 minus T0 in the recognised schedule's order; NaN: cannot be told
+  double held_ns = 0;   // of message latency: ranks sat in a receive whose input was there
   double span_ns = 0;   // of the step
   double pipeline_ns = 0;  // of this replica's compute cells
+  // On every rank's own clock, the longest over the replica's ranks: of its compute cells from first start to last end,
+  // of all its cells but messages, and of the time in which it computes.
+  double own_pipeline_ns = 0, own_span_ns = 0, busiest_ns = 0;
 };
 
 // Mean over the ranks of one stage, over pipelines that are no outliers. Columns add up to pipeline_ns.

@@ -76,6 +76,8 @@ INPUTS = {**dict.fromkeys(('tb-module', 'memory-categories'), 'readers/kineto-mo
 # Those that msprof-analyze has too.
 INPUTS |= dict.fromkeys(('compute-op-sum', 'hccl-sum', 'cann-api-sum', 'mstx-sum', 'cluster-time-summary', 'communication-matrix',
                          'communication-time-sum', 'slow-rank', 'slow-link', 'free-analysis'), 'readers/ascend/input')
+# A second input of analyses of cells: one with recorded messages and collectives.
+OPERATIONS = dict.fromkeys(('slowdown', 'pipeline-critical-path'), 'readers/op-table/input')
 # Calls of export-stacks.
 STACKS = [[], ['--metric', 'self_cuda_time_total', '--aggregate', '--leaf', 'kernel'], ['--aggregate', '--leaf', 'none'],
           ['--aggregate', '--metric', 'samples', '--format', 'speedscope']]
@@ -323,6 +325,8 @@ def called(*args):
 def analysis_text(name):
     """The tables of an analysis as CSV: with default options, with those of OPTIONS, and as rivals have them."""
     code, tables, words = called('analyze', name, SAMPLE, '-q')
+    if code == 0 and name in OPERATIONS:
+        tables += f'\n$ analyze {name} {OPERATIONS[name]}\n' + stageline('analyze', name, OPERATIONS[name], '-q').decode()
     if code == 0 and name not in FILES:
         return tables
     about = stageline('help', name).decode()

@@ -2,6 +2,7 @@
 // Definitions: docs/analyses/slowdown.md.
 #include "pipeline/slowdown.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "analyses/analysis.h"
@@ -30,9 +31,11 @@ Table job_table(const StepGraph& graph, const Slowdown& s) {
                {"actual_s", "actual, s", Type::kReal, "Mean recorded step time in seconds"},
                {"delay_S", "delay S", Type::kReal, "Slowdown by late launches: actual_s ÷ no_delay_s"},
                {"steps", "steps", Type::kInteger, "Steps in the means"},
-               {"operations", "operations", Type::kInteger, "Operations replayed"}});
-  table.add_row({s.s, s.m_s, s.m_w, s.ideal_ns / 1e9, s.no_delay_ns / 1e9, s.actual_ns / 1e9, s.delay_s,
-                 static_cast<int64_t>(graph.steps.size()), static_cast<int64_t>(graph.size())});
+               {"operations", "operations", Type::kInteger, "Operations replayed, of all steps"}});
+  table.add_row(
+      {s.s, s.m_s, s.m_w, s.ideal_ns / 1e9, s.no_delay_ns / 1e9, s.actual_ns / 1e9, s.delay_s,
+       std::count_if(graph.steps.begin(), graph.steps.end(), [](const GraphStep& step) { return step.counts; }),
+       static_cast<int64_t>(graph.size())});
   return table;
 }
 
@@ -69,7 +72,7 @@ Table numbered_table(const char* name, const char* title, const char* column, co
   Table table(name, title,
               {{column, column, Type::kInteger, help},
                {"S", "S", Type::kReal,
-                "Slowdown when its operations alone take their recorded time and all others the fair one (eq. 3)"},
+                "Slowdown when its operations alone take their recorded time and all others the fair one"},
                {"add_ns", "adds", Type::kDuration, "What that adds to the mean step time of the ideal"}});
   for (const SlowdownPart& part : parts) table.add_row({int64_t{part.number}, part.s, whole_ns(part.add_ns)});
   return table;
@@ -92,13 +95,15 @@ Table workers_table(const Trace& trace, const Slowdown& s) {
 Table steps_table(const StepGraph& graph, const Slowdown& s) {
   Table table("steps", "By step",
               {{"step", "step", Type::kInteger, "Step number as the source has it"},
+               {"counts", "counts", Type::kInteger, "1: in the means; 0: an outlier, left out of means and fair times"},
                {"S", "S", Type::kReal, "Step time without delays ÷ step time of the ideal"},
                {"delay_S", "delay S", Type::kReal, "Recorded step time ÷ step time without delays"},
                {"actual_ns", "actual", Type::kDuration, "Recorded step time"},
                {"no_delay_ns", "no delays", Type::kDuration, "With recorded durations and nothing launched late"},
                {"ideal_ns", "ideal", Type::kDuration, "With fair durations and nothing launched late"}});
   for (size_t i = 0; i < graph.steps.size(); ++i)
-    table.add_row({int64_t{graph.steps[i].step}, s.step_no_delay_ns[i] / s.step_ideal_ns[i],
+    table.add_row({int64_t{graph.steps[i].step}, int64_t{graph.steps[i].counts},
+                   s.step_no_delay_ns[i] / s.step_ideal_ns[i],
                    static_cast<double>(graph.steps[i].span_ns) / s.step_no_delay_ns[i], graph.steps[i].span_ns,
                    whole_ns(s.step_no_delay_ns[i]), whole_ns(s.step_ideal_ns[i])});
   return table;

@@ -6,6 +6,7 @@
 
 #include "analyses/analysis.h"
 #include "base/number.h"
+#include "pipeline/frontier.h"
 
 namespace stageline {
 namespace {
@@ -70,6 +71,9 @@ Table means_table(const Waterfall& w, const WaterfallStep& mean) {
     if (part == WaterfallPart::kSchedule && !std::isnan(mean.order_ns))
       add("from the order", "schedule bubble", rounded(mean.order_ns), mean.order_ns, true,
           "of the schedule bubble: what the order that ran costs more than that of the recognised schedule");
+    if (part == WaterfallPart::kLatency)
+      add("held by receives", "message latency", rounded(mean.held_ns), mean.held_ns, true,
+          "of message latency: ranks sat in a receive though what it waits for was done long before");
     for (size_t t = 0; t < kTailParts && part == WaterfallPart::kTail; ++t)
       if (!std::isnan(mean.tail_ns[t]))
         add(tail_part_name(static_cast<TailPart>(t)), "tail", rounded(mean.tail_ns[t]), mean.tail_ns[t], false,
@@ -94,6 +98,8 @@ Table steps_table(const Waterfall& w) {
        {"imbalance_ns", "stage imbalance", Type::kDuration, kMeaning[2]},
        {"jitter_ns", "jitter", Type::kDuration, kMeaning[3]},
        {"latency_ns", "message latency", Type::kDuration, kMeaning[4]},
+       {"held_ns", "held by receives", Type::kDuration,
+        "Of message latency: ranks sat in a receive though what it waits for was done long before"},
        {"rest_ns", "rest", Type::kDuration, kMeaning[5]},
        {"tail_ns", "tail", Type::kDuration, kMeaning[6]},
        {"tail_replicas_ns", "replicas", Type::kDuration, kTailMeaning[0]},
@@ -110,6 +116,7 @@ Table steps_table(const Waterfall& w) {
     for (size_t k = 0; k < kWaterfallParts; ++k) {
       row.emplace_back(sum.next(step.part_ns[k]));
       if (static_cast<WaterfallPart>(k) == WaterfallPart::kSchedule) row.emplace_back(rounded(step.order_ns));
+      if (static_cast<WaterfallPart>(k) == WaterfallPart::kLatency) row.emplace_back(rounded(step.held_ns));
     }
     for (const double ns : step.tail_ns) row.emplace_back(rounded(ns));
     row.emplace_back(int64_t{step.outlier});
@@ -142,7 +149,52 @@ Table stages_table(const Waterfall& w) {
   return table;
 }
 
-void add_notes(const Trace& trace, const Waterfall& w, Diagnostics& notes) {
+Table check_table(const Waterfall& w, const WaterfallStep& mean) {
+  Table table("waterfall-check", "The same without comparing clocks, mean over steps and replicas",
+              {{"what", "what", Type::kText, "The number that both ways have"},
+               {"replayed_ns", "waterfall", Type::kDuration, "As the waterfall has it"},
+               {"clock_free_ns", "clock-free", Type::kDuration, "The longest that one rank has on its own clock"},
+               {"difference_ns", "difference", Type::kDuration, "Waterfall minus clock-free"},
+               {"agrees", "they agree", Type::kText, "When the two are the same"}});
+  if (w.steps.empty()) return table;
+  const auto add = [&](const char* what, double replayed, double own, const char* agrees) {
+    table.add_row(
+        {std::string(what), rounded(replayed), rounded(own), rounded(replayed) - rounded(own), std::string(agrees)});
+  };
+  const char* same = w.clock_free ? "ranks share no clock: the waterfall takes the clock-free one" : nullptr;
+  add("pipeline", mean.pipeline_ns, mean.own_pipeline_ns,
+      same ? same : "where one rank has the pipeline's first cell and its last one, as rank 0 of 1F1B has; else more");
+  add("step", mean.span_ns, mean.own_span_ns,
+      same ? same : "where one rank is at work from the step's start to its end; else more");
+  const auto part = [&](WaterfallPart p) { return mean.part_ns[static_cast<size_t>(p)]; };
+  add("compute and imbalance", part(WaterfallPart::kCompute) + part(WaterfallPart::kImbalance), mean.busiest_ns,
+      "with the busy time of the busiest rank, up to one micro-batch of what it takes longer than the mean");
+  return table;
+}
+
+Table frontier_table(const Frontier& frontier) {
+  Table table(
+      "waterfall-frontier", "Frontier of the ranks' own times, phase by phase",
+      {{"phase", "phase", Type::kText,
+        "before: until a rank's first compute cell; warm-up, steady, cool-down as in theory; after: until its "
+        "last cell"},
+       {"exposed_ns", "exposed", Type::kDuration,
+        "What the longest of the ranks' own times grows by in the phase, mean over steps and replicas; adds up"},
+       {"share", "of the sum", Type::kShare, "As a share of the sum"},
+       {"stage", "stage", Type::kInteger, "The stage whose rank has come furthest in time most often"},
+       {"stage_share", "in", Type::kShare, "Share of the steps and replicas in which it is that stage"}});
+  double sum = 0;
+  for (const FrontierSum& phase : frontier.phases) sum += phase.exposed_ns;
+  RunningSum running;
+  for (size_t k = 0; k < kFrontierPhases && frontier.pipelines > 0; ++k) {
+    const FrontierSum& phase = frontier.phases[k];
+    table.add_row({std::string(frontier_phase_name(static_cast<FrontierPhase>(k))), running.next(phase.exposed_ns),
+                   share(phase.exposed_ns, sum), known(phase.stage), phase.stage_share});
+  }
+  return table;
+}
+
+void add_notes(const Waterfall& w, Diagnostics& notes) {
   constexpr double kOverlapShare = 0.001;
   if (w.clock_free)
     notes.add("waterfall.clock_free", Severity::kInfo,
@@ -179,21 +231,24 @@ void add_notes(const Trace& trace, const Waterfall& w, Diagnostics& notes) {
     notes.add("waterfall.overlap", Severity::kInfo,
               "cells of one rank overlap for " + percent(w.overlap_ns / w.busy_ns) +
                   " of the time in which it computes; that is counted once");
-  static_cast<void>(trace);
 }
 
 Result<AnalysisResult> run(const AnalysisInput& input) {
   const Trace& trace = *input.trace;
-  const Waterfall w = waterfall_of(trace, theory_of(trace), pipeline_sums(trace));
+  const PipelineSums sums = pipeline_sums(trace);
+  const Waterfall w = waterfall_of(trace, theory_of(trace), sums);
   if (!w.known())
     return Error{ErrorCode::kBadInput,
                  "there is no waterfall: " + w.why_not,
                  {},
                  "stageline analyze pipeline-summary shows busy time and bubbles"};
   AnalysisResult result;
-  add_notes(trace, w, result.notes);
-  result.tables.push_back(means_table(w, mean_of(w)));
+  add_notes(w, result.notes);
+  const WaterfallStep mean = mean_of(w);
+  result.tables.push_back(means_table(w, mean));
   result.tables.push_back(stages_table(w));
+  result.tables.push_back(check_table(w, mean));
+  result.tables.push_back(frontier_table(frontier_of(trace, outlier_steps(trace, sums))));
   result.tables.push_back(steps_table(w));
   return result;
 }
@@ -206,6 +261,8 @@ const Analysis waterfall_analysis = {
     "where the time of a step went: compute, schedule, imbalance, jitter, messages, tail and rest; adds up to the span",
     {{"waterfall", "one row per part, mean over steps and replicas: time and shares; adds up"},
      {"waterfall-stages", "one row per stage: busy, and what it waited for by cause"},
+     {"waterfall-check", "spans and the busiest rank, with and without comparing clocks"},
+     {"waterfall-frontier", "one row per phase: what is exposed of it on the ranks' own clocks, and by which stage"},
      {"waterfall-steps", "one row per step and replica"}},
     run,
     AnalysisNeeds::kCells,

@@ -1,5 +1,6 @@
 #include "exporters/html/html.h"
 
+#include "base/gzip_bytes.h"
 #include "base/number.h"
 #include "base/output_file.h"
 #include "exporters/html/payload.h"

@@ -38,7 +38,6 @@ size_t embedded_cell_count(const Cells& cells, size_t max_cells);
 // O(cells + links).
 CellPayload make_cell_payload(const Trace& trace, size_t max_cells, const Theory* theory = nullptr);
 
-std::string gzip_bytes(std::string_view bytes);
 std::string base64(std::string_view bytes);
 
 }  // namespace stageline

@@ -9,22 +9,23 @@ import type {SpanPart} from '../data/report';
 // Parts are named by whoever computed them; the family decides the colour.
 const FAMILIES: ReadonlyArray<readonly [RegExp, string]> = [
   [/^idle-kernel/, 'idle-kernel'], [/^idle-other/, 'idle-other'], [/^idle/, 'idle'], [/memory|cop(y|ies)/, 'memory'],
-  [/imbalance|straggl|slow/, 'imbalance'], [/bubble|schedule|warm|cool/, 'bubble'],
+  [/jitter/, 'jitter'], [/replicas/, 'replicas'], [/tail/, 'tail'], [/imbalance|straggl|slow/, 'imbalance'], [/bubble|schedule|warm|cool/, 'bubble'],
   [/comm|message|collective|send|recv|link/, 'comm'], [/optim/, 'optim'], [/compute|busy|work/, 'compute']];
 const family = (id: string): string => FAMILIES.find(([pattern]) => pattern.test(id))?.[1] ?? 'rest';
 
 function spanBar(parts: SpanPart[]): HTMLElement {
-  const shown = parts.filter(part => part.share >= 0.0005);  // less reads 0.0 %
+  const said = parts.filter(part => Math.abs(part.share) >= 0.0005);  // less reads 0.0 %
+  const shown = said.filter(part => part.share > 0);  // what takes time off has no width, and is said below
   // Room for the words inside the part, on a page of the usual width; CJK letters are twice as wide.
   const letters = (text: string): number => [...text].reduce((n, c) => n + (c > '\u2e7f' ? 2 : 1), 0);
   const fits = (part: SpanPart): boolean => part.share * 1180 >= 96 + letters(both(part.label)) * 7.6;
   const words = (part: SpanPart): string => `${percent(part.share)} ${both(part.label)}`;
-  const bar = h('div', {class: 'split', role: 'img', 'aria-label': t('span.aria', shown.map(words).join(', '))},
+  const bar = h('div', {class: 'split', role: 'img', 'aria-label': t('span.aria', said.map(words).join(', '))},
     ...shown.map(part => styled(
       h('div', {class: `part ${family(part.id)}${fits(part) ? '' : ' thin'}`, title: words(part)},
         fits(part) && h('b', {}, percent(part.share)), fits(part) && h('span', {}, both(part.label))),
       {'flex-grow': String(part.share)})));
-  const small = shown.filter(part => !fits(part));
+  const small = said.filter(part => !fits(part));
   return h('div', {class: 'span'}, bar,
     small.length > 0 && h('p', {class: 'small'}, t('span.rest', small.map(words).join(' · '))));
 }

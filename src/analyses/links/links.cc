@@ -1,0 +1,165 @@
+// How long messages take on every link, and which links are slow. Definitions: docs/analyses/links.md.
+#include "pipeline/links.h"
+
+#include <cmath>
+
+#include "analyses/analysis.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+int64_t known(int32_t value) { return value == kUnknown ? kNullInteger : value; }
+int64_t whole_ns(double ns) { return std::isfinite(ns) ? std::llround(ns) : kNullInteger; }
+std::string hosts_text(int32_t hosts) { return hosts == 1 ? "same" : hosts == 0 ? "two" : ""; }
+std::string way_text(bool forward) { return forward ? "forward" : "backward"; }
+
+Table slow_table(const Trace& trace, const Links& links) {
+  Table table("slow-links", "Links that are slow, and what they cost",
+              {{"id", "id", Type::kText, "link.slow: one link; link.endpoint: everything of one rank"},
+               {"saving_share", "saving", Type::kShare,
+                "Of the mean step, by a replay in which its messages take what is usual in their class"},
+               {"words", "in words", Type::kText, "What is slow"},
+               {"what_to_do", "what to do", Type::kText, "Evidence and what to look at"}});
+  for (const Finding& f : link_findings(trace, links)) table.add_row({f.id, f.weight, f.title_en, f.detail_en});
+  return table;
+}
+
+Table edges_table(const Trace& trace, const Links& links) {
+  Table table(
+      "links", "Links: transfer times by sender and receiver",
+      {{"from_rank", "from", Type::kInteger, "Global rank of the sender: the row of the matrix"},
+       {"to_rank", "to", Type::kInteger, "Global rank of the receiver: the column"},
+       {"from_stage", "from stage", Type::kInteger, "Stage of the sender"},
+       {"to_stage", "to stage", Type::kInteger, "Stage of the receiver"},
+       {"dp", "dp", Type::kInteger, "Data-parallel replica of the sender"},
+       {"direction", "direction", Type::kText, "forward: activations; backward: gradients"},
+       {"hosts", "hosts", Type::kText, "same: one machine; two: between machines; empty: unknown"},
+       {"messages", "messages", Type::kInteger, "Messages compared; of gaps those that the receiver waited for"},
+       {"steps", "steps", Type::kInteger, "Steps that have some"},
+       {"median_ns", "transfer", Type::kDuration,
+        "Median of end − max(start of send, start of receive); without recorded messages the gap between a cell and "
+        "the one that waited for it"},
+       {"p95_ns", "95 %", Type::kDuration, "95th percentile of the same"},
+       {"class_ns", "usual", Type::kDuration, "Median over the links of this direction and kind of hosts"},
+       {"ratio", "to usual", Type::kRatio,
+        "Transfer to usual; where clocks were tied by these messages there and back to what is usual for both"},
+       {"both_ns", "there and back", Type::kDuration,
+        "Median there plus median of the way back: no offset of clocks changes it"},
+       {"direction_known", "way known", Type::kInteger,
+        "0: its clocks were tied by its own messages, so which way is longer cannot be told"},
+       {"bytes", "bytes", Type::kReal, "Median size of a message; empty where the source does not say"},
+       {"bytes_per_s", "bytes per second", Type::kReal, "Median of size ÷ transfer"},
+       {"slow_steps", "slow steps", Type::kInteger, "Steps whose median is at least 1.2 × what is usual"},
+       {"saving_ns", "saving", Type::kDuration, "Mean step minus the mean of a replay with its messages as usual"},
+       {"saving_share", "saving", Type::kShare, "The same as a share of the mean step"},
+       {"reading", "reading", Type::kText,
+        "slow link (this one alone), slow sender, slow receiver (all of that rank's), slow, worth little (under 1 % of "
+        "the step), now and then (in under two thirds of the steps), fine, or nothing to compare"}});
+  for (const LinkEdge& e : links.edges) {
+    const Part &from = trace.parts[static_cast<size_t>(e.from_part)], &to = trace.parts[static_cast<size_t>(e.to_part)];
+    const LinkClass& c = links.classes[e.link_class];
+    table.add_row({int64_t{from.rank},
+                   int64_t{to.rank},
+                   known(from.stage),
+                   known(to.stage),
+                   known(from.dp),
+                   way_text(e.forward),
+                   hosts_text(c.hosts),
+                   e.messages,
+                   e.steps,
+                   whole_ns(e.median_ns),
+                   whole_ns(e.p95_ns),
+                   whole_ns(c.median_ns),
+                   e.ratio,
+                   whole_ns(e.both_ns),
+                   int64_t{e.direction_known},
+                   e.bytes,
+                   e.bytes_per_s,
+                   e.slow_steps,
+                   whole_ns(e.saving_ns),
+                   e.saving_share,
+                   std::string(link_reading_name(e.reading))});
+  }
+  return table;
+}
+
+Table endpoints_table(const Trace& trace, const Links& links) {
+  Table table("link-endpoints", "Ranks as ends of links",
+              {{"rank", "rank", Type::kInteger, "Global rank"},
+               {"sends", "sends to", Type::kInteger, "Links it sends on: its row of the matrix"},
+               {"slow_sends", "slow", Type::kInteger, "Of them slow in most steps"},
+               {"receives", "receives from", Type::kInteger, "Links it receives on: its column"},
+               {"slow_receives", "slow", Type::kInteger, "Of them slow in most steps"},
+               {"reading", "reading", Type::kText,
+                "slow sender, slow receiver or both: all links to at least two peers are slow; fine; or one peer: "
+                "the link and its end look the same"}});
+  for (const LinkEndpoint& e : links.endpoints) {
+    const std::string reading = e.slow_sender && e.slow_receiver          ? "slow sender and receiver"
+                                : e.slow_sender                           ? "slow sender"
+                                : e.slow_receiver                         ? "slow receiver"
+                                : e.slow_sends + e.slow_receives == 0     ? "fine"
+                                : e.send_peers < 2 && e.receive_peers < 2 ? "one peer"
+                                                                          : "fine but for single links";
+    table.add_row({int64_t{trace.parts[static_cast<size_t>(e.part)].rank}, e.sends, e.slow_sends, e.receives,
+                   e.slow_receives, reading});
+  }
+  return table;
+}
+
+Table classes_table(const Links& links) {
+  Table table("link-classes", "Classes of links",
+              {{"direction", "direction", Type::kText, "forward: activations; backward: gradients"},
+               {"hosts", "hosts", Type::kText, "same: one machine; two: between machines; empty: unknown"},
+               {"links", "links", Type::kInteger, "Links of the class"},
+               {"messages", "messages", Type::kInteger, "Their messages"},
+               {"median_ns", "usual", Type::kDuration,
+                "Median of the links' medians, of an even number the lower middle one: what is usual"}});
+  for (const LinkClass& c : links.classes)
+    table.add_row({way_text(c.forward), hosts_text(c.hosts), c.edges, c.messages, whole_ns(c.median_ns)});
+  return table;
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  AnalysisResult result;
+  const Trace& trace = *input.trace;
+  const Result<StepGraph> graph = build_step_graph(trace, result.notes);
+  if (!graph) return graph.error();
+  const Links links = find_links(trace, *graph);
+  if (links.evidence == LinkEvidence::kNone)
+    result.notes.add("links.none", Severity::kInfo,
+                     "no messages were recorded and no cell of one rank follows one of another: there are no links to "
+                     "look at");
+  if (links.evidence == LinkEvidence::kGaps)
+    result.notes.add("links.gaps", Severity::kInfo,
+                     "no messages were recorded whose times could be used: transfers are the gaps between a cell and "
+                     "the one of the next stage that waited for it, launching included");
+  int64_t unknown_way = 0;
+  for (const LinkEdge& edge : links.edges) unknown_way += edge.direction_known ? 0 : 1;
+  if (unknown_way > 0)
+    result.notes.add("links.way_unknown", Severity::kInfo,
+                     "links whose clocks were tied by their own messages: there and back is sure, what one way is "
+                     "longer than the other is not",
+                     {}, unknown_way);
+  result.tables.push_back(slow_table(trace, links));
+  result.tables.push_back(edges_table(trace, links));
+  result.tables.push_back(endpoints_table(trace, links));
+  result.tables.push_back(classes_table(links));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis links_analysis;
+const Analysis links_analysis = {
+    .name = "links",
+    .summary = "how long messages take between the ranks of a pipeline, and which links or ends are slow",
+    .tables = {{"slow-links", "what is slow in most steps and worth 1 % of a step"},
+               {"links", "one row per sender, receiver and direction: transfer, what is usual, bandwidth, reading"},
+               {"link-endpoints", "one row per rank: are all links of one end slow?"},
+               {"link-classes", "what is usual, by direction and hosts"}},
+    .run = run,
+    .across_ranks = true};
+
+}  // namespace stageline

@@ -1,0 +1,241 @@
+// The chain of operations that a step waited for, and how much every other one may grow for free.
+// Definitions: docs/analyses/pipeline-critical-path.md.
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "analyses/analysis.h"
+#include "model/stage_costs.h"
+#include "pipeline/graph_path.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+int64_t known(int32_t value) { return value == kUnknown ? kNullInteger : value; }
+
+// The stage at the other end of a message, the sender's of one that nobody recorded; of a collective the stage of the
+// member that came last, where it is another operation.
+int32_t other_stage(const StepGraph& graph, const PathStretch& stretch) {
+  if (stretch.piece != PathPiece::kTransfer) return kUnknown;
+  if (is_message(graph.kind[stretch.op]) && graph.group[stretch.op] != kNoGroup) {
+    const GraphGroup& group = graph.groups[graph.group[stretch.op]];
+    return graph.stage[stretch.op == group.begin ? group.end - 1 : group.begin];
+  }
+  if (stretch.peer != stretch.op) return graph.stage[stretch.peer];
+  if (graph.cell[stretch.op] != kNoCell || !is_message(graph.kind[stretch.op]) || graph.waits(stretch.op).empty())
+    return kUnknown;
+  return graph.stage[graph.waits(stretch.op)[0]];
+}
+
+struct ChosenStep {
+  const GraphStep* step;
+  std::vector<PathStretch> path;
+};
+
+Table shares_table(const StepGraph& graph, const std::vector<ChosenStep>& steps) {
+  Table table(
+      "shares", "Where the critical path runs",
+      {{"stage", "stage", Type::kInteger, "Stage of the operation"},
+       {"type", "type", Type::kText, "Type of the operation"},
+       {"piece", "piece", Type::kText,
+        "work: it ran; transfer: it communicated, from the start of the last member on; delay: nothing it "
+        "waited for was missing, and it had not started"},
+       {"from_stage", "from stage", Type::kInteger,
+        "Of a message the stage at its other end; of a collective that of the member that came last, if another"},
+       {"path_ns", "time", Type::kDuration, "On the path, mean over steps"},
+       {"path_share", "share", Type::kShare, "Of the step; all rows add up to 1"},
+       {"pieces", "pieces", Type::kInteger, "Pieces of the path, all steps"}});
+  std::map<std::tuple<int32_t, uint16_t, PathPiece, int32_t>, std::pair<int64_t, int64_t>> sums;
+  int64_t span = 0;
+  for (const ChosenStep& chosen : steps) {
+    span += chosen.step->span_ns;
+    for (const PathStretch& p : chosen.path) {
+      auto& [time, count] = sums[{graph.stage[p.op], graph.type[p.op], p.piece, other_stage(graph, p)}];
+      time += p.end_ns - p.start_ns;
+      ++count;
+    }
+  }
+  std::vector<decltype(sums)::const_iterator> order;
+  for (auto it = sums.cbegin(); it != sums.cend(); ++it) order.push_back(it);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a->second.first > b->second.first; });
+  // Means are rounded so that they add up to the mean span.
+  int64_t left = span;
+  const auto count = static_cast<int64_t>(std::max<size_t>(1, steps.size()));
+  int64_t shown = 0;
+  for (const auto& it : order) {
+    const auto& [stage, type, piece, from] = it->first;
+    left -= it->second.first;
+    const int64_t mean = (span - left) / count - shown;
+    shown += mean;
+    table.add_row({known(stage), graph.types[type].name, std::string(path_piece_name(piece)), known(from), mean,
+                   span > 0 ? static_cast<double>(it->second.first) / static_cast<double>(span)
+                            : std::numeric_limits<double>::quiet_NaN(),
+                   it->second.second});
+  }
+  return table;
+}
+
+Table steps_table(const std::vector<ChosenStep>& steps, const StepGraph& graph, const Trace& trace) {
+  Table table("path-steps", "The path of every step",
+              {{"step", "step", Type::kInteger, "Step number as the source has it"},
+               {"span_ns", "step time", Type::kDuration, "Recorded: work + transfer + delay"},
+               {"work_ns", "work", Type::kDuration, "Of the path: operations that compute"},
+               {"transfer_ns", "transfer", Type::kDuration, "Of the path: operations that communicate"},
+               {"delay_ns", "delay", Type::kDuration, "Of the path: nothing was missing, and nothing ran"},
+               {"rank_changes", "rank changes", Type::kInteger, "How often the path goes from one rank to another"},
+               {"last_rank", "ends on rank", Type::kInteger, "Rank of the operation that ends the step"}});
+  for (const ChosenStep& chosen : steps) {
+    int64_t time[3] = {0, 0, 0};
+    int64_t changes = 0;
+    for (size_t i = 0; i < chosen.path.size(); ++i) {
+      const PathStretch& p = chosen.path[i];
+      time[static_cast<size_t>(p.piece)] += p.end_ns - p.start_ns;
+      if (i > 0 && graph.part[p.op] != graph.part[chosen.path[i - 1].op]) ++changes;
+    }
+    table.add_row({int64_t{chosen.step->step}, chosen.step->span_ns, time[0], time[1], time[2], changes,
+                   chosen.path.empty()
+                       ? kNullInteger
+                       : int64_t{trace.parts[static_cast<size_t>(graph.part[chosen.path.back().op])].rank}});
+  }
+  return table;
+}
+
+std::vector<ColumnSpec> operation_columns() {
+  return {{"step", "step", Type::kInteger, "Step number as the source has it"},
+          {"rank", "rank", Type::kInteger, "Global rank"},
+          {"dp", "dp", Type::kInteger, "Data-parallel replica"},
+          {"stage", "stage", Type::kInteger, "Pipeline stage"},
+          {"type", "type", Type::kText, "Type of the operation"},
+          {"micro_batch", "micro-batch", Type::kInteger, "Where the source says it"},
+          {"chunk", "chunk", Type::kInteger, "Model chunk of the rank"}};
+}
+
+void operation_values(const Trace& trace, const StepGraph& graph, int32_t step, uint32_t op,
+                      std::vector<Table::Value>& row) {
+  row = {int64_t{step},
+         int64_t{trace.parts[static_cast<size_t>(graph.part[op])].rank},
+         known(graph.dp[op]),
+         known(graph.stage[op]),
+         graph.types[graph.type[op]].name,
+         known(graph.micro_batch[op]),
+         known(graph.chunk[op])};
+}
+
+Table path_table(const Trace& trace, const StepGraph& graph, const ChosenStep& chosen) {
+  std::vector<ColumnSpec> columns = operation_columns();
+  columns.insert(columns.end(), {{"piece", "piece", Type::kText, "work, transfer or delay, as in shares"},
+                                 {"from_stage", "from stage", Type::kInteger, "As in shares"},
+                                 {"start_ns", "from", Type::kDuration, "From the step's start"},
+                                 {"path_ns", "time", Type::kDuration, "On the path"}});
+  Table table("path", "Critical path of step " + std::to_string(chosen.step->step), std::move(columns));
+  std::vector<Table::Value> row;
+  for (const PathStretch& p : chosen.path) {
+    operation_values(trace, graph, chosen.step->step, p.op, row);
+    row.insert(row.end(), {std::string(path_piece_name(p.piece)), known(other_stage(graph, p)), p.start_ns,
+                           p.end_ns - p.start_ns});
+    table.add_row(row);
+  }
+  return table;
+}
+
+Table slack_table(const StepGraph& graph, const std::vector<ChosenStep>& steps, const std::vector<int64_t>& slack) {
+  Table table(
+      "slack", "How much operations may grow for free",
+      {{"stage", "stage", Type::kInteger, "Stage of the operation"},
+       {"type", "type", Type::kText, "Type of the operation"},
+       {"operations", "operations", Type::kInteger, "How many"},
+       {"critical", "critical", Type::kInteger, "Of them without slack: each longer by 1 makes the step longer by 1"},
+       {"least_ns", "least slack", Type::kDuration, "The smallest slack"},
+       {"median_ns", "median slack", Type::kDuration, "Half of them have at least this"},
+       {"mean_dur_ns", "mean", Type::kDuration, "Their mean duration without waiting"}});
+  std::map<std::pair<int32_t, uint16_t>, std::pair<std::vector<double>, double>> lists;
+  for (const ChosenStep& chosen : steps)
+    for (uint32_t i = chosen.step->begin; i < chosen.step->end; ++i) {
+      auto& [list, dur] = lists[{graph.stage[i], graph.type[i]}];
+      list.push_back(static_cast<double>(slack[i]));
+      dur += graph.dur_ns[i];
+    }
+  for (auto& [key, entry] : lists) {
+    auto& [list, dur] = entry;
+    const auto count = static_cast<int64_t>(list.size());
+    const double least = *std::min_element(list.begin(), list.end());
+    const auto critical = static_cast<int64_t>(std::count(list.begin(), list.end(), 0.0));
+    table.add_row({known(key.first), graph.types[key.second].name, count, critical, static_cast<int64_t>(least),
+                   static_cast<int64_t>(median_of(std::move(list))),
+                   static_cast<int64_t>(dur / static_cast<double>(count))});
+  }
+  return table;
+}
+
+Table slack_cells_table(const Trace& trace, const StepGraph& graph, const std::vector<ChosenStep>& steps,
+                        const std::vector<int64_t>& slack) {
+  std::vector<ColumnSpec> columns = operation_columns();
+  columns.insert(columns.end(), {{"start_ns", "start", Type::kDuration, "Recorded, from the step's start"},
+                                 {"dur_ns", "duration", Type::kDuration, "Without waiting"},
+                                 {"slack_ns", "slack", Type::kDuration,
+                                  "How much longer it could take without the step ending later, all else as it was"}});
+  Table table("slack-cells", "Slack of every operation", std::move(columns));
+  std::vector<Table::Value> row;
+  for (const ChosenStep& chosen : steps)
+    for (uint32_t i = chosen.step->begin; i < chosen.step->end; ++i) {
+      operation_values(trace, graph, chosen.step->step, i, row);
+      row.insert(row.end(), {graph.start_ns[i], static_cast<int64_t>(graph.dur_ns[i]), slack[i]});
+      table.add_row(row);
+    }
+  return table;
+}
+
+// The step whose path is shown: of those that count the one of median length.
+const ChosenStep& usual_step(const std::vector<ChosenStep>& steps) {
+  std::vector<const ChosenStep*> order;
+  for (const ChosenStep& chosen : steps) order.push_back(&chosen);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const ChosenStep* a, const ChosenStep* b) { return a->step->span_ns < b->step->span_ns; });
+  return *order[(order.size() - 1) / 2];
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  AnalysisResult result;
+  const Result<int64_t> wanted = input.options.integer("step", INT64_MIN);
+  if (!wanted) return wanted.error();
+  const Result<StepGraph> graph = build_step_graph(*input.trace, result.notes, LaunchRule::kInOrder);
+  if (!graph) return graph.error();
+  const bool one = input.options.has("step");
+  std::vector<ChosenStep> steps;
+  for (const GraphStep& step : graph->steps)
+    if (one ? step.step == *wanted : step.counts) steps.push_back({&step, critical_path(*graph, step)});
+  if (steps.empty())
+    return Error{ErrorCode::kUsage,
+                 "there is no step " + std::to_string(*wanted) + " in this run",
+                 {},
+                 "its steps are " + std::to_string(graph->steps.front().step) + " to " +
+                     std::to_string(graph->steps.back().step)};
+  const std::vector<int64_t> slack = slack_ns(*graph);
+  result.tables.push_back(shares_table(*graph, steps));
+  result.tables.push_back(steps_table(steps, *graph, *input.trace));
+  result.tables.push_back(slack_table(*graph, steps, slack));
+  result.tables.push_back(path_table(*input.trace, *graph, usual_step(steps)));
+  if (!input.for_report) result.tables.push_back(slack_cells_table(*input.trace, *graph, steps, slack));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis pipeline_critical_path_analysis;
+const Analysis pipeline_critical_path_analysis = {
+    .name = "pipeline-critical-path",
+    .summary = "the chain of operations that each step waited for, and how much the others may grow for free",
+    .tables = {{"shares", "time on the path by stage, type and link; adds up to the step"},
+               {"path-steps", "one row per step: work, transfer and delay on its path"},
+               {"slack", "slack by stage and type"},
+               {"path", "the path of one step: --step, or the one of median length"},
+               {"slack-cells", "slack of every operation; not in the report"}},
+    .run = run,
+    .options = {{"step", "N", "This step alone; default all steps that are no outliers", ""}},
+    .across_ranks = true};
+
+}  // namespace stageline

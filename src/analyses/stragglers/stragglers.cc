@@ -1,0 +1,165 @@
+// Who holds the others up, and by what sign. Definitions: docs/analyses/stragglers.md.
+#include "pipeline/stragglers.h"
+
+#include <cmath>
+
+#include "analyses/analysis.h"
+#include "pipeline/slowdown.h"
+#include "pipeline/straggler_findings.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+// S_w replays every replica and stage: beyond this many operations times worlds `slowdown` is asked by itself.
+constexpr double kMostWork = 4e9;
+
+int64_t known(int32_t value) { return value == kUnknown ? kNullInteger : value; }
+int64_t whole_ns(double ns) { return std::isfinite(ns) ? std::llround(ns) : kNullInteger; }
+
+Table causes_table(const Trace& trace, const Stragglers& s) {
+  Table table(
+      "straggler-causes", "What holds the ranks up",
+      {{"cause", "cause", Type::kText, "slow worker, slow stage, long sequences, pauses, late launches or slow step"},
+       {"rank", "rank", Type::kInteger, "Global rank of a worker, and of pauses that one rank has most of"},
+       {"stage", "stage", Type::kInteger, "Stage of the worker, or the slow stage"},
+       {"step", "step", Type::kInteger, "The slow step"},
+       {"ratio", "ratio", Type::kRatio,
+        "To the median of the worker's peers, to the median stage, to the median step; empty of the others"},
+       {"count", "count", Type::kInteger, "Slow steps of the worker, pauses, or micro-batches compared"},
+       {"of", "of", Type::kInteger, "Of so many steps or cells"},
+       {"each_ns", "each", Type::kDuration, "Mean length of a pause; of late launches the usual delay"},
+       {"saving_ns", "saving", Type::kDuration,
+        "Mean step time minus the mean of a replay without the cause; of a slow step its excess over all steps"},
+       {"saving_share", "saving", Type::kShare, "The same as a share of the mean step"},
+       {"words", "in words", Type::kText, "The cause in a sentence"}});
+  const std::vector<Finding> findings = straggler_findings(trace, s);
+  for (size_t i = 0; i < s.causes.size(); ++i) {
+    const StragglerLoss& c = s.causes[i];
+    const Part* part = c.part >= 0 ? &trace.parts[static_cast<size_t>(c.part)] : nullptr;
+    const bool has_ratio = c.cause == StragglerCause::kSlowWorker || c.cause == StragglerCause::kSlowStage ||
+                           c.cause == StragglerCause::kSlowStep;
+    table.add_row({std::string(straggler_cause_name(c.cause)), part ? int64_t{part->rank} : kNullInteger,
+                   part ? known(part->stage) : known(c.stage), c.step >= 0 ? int64_t{c.step} : kNullInteger,
+                   has_ratio ? c.ratio : std::nan(""), c.count > 0 ? c.count : kNullInteger,
+                   c.of > 0 ? c.of : kNullInteger, c.each_ns > 0 ? whole_ns(c.each_ns) : kNullInteger,
+                   whole_ns(c.saving_ns), c.saving_share, findings[i].title_en});
+  }
+  return table;
+}
+
+Table workers_table(const Trace& trace, const Stragglers& s) {
+  Table table(
+      "straggler-workers", "Workers against their peers",
+      {{"rank", "rank", Type::kInteger, "Global rank"},
+       {"dp", "dp", Type::kInteger, "Data-parallel replica"},
+       {"stage", "stage", Type::kInteger, "Pipeline stage"},
+       {"steps", "steps", Type::kInteger, "Steps with compute cells; steps far longer than most are left out"},
+       {"busy_ns", "busy", Type::kDuration, "Union of its compute cells in a step, mean over steps"},
+       {"busy_ratio", "to stage", Type::kRatio, "Busy ÷ mean busy of all workers of its stage"},
+       {"peer_ratio", "to peers", Type::kRatio,
+        "To the median of the other workers of its stage: the smaller of busy and of its usual cells (medians "
+        "by kind)"},
+       {"error", "error", Type::kShare, "Standard error of that ratio, by the scatter of its cells"},
+       {"S_w", "S_w", Type::kReal, "Slowdown by this worker, as the analysis slowdown has it"},
+       {"slow_steps", "slow steps", Type::kInteger,
+        "Steps in which it is at least 1.05 × the median of its peers, and beyond four standard errors"},
+       {"late_ns", "starts late", Type::kDuration, "Lower quartile of what its cells start later than they could"},
+       {"pauses", "pauses", Type::kInteger, "Cells that start later by a quarter of its usual cell or more"},
+       {"pause_ns", "paused", Type::kDuration, "Sum of the pauses over all steps"},
+       {"period_ns", "period", Type::kDuration, "Usual time between pauses where it is steady"},
+       {"verdict", "verdict", Type::kText,
+        "fine, persistent, now and then, late launches, pauses, or no peer (nothing to compare with)"},
+       {"words", "in words", Type::kText, "The verdict in words"}});
+  for (const StragglerWorker& w : s.workers) {
+    const Part& part = trace.parts[static_cast<size_t>(w.part)];
+    table.add_row({int64_t{part.rank}, known(part.dp), known(part.stage), w.steps, whole_ns(w.busy_ns), w.busy_ratio,
+                   w.ratio, w.error, w.s_w, w.slow_steps, whole_ns(w.late_ns), w.pauses, whole_ns(w.pause_ns),
+                   whole_ns(w.period_ns), std::string(straggler_verdict_name(w.verdict)), straggler_words(w)});
+  }
+  return table;
+}
+
+Table steps_table(const Trace& trace, const Stragglers& s) {
+  Table table("straggler-steps", "Stages step by step",
+              {{"step", "step", Type::kInteger, "Step number as the source has it"},
+               {"stage", "stage", Type::kInteger, "Pipeline stage"},
+               {"busy_ns", "busy", Type::kDuration, "Busy time of a worker of the stage, mean over its workers"},
+               {"ratio", "to usual", Type::kRatio, "The same to the stage's median over the steps"},
+               {"slowest_rank", "slowest rank", Type::kInteger, "The worker that was busy longest"},
+               {"slowest_ratio", "to peers", Type::kRatio, "Its busy time to the median of the others"},
+               {"slow", "slow", Type::kInteger, "1: at least 1.05, and beyond four standard errors"}});
+  for (const StragglerStep& row : s.steps) {
+    const bool peers = row.slowest_part >= 0;
+    table.add_row({int64_t{row.step}, int64_t{row.stage}, whole_ns(row.busy_ns), row.ratio,
+                   peers ? int64_t{trace.parts[static_cast<size_t>(row.slowest_part)].rank} : kNullInteger,
+                   peers ? row.slowest_ratio : std::nan(""), int64_t{row.slow}});
+  }
+  return table;
+}
+
+Table correlations_table(const Stragglers& s) {
+  Table table(
+      "forward-backward", "Do long forwards have long backwards?",
+      {{"stage", "stage", Type::kInteger, "Pipeline stage"},
+       {"pairs", "pairs", Type::kInteger, "Micro-batches compared, each with the mean of its worker, chunk and step"},
+       {"r", "r", Type::kReal, "Correlation of forward and backward (B or I) over them; empty without spread"},
+       {"spread", "spread", Type::kShare, "Standard deviation of the forwards as a share of their mean"},
+       {"data_dependent", "data-dependent", Type::kInteger,
+        "1: r at least 0.9 with a spread of 5 % or more over 8 pairs: cost that lies in the data, such as "
+        "sequence length"}});
+  for (const FbCorrelation& c : s.correlations)
+    table.add_row({int64_t{c.stage}, c.pairs, c.r, c.spread, int64_t{c.data_dependent}});
+  return table;
+}
+
+Result<AnalysisResult> run(const AnalysisInput& input) {
+  AnalysisResult result;
+  const Trace& trace = *input.trace;
+  const Result<StepGraph> graph = build_step_graph(trace, result.notes);
+  if (!graph) return graph.error();
+  Stragglers s = find_stragglers(trace, *graph);
+  if (const double worlds = graph->stage_count + graph->dp_count;
+      worlds * static_cast<double>(graph->size()) <= kMostWork) {
+    std::vector<double> s_w(trace.parts.size(), std::nan(""));
+    for (const SlowdownWorker& worker : slowdown(trace, *graph).workers)
+      s_w[static_cast<size_t>(worker.part)] = worker.s;
+    for (StragglerWorker& worker : s.workers) worker.s_w = s_w[static_cast<size_t>(worker.part)];
+  } else {
+    result.notes.add("stragglers.no_s_w", Severity::kInfo, "S_w of so large a job is left to the analysis slowdown");
+  }
+  int64_t alone = 0;
+  for (const StragglerWorker& worker : s.workers) alone += std::isnan(worker.ratio) ? 1 : 0;
+  if (s.workers.empty())
+    result.notes.add(
+        "stragglers.no_places", Severity::kInfo,
+        "no rank with compute cells has a known stage, so no worker has peers; --pp says how many stages there are");
+  else if (alone > 0)
+    result.notes.add("stragglers.no_peers", Severity::kInfo,
+                     "ranks that hold their stage alone have nobody to be compared with: slow worker and slow stage "
+                     "look the same",
+                     {}, alone);
+  if (s.causes.empty())
+    result.notes.add("stragglers.none", Severity::kInfo, "nothing that holds ranks up is worth 1 % of the mean step");
+  result.tables.push_back(causes_table(trace, s));
+  result.tables.push_back(workers_table(trace, s));
+  result.tables.push_back(correlations_table(s));
+  result.tables.push_back(steps_table(trace, s));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis stragglers_analysis;
+const Analysis stragglers_analysis = {
+    .name = "stragglers",
+    .summary = "which ranks hold the others up, and by what sign: always, now and then, by pauses, by their data",
+    .tables = {{"straggler-causes", "one row per cause that is worth 1 % of a step, by a replay without it"},
+               {"straggler-workers", "one row per rank: busy against its peers, S_w, pauses, verdict"},
+               {"forward-backward", "per stage: whether long forwards have long backwards"},
+               {"straggler-steps", "one row per step and stage: busy against the usual step, slowest rank"}},
+    .run = run,
+    .across_ranks = true};
+
+}  // namespace stageline

@@ -1,0 +1,68 @@
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/open_browser.h"
+#include "cli/run_common.h"
+#include "server/http_server.h"
+
+namespace stageline {
+namespace {
+
+// What a thread of the server does first: reads the run, and says how that went.
+void read_into(ViewRun& run, const std::vector<std::string>& paths, OpenOptions options, const Terminal& terminal) {
+  options.progress = run.progress();
+  Result<Trace> trace = [&] {
+    const ProgressBar bar(terminal, terminal.lang == "zh" ? "读取" : "reading", run.progress());
+    return open_trace(paths, options);
+  }();
+  if (!trace) {
+    fail(trace.error());
+    return run.set_error(trace.error());
+  }
+  print_notes(terminal, trace->diagnostics, paths[0]);
+  run.set_trace(std::move(*trace));
+  note(terminal, (terminal.lang == "zh" ? "已就绪：" : "ready: ") +
+                     grouped(static_cast<int64_t>(run.timeline()->slice_count())) +
+                     (terminal.lang == "zh" ? " 个切片；按 Ctrl-C 结束" : " slices; Ctrl-C ends this"));
+}
+
+}  // namespace
+
+int run_view(const Arguments& arguments) {
+  Result<Terminal> terminal = terminal_for(arguments);
+  if (!terminal) return fail(terminal.error());
+  Result<OpenOptions> options = open_options(arguments, "", Clocks::kOneAxis);
+  if (!options) return fail(options.error());
+  const auto port = arguments.integer("port", -1, 0, 65'535);
+  if (!port) return fail(port.error());
+  ServeOptions how;
+  how.host = arguments.get("host");
+  how.port = static_cast<int32_t>(*port);
+  if (arguments.has("host") && how.host.empty())
+    return fail({ErrorCode::kUsage, "--host is an address of this machine, such as 0.0.0.0 for all", {}, ""});
+  const auto title = valid_utf8(arguments.get("title", run_name(arguments.operands)));
+  // On the heap: a reading that Ctrl-C leaves behind still writes to it.
+  auto run = std::make_unique<ViewRun>(title, arguments.operands);
+  Result<std::unique_ptr<HttpServer>> server = HttpServer::listen(how, *run);
+  if (!server) return fail(server.error());
+  printf("%s\n", (*server)->url().c_str());
+  fflush(stdout);
+  if ((*server)->is_public())
+    note(*terminal,
+         terminal->lang == "zh"
+             ? "警告：网络中任何知道此地址的人都能读取这次运行，且传输未加密；默认只监听本机"
+             : "warning: whoever knows this address can read the run, and nothing is encrypted; without --host only "
+               "this machine can");
+  const bool opens = std::string_view(arguments.command->name) == "view" && !arguments.has("no-open");
+  if (opens) open_browser((*server)->url());
+  if ((*server)->serve([&] { read_into(*run, arguments.operands, *options, *terminal); })) return kExitGood;
+  fflush(nullptr);
+  _exit(kExitGood);  // the thread that reads cannot be told to stop, and nothing it does lasts
+}
+
+}  // namespace stageline

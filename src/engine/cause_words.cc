@@ -1,0 +1,308 @@
+#include "engine/cause_words.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "analyses/analysis.h"
+#include "base/number.h"
+
+namespace stageline {
+namespace {
+
+std::string times(double ratio) { return fixed(ratio, 2) + "×"; }
+std::string n(int64_t count) { return grouped(count); }
+std::string ms(double ns) { return human_duration(ns); }
+
+std::string kind_zh(CellKind kind) {
+  switch (kind) {
+    case CellKind::kForward: return "前向";
+    case CellKind::kBackward: return "反向";
+    case CellKind::kInputGrad: return "输入梯度";
+    case CellKind::kWeightGrad: return "权重梯度";
+    case CellKind::kForwardBackward: return "重叠的前向与反向";
+    default: return "消息";
+  }
+}
+
+class Words {
+ public:
+  Words(const Trace& trace, const CauseList& list, const Recognition& recognition)
+      : trace_(trace), list_(list), recognition_(recognition) {
+    for (const Part& part : trace.parts) {
+      replicas_ = std::max(replicas_, part.dp + 1);
+      stages_ = std::max(stages_, part.stage + 1);
+    }
+  }
+
+  Finding of(const Cause& c) const {
+    Finding f;
+    switch (c.kind) {
+      case CauseKind::kSlowStage: slow_stage(c, f); break;
+      case CauseKind::kSlowWorker: slow_worker(c, f); break;
+      case CauseKind::kSlowLink: slow_link(c, f); break;
+      case CauseKind::kLongSequences: long_sequences(c, f); break;
+      case CauseKind::kPauses: pauses(c, f); break;
+      case CauseKind::kLateWorker: late_worker(c, f); break;
+      case CauseKind::kOrder: order(c, f); break;
+      case CauseKind::kUnsplit: unsplit(c, f); break;
+    }
+    f.lost_ns_per_step = c.lost_ns;
+    f.uncertainty_ns = std::isnan(c.error_ns) ? 0 : c.error_ns;
+    f.weight = list_.step_ns > 0 ? c.lost_ns / list_.step_ns : 0;
+    if (f.price.saving_ns <= 0) f.price.saving_ns = c.lost_ns;
+    f.value = "−" + percent(f.price.saving_ns / list_.step_ns);
+    f.value_note_en = "a step";
+    f.value_note_zh = "每步";
+    return f;
+  }
+
+ private:
+  // Whether the stage, or its chunk, holds the end (or the start) of the model.
+  bool is_end(const Cause& c, bool end) const {
+    const bool known = !recognition_.candidates.empty();
+    const int32_t chunks = known ? recognition_.best().sizes.chunks : 1;
+    const ChunkLayout layout = known ? recognition_.best().layout : ChunkLayout::kLoop;
+    if (layout == ChunkLayout::kBidirectional) return c.stage == 0 || c.stage == stages_ - 1;
+    const int32_t chunk = end ? chunks - 1 : 0;
+    if (c.chunk != kUnknown && c.chunk != chunk) return false;
+    const bool turned = layout == ChunkLayout::kV && chunk % 2 == 1;
+    return c.stage == (end != turned ? stages_ - 1 : 0);
+  }
+  std::string share(double ns) const { return percent(ns / list_.step_ns); }
+  std::string rank(int32_t part) const { return std::to_string(trace_.parts[static_cast<size_t>(part)].rank); }
+  std::string worker_en(const Cause& c) const {
+    const Part& part = trace_.parts[static_cast<size_t>(c.part)];
+    return "Rank " + rank(c.part) + (part.machine_name.empty() ? "" : " (" + part.machine_name + ")");
+  }
+  std::string worker_zh(const Cause& c) const {
+    const Part& part = trace_.parts[static_cast<size_t>(c.part)];
+    return "rank " + rank(c.part) + (part.machine_name.empty() ? "" : "（" + part.machine_name + "）");
+  }
+  static FindingEvidence evidence(std::initializer_list<std::pair<const char*, const char*>> best_first) {
+    for (const auto& [analysis, table] : best_first)
+      if (find_analysis(analysis)) return {analysis, table};
+    return {};
+  }
+
+  void slow_stage(const Cause& c, Finding& f) const {
+    const bool last = is_end(c, true), first = is_end(c, false);
+    const std::string s = std::to_string(c.stage);
+    const std::string chunk_en = c.chunk == kUnknown ? "" : "'s chunk " + std::to_string(c.chunk);
+    const std::string chunk_zh = c.chunk == kUnknown ? "" : "的第 " + std::to_string(c.chunk) + " 个分块";
+    f.id = "stage.slow";
+    f.cause = "stage:" + s;
+    f.title_en = "Stage " + s + chunk_en + (last ? ", the last," : "") + " takes " + times(c.ratio) +
+                 " the time of the other stages: move layers away from it" +
+                 (last    ? ", or split the output head"
+                  : first ? ", or split the embedding"
+                          : "");
+    f.title_zh = "第 " + s + " 级" + chunk_zh + (last ? "（最后一级）" : "") + "用时是其他级的 " + times(c.ratio) +
+                 "：请把部分层移到其他级" +
+                 (last    ? "，或拆分输出头"
+                  : first ? "，或拆分词嵌入"
+                          : "");
+    std::string en, zh;
+    for (const CauseTimes& t : c.times) {
+      en += (en.empty() ? "Its " : ", its ") + std::string(kind_name(t.kind)) + " takes " + ms(t.own_ns) + " against " +
+            ms(t.others_ns);
+      zh += (zh.empty() ? "其" : "，") + kind_zh(t.kind) + "用时 " + ms(t.own_ns) + "，其他级为 " + ms(t.others_ns);
+    }
+    if (en.empty())
+      en = "Its cells take " + times(c.ratio) + " the others'", zh = "其单元用时是其他级的 " + times(c.ratio);
+    f.detail_en =
+        en + ", in " + n(c.slowest_in) + " of " + n(c.steps) + " steps" +
+        (replicas_ > 1 ? " and in all replicas" : "") +
+        ". With the same work spread evenly over the stages a step takes " + share(c.saving_ns) +
+        " less; were the stage as fast as the others, " + share(c.lost_ns) + " less." +
+        (replicas_ > 1 ? ""
+                       : " With one replica nobody can tell a heavy stage from a slow device: if its layers are no "
+                         "more than the others', look at the device.");
+    f.detail_zh =
+        zh + "，" + n(c.steps) + " 步中有 " + n(c.slowest_in) + " 步如此" + (replicas_ > 1 ? "，所有副本都一样" : "") +
+        "。若把同样的计算均分到各级，每步少用 " + share(c.saving_ns) + "；若它与其他级一样快，少用 " +
+        share(c.lost_ns) + "。" +
+        (replicas_ > 1 ? "" : "只有一个副本时，无法区分是这一级太重还是设备太慢：如果它的层数并不多，请检查设备。");
+    f.price.fix_en = "spread the layers evenly over the stages";
+    f.price.fix_zh = "把各层均匀分到各级";
+    f.price.saving_ns = c.saving_ns;
+    f.price.assumption_en = "moving a layer moves its time";
+    f.price.assumption_zh = "移动一层即移动其用时";
+    f.evidence = evidence({{"waterfall", "stages"}, {"slowdown", "stages"}, {"pipeline-summary", "stages"}});
+  }
+
+  void slow_worker(const Cause& c, Finding& f) const {
+    const std::string s = std::to_string(c.stage);
+    f.id = "rank.slow";
+    f.cause = "rank:" + rank(c.part);
+    f.title_en = worker_en(c) + " computes " + times(c.ratio) + " as long as the other ranks of stage " + s +
+                 ": check that device, or replace it";
+    f.title_zh = worker_zh(c) + " 的计算用时是第 " + s + " 级其他 rank 的 " + times(c.ratio) + "：请检查或更换该设备";
+    f.detail_en = "The work is the same as theirs and it is slower in " + n(c.slowest_in) + " of " + n(c.steps) +
+                  " steps, so it is the device or its host: clocks, heat, power limits, other processes. As fast as "
+                  "the others, a "
+                  "step takes " +
+                  share(c.lost_ns) + " less.";
+    f.detail_zh = "工作量与它们相同，" + n(c.steps) + " 步中有 " + n(c.slowest_in) +
+                  " 步偏慢，因此问题在设备或主机：频率、温度、功率限制、其他进程。若与其他 rank 一样快，每步少用 " +
+                  share(c.lost_ns) + "。";
+    f.price.fix_en = "replace the worker";
+    f.price.fix_zh = "更换该节点";
+    f.evidence = evidence({{"stragglers", "workers"}, {"slowdown", "workers"}, {"pipeline-summary", "ranks"}});
+  }
+
+  void slow_link(const Cause& c, Finding& f) const {
+    const std::string from = std::to_string(c.from_stage), to = std::to_string(c.stage);
+    const CauseTimes t = c.times.front();
+    const std::string in_en = c.dp == kUnknown ? "" : " of replica " + std::to_string(c.dp);
+    const std::string in_zh = c.dp == kUnknown ? "" : "（副本 " + std::to_string(c.dp) + "）";
+    f.id = "link.slow";
+    f.cause = "link:" + from + "-" + to;
+    const bool recorded = t.others_ns > 0;
+    f.title_en = "Messages from stage " + from + " to stage " + to + in_en + " take " + ms(t.own_ns) +
+                 (recorded ? ", on the other links " + ms(t.others_ns) : " longer than on the other links") +
+                 ": check that link";
+    f.title_zh = "第 " + from + " 级到第 " + to + " 级" + in_zh + "的消息用时 " + ms(t.own_ns) + "，其他链路为 " +
+                 ms(t.others_ns) + "：请检查该链路";
+    f.detail_en =
+        "Waiting for either side is not counted, only the transfer. Look at cable, port, switch and which network "
+        "interface these two use. As fast as the others, a step takes " +
+        share(c.lost_ns) + " less.";
+    f.detail_zh =
+        "只计传输本身，不含等待对方的时间。请检查线缆、端口、交换机，以及这两端所用的网卡。若与其他链路一样快，每步少用"
+        " " +
+        share(c.lost_ns) + "。";
+    f.price.fix_en = "a link as fast as the others";
+    f.price.fix_zh = "使该链路与其他链路一样快";
+    f.evidence = evidence({{"links", ""}, {"slowdown", "types"}});
+  }
+
+  void long_sequences(const Cause& c, Finding& f) const {
+    const std::string part = percent(static_cast<double>(c.count) / static_cast<double>(std::max<int64_t>(c.of, 1)));
+    f.id = "sequence.long";
+    f.cause = "sequences";
+    f.title_en = part + " of the micro-batches take " + times(c.ratio) +
+                 " the time of the usual one, on every stage: balance sequence lengths";
+    f.title_zh = part + " 的微批在每一级上的用时都是通常的 " + times(c.ratio) + "：请均衡序列长度";
+    f.detail_en =
+        "Their forwards and their backwards are long together, which is what long sequences do and slow devices do "
+        "not. "
+        "Dealt out evenly over micro-batches and replicas a step takes " +
+        share(c.saving_ns) + " less; all as short as the usual one, " + share(c.lost_ns) + " less.";
+    f.detail_zh =
+        "它们的前向与反向同时变长：这是长序列的特征，而不是设备慢。若把序列长度均匀分到各微批与副本，每步少用 " +
+        share(c.saving_ns) + "；若都与通常的一样短，少用 " + share(c.lost_ns) + "。";
+    f.price.fix_en = "deal sequences out so that micro-batches are equally long";
+    f.price.fix_zh = "按长度分配序列，使各微批等长";
+    f.price.saving_ns = c.saving_ns;
+    f.price.assumption_en = "time grows as it does in the long micro-batches";
+    f.price.assumption_zh = "用时按长微批的比例变化";
+    f.evidence = evidence({{"stragglers", ""}, {"slowdown", "ranks"}});
+  }
+
+  void pauses(const Cause& c, Finding& f) const {
+    const std::string part = percent(static_cast<double>(c.count) / static_cast<double>(std::max<int64_t>(c.of, 1)));
+    const double each = static_cast<double>(c.count) / static_cast<double>(std::max<int64_t>(list_.steps, 1));
+    const bool one = c.ranks == 1;
+    f.id = "host.pauses";
+    f.cause = "host";
+    const std::string where_en = one && c.part != kUnknown ? " of rank " + rank(c.part) : "";
+    const std::string where_zh = one && c.part != kUnknown ? "rank " + rank(c.part) + " 有 " : "";
+    f.title_en = part + " of the cells" + where_en + " start " + ms(c.pause_ns) +
+                 " late though nothing holds them up: run garbage collection on all ranks at once";
+    f.title_zh =
+        where_zh + part + " 的单元在一切就绪后仍晚 " + ms(c.pause_ns) + " 才开始：请在所有 rank 上同时执行垃圾回收";
+    f.detail_en =
+        fixed(each, 1) + " pauses a step, on " + n(c.ranks) + (one ? " worker" : " workers") +
+        ", each at a time of its own: what Python's garbage collector does, and every pause makes the whole pipeline "
+        "wait. "
+        "gc.disable(), and gc.collect() every so many steps on all ranks; if that does not help, look at data loading, "
+        "logging and checkpoints. Without the pauses a step takes " +
+        share(c.lost_ns) + " less.";
+    f.detail_zh = "每步 " + fixed(each, 1) + " 次停顿，涉及 " + n(c.ranks) +
+                  " 个节点，时间各不相同：这是 Python 垃圾回收的特征，每次停顿都会让整条流水线等待。请用 "
+                  "gc.disable()，并每隔若干步在所有 "
+                  "rank 上同时 gc.collect()；若无效，请检查数据加载、日志与检查点。没有这些停顿，每步少用 " +
+                  share(c.lost_ns) + "。";
+    f.price.fix_en = "no pauses";
+    f.price.fix_zh = "消除停顿";
+    f.evidence = evidence({{"stragglers", ""}, {"slowdown", "job"}});
+  }
+
+  void late_worker(const Cause& c, Finding& f) const {
+    f.id = "rank.late_launch";
+    f.cause = "rank:" + rank(c.part);
+    f.title_en = worker_en(c) + " starts every cell " + ms(c.pause_ns) + " later than it could: look at its host";
+    f.title_zh = worker_zh(c) + " 的每个单元都比可开始的时刻晚 " + ms(c.pause_ns) + "：请检查其主机";
+    f.detail_en =
+        "Its inputs are there and its device is free; the other ranks start at once. Look at CPU frequency, pinning of "
+        "threads, other processes and what the training loop does between launches. Started at once, a step takes " +
+        share(c.lost_ns) + " less.";
+    f.detail_zh =
+        "输入已到、设备空闲，而其他 rank 会立即开始。请检查 CPU "
+        "频率、线程绑核、其他进程，以及训练循环在两次下发之间做了什么。若立即开始，每步少用 " +
+        share(c.lost_ns) + "。";
+    f.price.fix_en = "launches as early as on the other ranks";
+    f.price.fix_zh = "与其他 rank 一样及时下发";
+    f.evidence = evidence({{"stragglers", ""}, {"slowdown", "job"}});
+  }
+
+  void order(const Cause& c, Finding& f) const {
+    const std::string name = recognition_.best().name;
+    const Divergence& worst = recognition_.divergences.front();  // orders come first
+    const std::string s = std::to_string(worst.stage);
+    f.id = "schedule.order";
+    f.cause = "order";
+    f.title_en = "Stage " + s + " leaves the order of " + name + ": it " + worst.sentence_en + "; restore the order";
+    f.title_zh = "第 " + s + " 级偏离了 " + name + " 的顺序：" + worst.sentence_zh + "；请恢复该顺序";
+    f.detail_en = "First in step " + std::to_string(worst.step) + " on rank " + rank(worst.part) + ", in " +
+                  n(c.count) + " of " + n(c.of) +
+                  " lists of work. With the same times in the schedule's order a step takes " + share(c.lost_ns) +
+                  " less.";
+    f.detail_zh = "首次出现于第 " + std::to_string(worst.step) + " 步、rank " + rank(worst.part) + "；" + n(c.of) +
+                  " 个工作列表中有 " + n(c.count) + " 个如此。用时不变而按调度的顺序执行，每步少用 " +
+                  share(c.lost_ns) + "。";
+    f.price.fix_en = "the order of " + name;
+    f.price.fix_zh = "恢复 " + name + " 的顺序";
+    f.evidence = evidence({{"schedule", ""}});
+  }
+
+  void unsplit(const Cause& c, Finding& f) const {
+    const std::string name = recognition_.best().name;
+    const std::string who_en = c.stage != kUnknown ? "Stage " + std::to_string(c.stage) + " runs"
+                                                   : n(c.count) + " of " + n(c.of) + " stages run";
+    const std::string who_zh =
+        c.stage != kUnknown ? "第 " + std::to_string(c.stage) + " 级" : n(c.of) + " 级中有 " + n(c.count) + " 级";
+    f.id = "schedule.unsplit";
+    f.cause = "order";
+    f.title_en = who_en + " whole backwards where " + name + " splits weight gradients off: switch the split on";
+    f.title_zh = who_zh + "没有把权重梯度从反向中拆出，而 " + name + " 要求拆分：请启用拆分";
+    f.detail_en =
+        "Weight gradients are what this schedule fills its waiting with; none were recorded there. Split as the "
+        "schedule has "
+        "it a step takes " +
+        share(c.lost_ns) +
+        " less, if the two halves take what they take elsewhere (half each where "
+        "nobody knows).";
+    f.detail_zh = "该调度用权重梯度来填补等待，而这里没有记录到。按调度拆分后每步少用 " + share(c.lost_ns) +
+                  "（假定两半的用时与其他级相同；无从得知时各占一半）。";
+    f.price.fix_en = "weight gradients apart, as " + name + " has them";
+    f.price.fix_zh = "按 " + name + " 拆分权重梯度";
+    f.evidence = evidence({{"schedule", ""}});
+  }
+
+  const Trace& trace_;
+  const CauseList& list_;
+  const Recognition& recognition_;
+  int32_t replicas_ = 1, stages_ = 1;
+};
+
+}  // namespace
+
+std::vector<Finding> cause_findings(const Trace& trace, const CauseList& causes, const Recognition& recognition) {
+  const Words words(trace, causes, recognition);
+  std::vector<Finding> findings;
+  for (const Cause& cause : causes.causes) findings.push_back(words.of(cause));
+  return findings;
+}
+
+}  // namespace stageline

@@ -1,0 +1,38 @@
+// Where the time went and what it is worth, in words: at most a dozen findings, those that lose most first, one a
+// cause.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/finding.h"
+#include "model/table.h"
+#include "model/trace.h"
+#include "pipeline/findings.h"
+
+namespace stageline {
+
+struct Explanation {
+  Headline headline;
+  std::string run_en, run_zh;     // "1f1b · 4 stages × 2 replicas · 4 micro-batches · 32 steps · 2.21 s a step"
+  std::vector<SpanPart> parts;    // of the step; they add up to 1. Empty where nobody can tell
+  std::vector<Finding> findings;  // by lost_ns_per_step; then what has no price. Empty: nothing is wrong
+  int64_t steps = 0;
+  double step_ns = 0;  // mean step, outliers left out; 0 without pipeline cells
+  double lost_ns = 0;  // of it: to the priced causes together
+  double lost_error_ns = 0;
+  std::string why_not;  // why causes have no price here, in words; "" where they have
+
+  double lost_share() const { return step_ns > 0 ? lost_ns / step_ns : 0; }
+};
+inline constexpr size_t kMostFindings = 12;
+
+// Of a trace with pipeline cells: causes found and priced by replays (pipeline/causes), then those findings_of() has
+// that are not about the same. Of others those of findings_of(), unpriced. `tables` as findings_of() wants them.
+// Definitions: docs/howto/explain.md. O(cells).
+Explanation explain(const Trace& trace, const std::vector<Table>& tables);
+
+// The same as what exporters and the report print.
+Findings explained_findings(const Explanation& explanation);
+
+}  // namespace stageline

@@ -1,0 +1,73 @@
+// What is at fault in a run, and what each cause costs: the replay of the recorded step less the replay without it.
+//
+//   slow stage        its compute takes longer than the other stages'       → as long as theirs
+//   slow worker       a rank's, longer than the same stage's other replicas' → as long as theirs
+//   slow link         messages from one stage to another                     → the median of the other links
+//   long sequences    some micro-batches, forward and backward, on every stage → as long as the usual ones
+//   pauses            some cells start late though nothing holds them up     → as soon as cells usually start
+//   late worker       all cells of a rank do                                 → as soon as the others'
+//   order             work leaves the order of the recognised schedule       → that order
+//   unsplit           a schedule that splits weight gradients off, run without → that order
+//
+// Each is looked for with the others taken out of the way where they would be mistaken for it: a long sequence is no
+// slow rank, a slow rank no slow stage. Definitions and thresholds: docs/howto/explain.md.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/trace.h"
+#include "pipeline/step_graph.h"
+#include "pipeline/theory.h"
+
+namespace stageline {
+
+enum class CauseKind : uint8_t {
+  kSlowStage,
+  kSlowWorker,
+  kSlowLink,
+  kLongSequences,
+  kPauses,
+  kLateWorker,
+  kOrder,
+  kUnsplit,
+};
+
+struct CauseTimes {  // of one kind of cell, or of messages (kOther)
+  CellKind kind;
+  double own_ns, others_ns;  // means of one
+};
+
+struct Cause {
+  CauseKind kind = CauseKind::kSlowStage;
+  int32_t stage = kUnknown;       // of a link: who receives
+  int32_t chunk = kUnknown;       // of a stage with several of which one is slow
+  int32_t from_stage = kUnknown;  // of a link
+  int32_t dp = kUnknown;          // of a worker; of a link that is slow in one replica
+  int32_t part = kUnknown;        // of a worker: its first rank
+  double ratio = 1;               // its time to the others'
+  std::vector<CauseTimes> times;
+  int64_t count = 0;                  // pauses: late cells; long sequences: long ones; order: lists
+  int64_t of = 0;                     // all of them
+  int64_t ranks = 0;                  // pauses: on so many
+  double pause_ns = 0;                // mean delay of one, beyond the usual
+  int64_t slowest_in = 0, steps = 0;  // steps in which it is beyond 1.05 × the others, of those looked at
+  double lost_ns = 0;                 // of the mean step
+  double error_ns = 0;                // standard error of lost_ns over steps; NaN for one
+  double saving_ns = 0;  // of evening out, where work can only be moved: stages at their mean, sequences dealt evenly
+};
+
+struct CauseList {
+  std::vector<Cause> causes;  // those that cost at least kLeastLost of the step and more than chance; by lost_ns
+  double step_ns = 0;         // mean recorded step, outliers left out
+  double error_ns = 0;        // of that mean
+  int64_t steps = 0;
+  double together_ns = 0;        // of the mean step: without any of them (causes of the order added to the rest)
+  double together_error_ns = 0;  // its standard error over steps; NaN for one
+};
+inline constexpr double kLeastLost = 0.01;
+
+// `theory` of this trace. Steps that are outliers do not count. O(operations · causes).
+CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRun& theory);
+
+}  // namespace stageline

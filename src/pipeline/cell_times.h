@@ -1,0 +1,73 @@
+// What compute cells take, with what is known to lengthen them divided out: micro-batches that are long on every stage,
+// workers that are slow. Part of causes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "pipeline/step_graph.h"
+
+namespace stageline {
+
+class CellTimes {
+ public:
+  static constexpr uint32_t kNone = UINT32_MAX;
+  static constexpr size_t kKinds = 5;  // F, B, I, W, F&B
+  // `counts`: by step of the graph, whether it counts. Both must outlive this. O(operations log operations).
+  CellTimes(const StepGraph& graph, const std::vector<bool>& counts);
+
+  struct Worker {
+    int32_t dp = 0, stage = 0, part = 0;  // part: the first of its ranks
+  };
+  const std::vector<Worker>& workers() const { return workers_; }
+  uint32_t worker_of(uint32_t op) const { return worker_[op]; }  // kNone: no compute cell, or of unknown stage
+
+  int32_t stages() const { return stages_; }
+  int32_t chunks() const { return chunks_; }
+  // (stage, chunk, kind) as a number below place_count().
+  size_t place_count() const { return static_cast<size_t>(stages_) * static_cast<size_t>(chunks_) * kKinds; }
+  size_t place(int32_t stage, int32_t chunk, CellKind kind) const {
+    return (static_cast<size_t>(stage) * static_cast<size_t>(chunks_) + static_cast<size_t>(chunk)) * kKinds +
+           static_cast<size_t>(kind);
+  }
+  size_t place_of(uint32_t op) const {
+    return place(graph_.stage[op], chunks_ == 1 ? 0 : graph_.chunk[op], graph_.kind[op]);
+  }
+
+  // How much longer than the usual one of its step and replica an operation's micro-batch is; 1 where it is not known.
+  double sequence_factor(uint32_t op) const { return factor_.empty() ? 1 : static_cast<double>(factor_[op]); }
+  bool sequence_factor_known() const { return !factor_.empty(); }
+  struct Sequences {
+    int64_t all = 0, long_ones = 0;   // micro-batches of a step and replica
+    double long_factor = 0;           // mean over the long ones
+    double correlation = 0;           // of forwards with backwards over micro-batches; 0: cannot be told
+    std::vector<double> mean_factor;  // by step; 1 where nothing is known
+  };
+  const Sequences& sequences() const { return sequences_; }
+  static constexpr double kLong = 1.1;  // factor of a long sequence
+
+  // Divides the times of a worker's cells by `factor`, for all that is asked from now on.
+  void even_out(size_t worker, double factor) { worker_factor_[worker] *= factor; }
+  double time_ns(uint32_t op) const { return graph_.dur_ns[op] / (sequence_factor(op) * worker_factor_[worker_[op]]); }
+
+  // Mean time by place; NaN where there is none. O(operations).
+  std::vector<double> place_means() const;
+  // Sum over a worker's operations of their time ÷ the mean of their place, ÷ their number, by [worker][step of the
+  // graph]; NaN where it has none. O(operations).
+  std::vector<std::vector<double>> worker_loads() const;
+
+ private:
+  void find_workers();
+  void find_sequences();
+
+  const StepGraph& graph_;
+  const std::vector<bool>& counts_;
+  int32_t stages_ = 1, chunks_ = 1;
+  std::vector<Worker> workers_;
+  std::vector<uint32_t> worker_;
+  std::vector<float> factor_;
+  std::vector<double> worker_factor_;
+  Sequences sequences_;
+};
+
+}  // namespace stageline

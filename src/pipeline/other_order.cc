@@ -1,0 +1,434 @@
+#include "pipeline/other_order.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "base/parallel.h"
+#include "model/stage_costs.h"
+#include "pipeline/rank_lists.h"
+#include "pipeline/schedule_numbers.h"
+#include "schedules/make.h"
+
+namespace stageline {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kMostConstant = 0.95;  // of one cell: where it was made faster, its layers keep something
+enum : uint8_t { kF, kB, kI, kW };      // columns of what a plan's slot costs
+
+uint8_t column_of(CellKind kind) {
+  switch (kind) {
+    case CellKind::kForward: return kF;
+    case CellKind::kInputGrad: return kI;
+    case CellKind::kWeightGrad: return kW;
+    default: return kB;
+  }
+}
+
+size_t direction_of(CellKind kind) { return kind == CellKind::kForward ? 0 : kind == CellKind::kWeightGrad ? 2 : 1; }
+
+// Whether a chunk of a micro-batch runs on a rank: of two directions each takes one.
+bool runs_here(const Schedule& schedule, int32_t chunk, int32_t micro_batch) {
+  if (schedule.layout != ChunkLayout::kBidirectional) return true;
+  return chunk == (micro_batch < schedule.sizes.micro_batches / 2 ? 0 : 1);
+}
+
+}  // namespace
+
+double OrderPlan::most_held() const { return held.empty() ? 0 : *std::max_element(held.begin(), held.end()); }
+
+Result<OrderPlan> compile_order(std::string_view name, const ScheduleSizes& sizes) {
+  Result<Schedule> made = make_schedule(name, sizes);
+  if (!made) return std::move(made).error();
+  Schedule& schedule = *made;
+  size_t count = 0;
+  for (const RankOrder& order : schedule.ranks) count += order.size();
+  if (count > kMostPlanCells)
+    return Error{ErrorCode::kLimit,
+                 std::string(name) + " has " + std::to_string(count) + " cells a pipeline, more than the " +
+                     std::to_string(kMostPlanCells) + " that are tried",
+                 {},
+                 "ask for fewer micro-batches or chunks"};
+  OrderPlan plan;
+  const int32_t m = schedule.sizes.micro_batches, v = schedule.sizes.chunks;
+  const auto stages = static_cast<size_t>(virtual_stage_count(schedule));
+  std::vector<uint32_t> forward(stages * static_cast<size_t>(m), kNoCell), backward = forward;
+  std::vector<size_t> next(schedule.ranks.size(), 0);
+  std::vector<uint32_t> last(schedule.ranks.size(), kNoCell);
+  const auto at = [&](int32_t stage, int32_t mb) {
+    return static_cast<size_t>(stage) * static_cast<size_t>(m) + static_cast<size_t>(mb);
+  };
+  ReplayCosts costs;
+  // A replay asks for the cost of a cell when everything that it waits for has run: the order that plans need.
+  costs.cell_ns = [&](int32_t rank, const ScheduleCell& cell) -> int64_t {
+    const auto r = static_cast<size_t>(rank);
+    const auto index = static_cast<uint32_t>(plan.cells.size());
+    OrderPlan::Cell c{{0, 0},  {0, 0}, static_cast<uint8_t>(cell.actions().size()), rank, last[r], {kNoCell, kNoCell},
+                      {-1, -1}};
+    for (size_t a = 0; a < 2; ++a) {
+      const Action& action = cell.actions()[std::min(a, cell.actions().size() - 1)];
+      c.slot[a] = static_cast<uint32_t>(
+          (static_cast<size_t>(rank) * static_cast<size_t>(v) + static_cast<size_t>(action.chunk)) *
+              static_cast<size_t>(m) +
+          static_cast<size_t>(action.micro_batch));
+      c.kind[a] = column_of(action.kind);
+      if (a >= cell.actions().size()) continue;
+      const int32_t stage = virtual_stage(schedule, rank, action.chunk);
+      const bool down = action.kind == CellKind::kForward;
+      uint32_t after = kNoCell;
+      if (down)
+        after = stage == 0 ? kNoCell : forward[at(stage - 1, action.micro_batch)];
+      else if (action.kind == CellKind::kWeightGrad || static_cast<size_t>(stage) + 1 == stages)
+        after = (action.kind == CellKind::kWeightGrad ? backward : forward)[at(stage, action.micro_batch)];
+      else
+        after = backward[at(stage + 1, action.micro_batch)];
+      c.after[a] = after;
+      if (after != kNoCell && plan.cells[after].stage != rank) c.edge[a] = 2 * rank + (down ? 0 : 1);
+    }
+    plan.cells.push_back(c);
+    for (const Action& action : cell.actions()) {
+      const size_t slot = at(virtual_stage(schedule, rank, action.chunk), action.micro_batch);
+      if (action.kind == CellKind::kForward)
+        forward[slot] = index;
+      else if (action.kind != CellKind::kWeightGrad)
+        backward[slot] = index;
+    }
+    last[r] = index;
+    return UnitCosts{}.of(cell);
+  };
+  plan.cells.reserve(count);
+  auto times = replay(schedule, costs);
+  if (!times) return std::move(times).error();
+  const double share = schedule.layout == ChunkLayout::kBidirectional ? 1 : 1.0 / v;
+  for (const RankNumbers& rank : schedule_numbers(schedule, *times).ranks)
+    plan.held.push_back(rank.activations * share);
+  for (RankOrder& order : schedule.ranks) order = {};
+  plan.schedule = std::move(schedule);
+  return plan;
+}
+
+int32_t OrderModel::virtual_stage_of(int32_t stage, int32_t chunk) const {
+  return virtual_stage(present_.schedule, stage, std::clamp(chunk, 0, std::max(0, sizes_.chunks - 1)));
+}
+
+OrderModel OrderModel::of(const Trace& trace, const StepGraph& graph) {
+  OrderModel model;
+  model.recognition_ = recognise(trace);
+  const Recognition& r = model.recognition_;
+  if (!r.recognised) {
+    model.why_not_ = r.lists == 0           ? "no step holds a forward or backward cell"
+                     : r.candidates.empty() ? "no schedule has these sizes"
+                                            : "the schedule was " + recognition_text(r);
+    return model;
+  }
+  if (trace.chunks_are_pieces) {
+    model.why_not_ = "jobs are recorded in pieces, whose sum is not the duration of a cell";
+    return model;
+  }
+  const ScheduleCandidate& best = r.best();
+  model.sizes_ = best.sizes;
+  model.layout_ = best.layout;
+  Result<OrderPlan> present = compile_order(best.name, best.sizes);
+  if (!present) {
+    model.why_not_ = present.error().what;
+    return model;
+  }
+  model.present_ = std::move(*present);
+  model.collect(trace, graph);
+  if (model.pipelines_.empty())
+    model.why_not_ = "no step has every forward and backward of its " + best.name;
+  else
+    model.measure(graph);
+  return model;
+}
+
+void OrderModel::collect(const Trace& trace, const StepGraph& graph) {
+  const RankLists lists = rank_lists(trace, recognition_.rule);
+  std::vector<uint32_t> op_of(trace.cells.size(), kNoCell);
+  for (uint32_t op = 0; op < graph.size(); ++op)
+    if (graph.cell[op] != kNoCell && is_compute(graph.kind[op])) op_of[graph.cell[op]] = op;
+  std::map<int32_t, uint32_t> step_index;
+  for (uint32_t s = 0; s < graph.steps.size(); ++s) step_index[graph.steps[s].step] = s;
+  const auto p = static_cast<size_t>(sizes_.stages), v = static_cast<size_t>(sizes_.chunks);
+  const auto m = static_cast<size_t>(sizes_.micro_batches);
+  const size_t per = p * v * m;
+  std::vector<uint8_t> broken(graph.steps.size(), 0);  // some replica of the step is not whole
+  std::vector<int32_t> peer(p);
+  for (size_t first = 0; first < lists.lists.size();) {
+    const size_t last = lists.group_end(first);
+    const size_t begin = first;
+    first = last;
+    const auto step = step_index.find(lists.lists[begin].step);
+    if (step == step_index.end()) continue;
+    // Tensor-parallel ranks of a stage: the k-th of every stage make a pipeline.
+    std::fill(peer.begin(), peer.end(), 0);
+    std::map<int32_t, size_t> pipelines;  // by peer: first slot
+    const size_t tokens = lists.lists[last - 1].end - lists.lists[begin].begin;
+    bool whole = true;
+    const size_t slots_before = slots_.size();
+    for (size_t l = begin; l < last && whole; ++l) {
+      const RankList& list = lists.lists[l];
+      if (list.stage < 0 || list.stage >= sizes_.stages || list.micro_batches != sizes_.micro_batches) {
+        whole = false;
+        break;
+      }
+      const auto [pipeline, fresh] = pipelines.try_emplace(peer[static_cast<size_t>(list.stage)]++, slots_.size());
+      if (fresh) {
+        // A step of few cells does not make a table for many.
+        whole = slots_.size() - slots_before + per <= tokens * 4 + 64;
+        if (!whole) break;
+        slots_.resize(slots_.size() + per);
+      }
+      for (size_t t = list.begin; t < list.end; ++t) {
+        const WorkToken& token = lists.tokens[t];
+        const uint32_t op = op_of[lists.cell[t]];
+        if (op == kNoCell || token.micro_batch < 0 || token.micro_batch >= sizes_.micro_batches || token.chunk < 0 ||
+            token.chunk >= sizes_.chunks)
+          continue;
+        Slot& slot =
+            slots_[pipeline->second + (static_cast<size_t>(list.stage) * v + static_cast<size_t>(token.chunk)) * m +
+                   static_cast<size_t>(token.micro_batch)];
+        slot.op[direction_of(token.kind)] = op;
+        if (token.fused) slot.fused_with[token.kind == CellKind::kForward ? 0 : 1] = true;
+      }
+    }
+    for (const auto& [index, slots] : pipelines) {
+      if (!whole) break;
+      Pipeline pipeline{step->second, lists.lists[begin].dp, slots, 0};
+      double head = std::numeric_limits<double>::infinity();
+      for (size_t s = 0; s < per && whole; ++s) {
+        const Slot& slot = slots_[slots + s];
+        const auto chunk = static_cast<int32_t>(s / m % v), mb = static_cast<int32_t>(s % m);
+        if (!runs_here(present_.schedule, chunk, mb)) continue;
+        whole = slot.op[0] != kNoCell && slot.op[1] != kNoCell;
+        for (const uint32_t op : slot.op)
+          if (op != kNoCell) head = std::min(head, static_cast<double>(graph.start_ns[op]));
+      }
+      pipeline.head_ns = head;
+      if (whole) pipelines_.push_back(pipeline);
+    }
+    if (!whole) broken[step->second] = 1;
+  }
+  std::erase_if(pipelines_, [&](const Pipeline& one) { return broken[one.step] != 0; });
+  tail_ns_.assign(graph.steps.size(), kNaN);
+  for (const Pipeline& pipeline : pipelines_) {
+    double& tail = tail_ns_[pipeline.step];
+    for (size_t s = pipeline.slots; s < pipeline.slots + per; ++s)
+      for (const uint32_t op : slots_[s].op) {
+        if (op == kNoCell) continue;
+        const double left = static_cast<double>(graph.steps[pipeline.step].span_ns - graph.end_ns[op]);
+        if (!(tail <= left)) tail = left;
+      }
+  }
+}
+
+void OrderModel::measure(const StepGraph& graph) {
+  const auto v = static_cast<size_t>(sizes_.chunks), m = static_cast<size_t>(sizes_.micro_batches);
+  const size_t per = static_cast<size_t>(sizes_.stages) * v * m;
+  const auto virtual_stages = static_cast<size_t>(virtual_stage_count(present_.schedule));
+  stages_.cost_ns.assign(virtual_stages, {});
+  stages_.owner.assign(virtual_stages, 0);
+  struct Sum {
+    DirectionCost ns = {};
+    std::array<int64_t, kDirections> count = {};
+  };
+  std::map<int32_t, std::vector<Sum>> replicas;  // by dp, virtual stage
+  double fused_ns = 0, apart_ns[2] = {}, input_ns = 0, weight_ns = 0;
+  int64_t fused_count = 0, apart_count[2] = {};
+  for (const Pipeline& pipeline : pipelines_) {
+    std::vector<Sum>& sums = replicas[pipeline.dp];
+    sums.resize(virtual_stages);
+    for (size_t s = 0; s < per; ++s) {
+      const Slot& slot = slots_[pipeline.slots + s];
+      const auto stage = static_cast<int32_t>(s / m / v), chunk = static_cast<int32_t>(s / m % v);
+      const auto vs = static_cast<size_t>(virtual_stage_of(stage, chunk));
+      // Both ends of two directions have the same layers: the first direction's owner stands for them.
+      if (layout_ != ChunkLayout::kBidirectional || chunk == 0) stages_.owner[vs] = stage;
+      for (size_t d = 0; d < kDirections; ++d) {
+        if (slot.op[d] == kNoCell) continue;
+        const double dur = graph.dur_ns[slot.op[d]];
+        const bool fused = d < 2 && slot.fused_with[d];
+        if (fused) {
+          fused_ns += dur / 2;  // two halves of one interval
+          ++fused_count;
+          continue;
+        }
+        sums[vs].ns[d] += dur;
+        ++sums[vs].count[d];
+        apart_ns[d == 0 ? 0 : 1] += dur;  // a backward that was split is whole again
+        if (d < 2) ++apart_count[d];
+      }
+      if (slot.op[1] != kNoCell && slot.op[2] != kNoCell) {
+        input_ns += graph.dur_ns[slot.op[1]];
+        weight_ns += graph.dur_ns[slot.op[2]];
+      }
+    }
+  }
+  if (weight_ns > 0 && input_ns > 0) {
+    weight_share_ = weight_ns / (input_ns + weight_ns);
+    weight_measured_ = true;
+  }
+  if (fused_count > 0 && apart_count[0] > 0 && apart_count[1] > 0) {
+    const double apart =
+        apart_ns[0] / static_cast<double>(apart_count[0]) + apart_ns[1] / static_cast<double>(apart_count[1]);
+    if (apart > 0) overlap_ratio_ = 2 * fused_ns / static_cast<double>(fused_count) / apart;
+  }
+  for (size_t vs = 0; vs < virtual_stages; ++vs)
+    for (size_t d = 0; d < kDirections; ++d) {
+      std::vector<double> means;
+      for (const auto& [dp, sums] : replicas) {
+        const auto count = sums[vs].count[d == 2 ? 1 : d];  // weight gradients per backward
+        if (count > 0) means.push_back(sums[vs].ns[d] / static_cast<double>(count));
+      }
+      stages_.cost_ns[vs][d] = means.empty() ? 0 : median_of(std::move(means));
+    }
+}
+
+std::vector<double> OrderModel::latencies(const StepGraph& graph, const OpTimes& times) const {
+  const auto p = static_cast<size_t>(sizes_.stages);
+  // Numbers of replicas beyond the operations are a damaged source's: they share the last place.
+  const size_t replicas = std::clamp<size_t>(static_cast<size_t>(std::max(1, graph.dp_count)), 1, graph.size() / p + 1);
+  std::vector<double> sum(replicas * p * 2, 0);
+  std::vector<int64_t> count(sum.size(), 0);
+  double all = 0;
+  int64_t all_count = 0;
+  for (size_t op = 0; op < graph.size(); ++op) {
+    const CellKind kind = graph.kind[op];
+    if ((kind != CellKind::kRecvForward && kind != CellKind::kRecvBackward) || graph.stage[op] < 0 ||
+        graph.stage[op] >= sizes_.stages)
+      continue;
+    double ns = times.dur_ns[op];
+    if (graph.group[op] == kNoGroup) {
+      ns += times.delay_ns[op];
+    } else {  // the sender may be late; a receive is posted when its rank has time
+      const GraphGroup& group = graph.groups[graph.group[op]];
+      for (uint32_t other = group.begin; other < group.end; ++other)
+        if (graph.kind[other] == CellKind::kSendForward || graph.kind[other] == CellKind::kSendBackward)
+          ns += times.delay_ns[other];
+    }
+    const size_t dp = std::min(replicas - 1, static_cast<size_t>(std::max(0, graph.dp[op])));
+    const size_t edge = (dp * p + static_cast<size_t>(graph.stage[op])) * 2 + (kind == CellKind::kRecvForward ? 0 : 1);
+    sum[edge] += ns;
+    ++count[edge];
+    all += ns;
+    ++all_count;
+  }
+  const double usual = all_count > 0 ? std::max(0.0, all / static_cast<double>(all_count)) : 0;
+  for (size_t e = 0; e < sum.size(); ++e)
+    sum[e] = count[e] > 0 ? std::max(0.0, sum[e] / static_cast<double>(count[e])) : usual;
+  return sum;
+}
+
+std::vector<double> OrderModel::step_ns(const StepGraph& graph, const OpTimes& times, const LayerCosts& layers,
+                                        const OrderPlan& plan) const {
+  const auto p = static_cast<size_t>(sizes_.stages), v = static_cast<size_t>(sizes_.chunks);
+  const auto m = static_cast<size_t>(sizes_.micro_batches);
+  const auto new_v = static_cast<size_t>(plan.schedule.sizes.chunks);
+  const auto new_m = static_cast<size_t>(plan.schedule.sizes.micro_batches);
+  const bool same_chunks = new_v == v && plan.schedule.layout == layout_;
+  const std::vector<double> latency = latencies(graph, times);
+  // What of a rank's cost is embedding or head, which another order may hold elsewhere.
+  struct End {
+    size_t owner = 0;
+    DirectionCost ns = {};
+  };
+  std::vector<End> ends;  // first and last virtual stage
+  if (!same_chunks && layers.constant_ns.size() == stages_.cost_ns.size() && stages_.cost_ns.size() > 1)
+    ends = {{static_cast<size_t>(stages_.owner.front()), layers.constant_ns.front()},
+            {static_cast<size_t>(stages_.owner.back()), layers.constant_ns.back()}};
+  const auto new_stages = static_cast<size_t>(virtual_stage_count(plan.schedule));
+  std::vector<double> longest(pipelines_.size(), 0);
+  const size_t stretch = 16, stretches = (pipelines_.size() + stretch - 1) / stretch;
+  parallel_for(stretches, [&](size_t block) {
+    std::vector<std::array<double, 4>> cost(p * new_v * new_m);
+    std::vector<std::array<double, kDirections>> own(p * v * m), sums(p * m), ends_ns(ends.size() * m);
+    std::vector<double> end(plan.cells.size());
+    for (size_t i = block * stretch; i < std::min(pipelines_.size(), (block + 1) * stretch); ++i) {
+      const Pipeline& pipeline = pipelines_[i];
+      for (size_t s = 0; s < own.size(); ++s) {
+        const Slot& slot = slots_[pipeline.slots + s];
+        for (size_t d = 0; d < kDirections; ++d) {
+          own[s][d] = 0;
+          const uint32_t op = slot.op[d];
+          if (op == kNoCell) continue;
+          if (d < 2 && slot.fused_with[d]) {
+            const auto vs =
+                static_cast<size_t>(virtual_stage_of(static_cast<int32_t>(s / m / v), static_cast<int32_t>(s / m % v)));
+            const DirectionCost& usual = stages_.cost_ns[vs];
+            const double both = usual[0] + usual[1] + usual[2];
+            const double part = both > 0 ? (d == 0 ? usual[0] : usual[1] + usual[2]) / both : 0.5;
+            own[s][d] = times.dur_ns[op] * part / overlap_ratio_;
+          } else {
+            const bool first = static_cast<double>(graph.start_ns[op]) <= pipeline.head_ns;
+            own[s][d] = times.dur_ns[op] + (first ? 0 : times.delay_ns[op]);
+          }
+        }
+      }
+      if (!same_chunks) {
+        std::fill(sums.begin(), sums.end(), std::array<double, kDirections>{});
+        for (size_t s = 0; s < own.size(); ++s)
+          for (size_t d = 0; d < kDirections; ++d) sums[s / m / v * m + s % m][d] += own[s][d];
+        for (size_t e = 0; e < ends.size(); ++e)
+          for (size_t mb = 0; mb < m; ++mb)
+            for (size_t d = 0; d < kDirections; ++d) {
+              double& from = sums[ends[e].owner * m + mb][d];
+              const double taken = std::clamp(from * kMostConstant, 0.0, ends[e].ns[d]);
+              ends_ns[e * m + mb][d] = taken;
+              from -= taken;
+            }
+      }
+      for (size_t s = 0; s < cost.size(); ++s) {
+        const size_t rank = s / new_m / new_v, chunk = s / new_m % new_v;
+        size_t mb = s % new_m % m;
+        if (layout_ == ChunkLayout::kBidirectional)  // within its direction
+          mb = (s % new_m) % (new_m / 2) % (m / 2) + (s % new_m >= new_m / 2 ? m / 2 : 0);
+        std::array<double, kDirections> ns = {};
+        if (same_chunks) {
+          ns = own[(rank * v + chunk) * m + mb];
+        } else {
+          const auto vs = static_cast<size_t>(
+              virtual_stage(plan.schedule, static_cast<int32_t>(rank), static_cast<int32_t>(chunk)));
+          for (size_t d = 0; d < kDirections; ++d) {
+            ns[d] = sums[rank * m + mb][d] / static_cast<double>(new_v);
+            if (!ends.empty() && vs == 0) ns[d] += ends_ns[mb][d];
+            if (!ends.empty() && vs + 1 == new_stages) ns[d] += ends_ns[m + mb][d];
+          }
+        }
+        const double both = ns[1] + ns[2];
+        const bool split = ns[2] != 0;
+        cost[s] = {ns[0], both, split ? ns[1] : both * (1 - weight_share_), split ? ns[2] : both * weight_share_};
+      }
+      double last = 0;
+      const double* of_replica =
+          latency.data() +
+          std::min(latency.size() / (p * 2) - 1, static_cast<size_t>(std::max(0, pipeline.dp))) * p * 2;
+      for (size_t c = 0; c < plan.cells.size(); ++c) {
+        const OrderPlan::Cell& cell = plan.cells[c];
+        double start = cell.before == kNoCell ? pipeline.head_ns : end[cell.before];
+        double ns = cost[cell.slot[0]][cell.kind[0]];
+        if (cell.after[0] != kNoCell)
+          start = std::max(start, end[cell.after[0]] + (cell.edge[0] < 0 ? 0 : of_replica[cell.edge[0]]));
+        if (cell.count == 2) {
+          ns = (ns + cost[cell.slot[1]][cell.kind[1]]) * overlap_ratio_;
+          if (cell.after[1] != kNoCell)
+            start = std::max(start, end[cell.after[1]] + (cell.edge[1] < 0 ? 0 : of_replica[cell.edge[1]]));
+        }
+        end[c] = start + ns;
+        last = std::max(last, end[c]);
+      }
+      longest[i] = last;
+    }
+  });
+  std::vector<double> step_ns(graph.steps.size(), kNaN);
+  for (size_t i = 0; i < pipelines_.size(); ++i) {
+    double& ns = step_ns[pipelines_[i].step];
+    if (!(ns >= longest[i])) ns = longest[i];
+  }
+  for (size_t s = 0; s < step_ns.size(); ++s) step_ns[s] += tail_ns_[s];
+  return step_ns;
+}
+
+}  // namespace stageline

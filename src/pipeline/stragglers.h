@@ -1,0 +1,98 @@
+// Which workers hold the others up, and by what sign: always, now and then, by pauses, by late launches, or not by
+// themselves at all (long sequences, a heavy stage). Definitions: docs/analyses/stragglers.md.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipeline/step_graph.h"
+
+namespace stageline {
+
+enum class StragglerVerdict : uint8_t {
+  kFine,
+  kPersistent,  // slower than its peers in most steps
+  kNowAndThen,  // in some
+  kLateLaunch,  // its cells start later than they could, all of them
+  kPauses,      // some of them, by much
+  kAlone,       // no other rank holds its stage: slow worker and slow stage cannot be told apart
+};
+std::string_view straggler_verdict_name(StragglerVerdict verdict);  // "persistent", "now and then", …
+
+// Thresholds. A ratio must also be beyond four standard errors of itself.
+inline constexpr double kStragglerRatio = 1.05;     // of a worker to its peers
+inline constexpr double kStragglerSteps = 2.0 / 3;  // of its steps, to be persistent
+inline constexpr double kSlowStageRatio = 1.1;      // of a stage to the median stage
+inline constexpr double kSlowStepRatio = 1.3;       // of a step to the median step
+inline constexpr double kCorrelated = 0.9;          // of forwards and backwards
+inline constexpr double kLeastSpread = 0.05;        // of forwards within a step, below which correlation is noise
+inline constexpr int64_t kLeastPairs = 8;
+inline constexpr double kPauseShare = 0.25;  // of the usual cell of its rank
+inline constexpr double kLeastWorth = 0.01;  // of the step: what is worth less is no cause
+
+struct StragglerWorker {
+  int32_t part = 0;
+  int64_t steps = 0, slow_steps = 0;  // with compute cells, outliers left out; slower than peers by kStragglerRatio
+  double busy_ns = 0;                 // mean over steps
+  double busy_ratio = 1;              // to the mean over all workers of its stage; NaN without peers
+  double ratio = 1;                   // to the median of its peers: the smaller of all it computes and its usual cells
+  double error = 0;                   // standard error of ratio, by the scatter of its cells
+  double s_w = 1;                     // what `slowdown` says; NaN: not asked
+  int64_t cells = 0, pauses = 0;      // compute cells but the first of a step; of them those that a pause precedes
+  double pause_ns = 0;                // in all
+  double period_ns = 0;               // between pauses, where it is steady; NaN
+  double late_ns = 0;                 // lower quartile of what its cells start later than they could
+  StragglerVerdict verdict = StragglerVerdict::kFine;
+};
+
+struct StragglerStep {  // one stage in one step
+  int32_t step = 0, stage = 0;
+  double busy_ns = 0;         // mean over workers
+  double ratio = 1;           // to the stage's median step
+  int32_t slowest_part = -1;  // -1: one worker
+  double slowest_ratio = 1;   // to the median of the others
+  bool slow = false;          // beyond what scatter explains
+};
+
+// Do long forwards have long backwards? Of one stage: micro-batches of one worker and step, each against their mean.
+struct FbCorrelation {
+  int32_t stage = 0;
+  int64_t pairs = 0;
+  double r = 0;       // NaN: no spread, or too few
+  double spread = 0;  // standard deviation of the forwards, as a share of their mean
+  bool data_dependent = false;
+};
+
+enum class StragglerCause : uint8_t { kSlowWorker, kSlowStage, kLongSequences, kPauses, kLateLaunch, kSlowStep };
+std::string_view straggler_cause_name(StragglerCause cause);  // "slow worker", "slow stage", …
+
+// One thing that costs at least kLeastWorth of the mean step, by a replay without it.
+struct StragglerLoss {
+  StragglerCause cause = StragglerCause::kSlowWorker;
+  int32_t part = -1;                       // of a worker, and of pauses that one rank has most of
+  int32_t stage = -1;                      // of a stage
+  int32_t step = -1;                       // of a step
+  double ratio = 1;                        // to peers, median stage, median step; of long sequences r
+  double spread = 0;                       // of long sequences
+  int64_t count = 0;                       // slow steps, pauses, pairs
+  int64_t of = 0;                          // of so many steps, cells
+  int64_t workers = 0;                     // that have pauses
+  double each_ns = 0;                      // length of a pause or delay
+  double saving_ns = 0, saving_share = 0;  // of the mean step
+};
+
+struct Stragglers {
+  double step_ns = 0;                       // mean recorded step
+  std::vector<StragglerWorker> workers;     // by part; those that compute and have a place
+  std::vector<StragglerStep> steps;         // by step, then stage
+  std::vector<FbCorrelation> correlations;  // by stage
+  std::vector<StragglerLoss> causes;        // by saving
+};
+
+// `graph`: of the same trace. O(cells log cells), and a replay for each of at most kMostPriced causes.
+inline constexpr size_t kMostPriced = 64;
+Stragglers find_stragglers(const Trace& trace, const StepGraph& graph);
+
+}  // namespace stageline

@@ -1,0 +1,443 @@
+#include "pipeline/what_if.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "base/parallel.h"
+#include "model/pipeline_sums.h"
+#include "model/stage_costs.h"
+#include "schedules/registry.h"
+
+namespace stageline {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+size_t direction_of(CellKind kind) { return kind == CellKind::kForward ? 0 : kind == CellKind::kWeightGrad ? 2 : 1; }
+// What a device does alone: a faster one does it faster.
+bool works(CellKind kind) { return is_compute(kind) || kind == CellKind::kOptimizer; }
+bool fits(int32_t wanted, int32_t value) { return wanted == kUnknown || wanted == value; }
+
+}  // namespace
+
+bool Price::gains() const {
+  if (!why_not.empty() || !(share() >= kLeastShare)) return false;
+  return !(error_ns > 0) || saving_ns > kSureErrors * error_ns;
+}
+
+Changes combined(const Changes& a, const Changes& b) {
+  Changes both = a;
+  both.scales.insert(both.scales.end(), b.scales.begin(), b.scales.end());
+  both.replaced.insert(both.replaced.end(), b.replaced.begin(), b.replaced.end());
+  if (both.stage_factor.empty()) {
+    both.stage_factor = b.stage_factor;
+  } else {
+    for (size_t s = 0; s < std::min(both.stage_factor.size(), b.stage_factor.size()); ++s)
+      for (size_t d = 0; d < kDirections; ++d) both.stage_factor[s][d] *= b.stage_factor[s][d];
+  }
+  if (b.fair_stage != kUnknown) both.fair_stage = b.fair_stage;
+  both.fair_cells |= b.fair_cells;
+  both.fair_links |= b.fair_links;
+  both.no_delay |= b.no_delay;
+  if (b.latency_ns) both.latency_ns = b.latency_ns;
+  if (!b.schedule.empty()) {
+    both.schedule = b.schedule;
+    both.chunks = b.chunks;
+    both.group = b.group;
+  }
+  if (b.micro_batches > 0) both.micro_batches = b.micro_batches;
+  return both;
+}
+
+// Replaced workers as a table, so that an operation finds its own in one look.
+struct WhatIf::World {
+  const Changes* changes = nullptr;
+  std::vector<uint8_t> replaced;  // [dp · stages + stage]
+  bool plain = false;             // nothing but the order changes
+};
+
+WhatIf::World WhatIf::world_of(const Changes& changes) const {
+  World world{&changes, {}, false};
+  if (!changes.replaced.empty() &&
+      static_cast<size_t>(graph_.dp_count) * static_cast<size_t>(graph_.stage_count) <= graph_.size()) {
+    world.replaced.assign(static_cast<size_t>(graph_.dp_count) * static_cast<size_t>(graph_.stage_count), 0);
+    for (const auto& [dp, stage] : changes.replaced)
+      if (has_stage(stage, dp))
+        world.replaced[static_cast<size_t>(dp) * static_cast<size_t>(graph_.stage_count) + static_cast<size_t>(stage)] =
+            1;
+  }
+  world.plain = changes.scales.empty() && changes.replaced.empty() && changes.stage_factor.empty() &&
+                changes.fair_stage == kUnknown && !changes.fair_cells && !changes.fair_links && !changes.no_delay &&
+                !changes.latency_ns;
+  return world;
+}
+
+void WhatIf::apply(const World& world, uint32_t op, double& dur_ns, double& delay_ns) const {
+  dur_ns = graph_.dur_ns[op];
+  const CellKind kind = graph_.kind[op];
+  delay_ns = is_compute(kind) ? graph_.delay_ns[op] : std::min(graph_.delay_ns[op], launch_ns_[graph_.type[op]]);
+  if (world.plain) return;
+  const Changes& c = *world.changes;
+  const int32_t stage = graph_.stage[op], dp = graph_.dp[op];
+  if (c.no_delay) delay_ns = std::min(delay_ns, 0.0);
+  if (is_compute(kind) && c.fair_cells) dur_ns = usual_ns_[op];
+  if (works(kind) && !world.replaced.empty() && stage >= 0 && dp >= 0 && !std::isnan(others_ns_[op]) &&
+      world.replaced[static_cast<size_t>(dp) * static_cast<size_t>(graph_.stage_count) + static_cast<size_t>(stage)])
+    dur_ns = others_ns_[op];
+  if (c.fair_stage != kUnknown && stage == c.fair_stage) dur_ns = fair_ns_[graph_.type[op]];
+  if (!c.stage_factor.empty() && is_compute(kind) && stage >= 0 && stage < order_.sizes().stages) {
+    const auto vs = static_cast<size_t>(order_.virtual_stage_of(stage, std::max(0, graph_.chunk[op])));
+    if (vs < c.stage_factor.size()) dur_ns *= c.stage_factor[vs][direction_of(kind)];
+  }
+  if (is_message(kind)) {
+    if (c.fair_links) dur_ns *= static_cast<double>(link_factor_[op]);
+    if (c.latency_ns) dur_ns = *c.latency_ns;
+  }
+  for (const CellScale& s : c.scales) {
+    if (s.kind ? *s.kind != kind : !is_compute(kind)) continue;
+    if (!fits(s.stage, stage) || !fits(s.dp, dp) || !fits(s.chunk, graph_.chunk[op]) ||
+        !fits(s.micro_batch, graph_.micro_batch[op]) || !fits(s.rank, rank_of(op)) ||
+        !fits(s.step, graph_.steps[step_of_[op]].step))
+      continue;
+    dur_ns = s.set_ns ? *s.set_ns : dur_ns * s.by;
+  }
+}
+
+int64_t WhatIf::touched(const CellScale& s) const {
+  int64_t count = 0;
+  for (size_t op = 0; op < graph_.size(); ++op)
+    count += (s.kind ? *s.kind == graph_.kind[op] : is_compute(graph_.kind[op])) && fits(s.stage, graph_.stage[op]) &&
+             fits(s.dp, graph_.dp[op]) && fits(s.chunk, graph_.chunk[op]) &&
+             fits(s.micro_batch, graph_.micro_batch[op]) && fits(s.rank, rank_of(op)) &&
+             fits(s.step, graph_.steps[step_of_[op]].step);
+  return count;
+}
+
+OpTimes WhatIf::times_of(const World& world) const {
+  OpTimes times{std::vector<double>(graph_.size()), std::vector<double>(graph_.size())};
+  for (uint32_t op = 0; op < graph_.size(); ++op) apply(world, op, times.dur_ns[op], times.delay_ns[op]);
+  return times;
+}
+
+bool WhatIf::has_stage(int32_t stage, int32_t dp) const {
+  return stage >= 0 && stage < graph_.stage_count && dp >= 0 && dp < graph_.dp_count;
+}
+
+// The same cells of other replicas: same step, stage, type, chunk and micro-batch.
+void WhatIf::measure_others() {
+  others_ns_.assign(graph_.size(), kNaN);
+  if (graph_.dp_count < 2) return;
+  parallel_for(graph_.steps.size(), [&](size_t s) {
+    std::vector<uint32_t> ops;
+    for (uint32_t op = graph_.steps[s].begin; op < graph_.steps[s].end; ++op)
+      if (works(graph_.kind[op]) && graph_.stage[op] >= 0 && graph_.dp[op] >= 0) ops.push_back(op);
+    const auto key = [&](uint32_t op) {
+      return std::tuple(graph_.stage[op], graph_.type[op], graph_.chunk[op], graph_.micro_batch[op]);
+    };
+    std::sort(ops.begin(), ops.end(), [&](uint32_t a, uint32_t b) {
+      return std::tuple(key(a), graph_.dp[a], a) < std::tuple(key(b), graph_.dp[b], b);
+    });
+    for (size_t begin = 0; begin < ops.size();) {
+      size_t end = begin;
+      double sum = 0;
+      for (; end < ops.size() && key(ops[end]) == key(ops[begin]); ++end) sum += graph_.dur_ns[ops[end]];
+      for (size_t i = begin; i < end;) {  // one replica: its tensor-parallel ranks leave together
+        size_t last = i;
+        double own = 0;
+        for (; last < end && graph_.dp[ops[last]] == graph_.dp[ops[i]]; ++last) own += graph_.dur_ns[ops[last]];
+        const size_t others = (end - begin) - (last - i);
+        for (; i < last; ++i)
+          if (others > 0) others_ns_[ops[i]] = (sum - own) / static_cast<double>(others);
+      }
+      begin = end;
+    }
+  });
+}
+
+void WhatIf::measure_usual() {
+  struct Sum {
+    double ns = 0;
+    int64_t count = 0;
+  };
+  std::map<std::tuple<int32_t, uint16_t, int32_t>, Sum> by_key;
+  std::vector<Sum*> sum_of(graph_.size(), nullptr);
+  std::tuple<int32_t, uint16_t, int32_t> before;
+  Sum* known = nullptr;
+  for (size_t op = 0; op < graph_.size(); ++op) {
+    if (!is_compute(graph_.kind[op])) continue;
+    const std::tuple key(graph_.part[op], graph_.type[op], graph_.chunk[op]);
+    if (!known || key != before) known = &by_key[key];
+    before = key;
+    sum_of[op] = known;
+    if (!counts_[step_of_[op]]) continue;
+    known->ns += graph_.dur_ns[op];
+    ++known->count;
+  }
+  usual_ns_ = graph_.dur_ns;
+  for (size_t op = 0; op < graph_.size(); ++op)
+    if (sum_of[op] && sum_of[op]->count > 0) usual_ns_[op] = sum_of[op]->ns / static_cast<double>(sum_of[op]->count);
+}
+
+// What communication, the optimizer and the like start late by is mostly waiting that no recording names: for other
+// messages of a batch, for ranks that a barrier holds. A fix shortens that too, so it must not stay in the worlds. In
+// every step somebody waits least: the median over steps of these least delays is the type's launch, in every world,
+// the present one included.
+void WhatIf::measure_launches() {
+  const size_t types = graph_.types.size();
+  std::vector<std::vector<double>> least(types);
+  std::vector<double> of_step(types);
+  for (const GraphStep& step : graph_.steps) {
+    std::fill(of_step.begin(), of_step.end(), kNaN);
+    for (uint32_t op = step.begin; op < step.end; ++op)
+      if (!is_compute(graph_.kind[op]) && !(of_step[graph_.type[op]] <= graph_.delay_ns[op]))
+        of_step[graph_.type[op]] = graph_.delay_ns[op];
+    for (size_t t = 0; t < types; ++t)
+      if (!std::isnan(of_step[t])) least[t].push_back(of_step[t]);
+  }
+  launch_ns_.assign(types, 0);
+  for (size_t t = 0; t < types; ++t)
+    if (!least[t].empty()) launch_ns_[t] = std::max(0.0, median_of(std::move(least[t])));
+}
+
+// A link is who receives from which side; its class is whether both ends are on one machine.
+void WhatIf::measure_links(const Trace& trace) {
+  struct OneLink {
+    double ns = 0;
+    int64_t count = 0;
+    bool across = false;
+  };
+  std::map<std::pair<int32_t, CellKind>, OneLink> links;  // by receiving part and direction
+  const auto receiver = [&](uint32_t op) {
+    if (graph_.group[op] != kNoGroup) {
+      const GraphGroup& group = graph_.groups[graph_.group[op]];
+      for (uint32_t other = group.begin; other < group.end; ++other)
+        if (graph_.kind[other] == CellKind::kRecvForward || graph_.kind[other] == CellKind::kRecvBackward) return other;
+    }
+    return op;
+  };
+  const auto is_receive = [](CellKind kind) {
+    return kind == CellKind::kRecvForward || kind == CellKind::kRecvBackward;
+  };
+  // The machine of the sending stage's part of the same replica.
+  std::map<std::pair<int32_t, int32_t>, int32_t> machine;
+  int32_t last_stage = 0;
+  for (const Part& part : trace.parts) {
+    machine.try_emplace({part.dp, part.stage}, part.machine);
+    last_stage = std::max(last_stage, part.stage);
+  }
+  for (uint32_t op = 0; op < graph_.size(); ++op) {
+    const CellKind kind = graph_.kind[op];
+    if (!is_receive(kind) || !counts_[step_of_[op]]) continue;
+    OneLink& link = links[{graph_.part[op], kind}];
+    link.ns += graph_.dur_ns[op];
+    if (link.count++ > 0) continue;
+    int32_t from = graph_.stage[op] + (kind == CellKind::kRecvForward ? -1 : 1);
+    if (from < 0) from = last_stage;
+    if (from > last_stage) from = 0;
+    const auto sender = machine.find({graph_.dp[op], from});
+    link.across =
+        sender != machine.end() && sender->second != trace.parts[static_cast<size_t>(graph_.part[op])].machine;
+  }
+  std::vector<double> means[2];
+  for (const auto& [key, link] : links) means[link.across].push_back(link.ns / static_cast<double>(link.count));
+  const double median[2] = {median_of(means[0]), median_of(means[1])};
+  link_factor_.assign(graph_.size(), 1);
+  for (uint32_t op = 0; op < graph_.size(); ++op) {
+    if (!is_message(graph_.kind[op])) continue;
+    const uint32_t at = receiver(op);
+    const auto link = links.find({graph_.part[at], graph_.kind[at]});
+    if (link == links.end() || link->second.count == 0) continue;
+    const double mean = link->second.ns / static_cast<double>(link->second.count);
+    if (mean > median[link->second.across] && mean > 0)
+      link_factor_[op] = static_cast<float>(median[link->second.across] / mean);
+  }
+}
+
+Result<WhatIf> WhatIf::of(const Trace& trace, Diagnostics& notes) {
+  WhatIf w;
+  Result<StepGraph> graph = build_step_graph(trace, notes);
+  if (!graph) return std::move(graph).error();
+  w.graph_ = std::move(*graph);
+  for (const Part& part : trace.parts) w.ranks_.push_back(part.rank);
+  const std::vector<int32_t> outliers = outlier_steps(trace, pipeline_sums(trace));
+  w.step_of_.resize(w.graph_.size());
+  for (uint32_t s = 0; s < w.graph_.steps.size(); ++s) {
+    const GraphStep& step = w.graph_.steps[s];
+    w.counts_.push_back(!std::binary_search(outliers.begin(), outliers.end(), step.step));
+    std::fill(w.step_of_.begin() + step.begin, w.step_of_.begin() + step.end, s);
+  }
+  if (!outliers.empty())
+    notes.add("what_if.outliers", Severity::kInfo,
+              "steps of at least 1.3 × the median step are left out of prices; --steps chooses others", {},
+              static_cast<int64_t>(outliers.size()));
+  w.order_ = OrderModel::of(trace, w.graph_);
+  if (!w.order_.known())
+    notes.add("what_if.no_schedule", Severity::kInfo,
+              "no other schedule, number of micro-batches or split of layers is tried: " + w.order_.why_not());
+  else
+    w.set_layers(std::vector<int32_t>(w.order_.stages().cost_ns.size(), 1));
+  w.measure_launches();
+  w.measure_others();
+  w.measure_usual();
+  w.measure_links(trace);
+  // What a type usually takes: ideal_times() has it by operation.
+  const OpTimes ideal = ideal_times(w.graph_);
+  w.fair_ns_.assign(w.graph_.types.size(), 0);
+  for (size_t op = 0; op < w.graph_.size(); ++op) w.fair_ns_[w.graph_.type[op]] = ideal.dur_ns[op];
+  const Changes nothing;
+  const OpTimes recorded = w.times_of(w.world_of(nothing));
+  w.graph_step_ns_ = replay_worlds(w.graph_, {&recorded, 1}).step_ns;
+  double count = 0;
+  w.order_step_ns_.assign(w.graph_.steps.size(), kNaN);
+  if (w.order_.known()) w.order_step_ns_ = w.order_.step_ns(w.graph_, recorded, w.layers_, w.order_.present());
+  double whole = 0, whole_recorded = 0;
+  for (size_t s = 0; s < w.graph_.steps.size(); ++s) {
+    if (!w.counts_[s]) continue;
+    const auto span = static_cast<double>(w.graph_.steps[s].span_ns);
+    w.error_.recorded_ns += span;
+    w.error_.graph_ns += w.graph_step_ns_[s];
+    ++count;
+    if (std::isnan(w.order_step_ns_[s])) continue;
+    w.error_.order_ns += w.order_step_ns_[s];
+    whole_recorded += span;
+    ++whole;
+  }
+  if (count > 0) {
+    w.error_.recorded_ns /= count;
+    w.error_.graph_ns /= count;
+  }
+  // Of steps that are not whole there is no order replay: the error is that of the others.
+  w.error_.order_ns = whole > 0 ? w.error_.recorded_ns + (w.error_.order_ns - whole_recorded) / whole : kNaN;
+  return w;
+}
+
+Price WhatIf::price_of(const std::vector<double>& before, const std::vector<double>& after, double held) const {
+  Price price;
+  price.held = held;
+  double sum = 0, squares = 0, recorded = 0;
+  for (size_t s = 0; s < before.size(); ++s) {
+    if (!counts_[s] || std::isnan(before[s]) || std::isnan(after[s])) continue;
+    sum += before[s] - after[s];
+    recorded += static_cast<double>(graph_.steps[s].span_ns);
+    ++price.steps;
+  }
+  if (price.steps == 0) {
+    price.why_not = "no step could be replayed";
+    return price;
+  }
+  const auto n = static_cast<double>(price.steps);
+  price.saving_ns = sum / n;
+  price.recorded_ns = recorded / n;
+  price.step_ns = price.recorded_ns - price.saving_ns;
+  for (size_t s = 0; s < before.size(); ++s) {
+    if (!counts_[s] || std::isnan(before[s]) || std::isnan(after[s])) continue;
+    const double off = before[s] - after[s] - price.saving_ns;
+    squares += off * off;
+  }
+  price.error_ns = price.steps > 1 ? std::sqrt(squares / (n - 1) / n) : kNaN;
+  return price;
+}
+
+// The order that a world asks for; of the present schedule where it names none.
+Result<OrderPlan> WhatIf::plan_of(const Changes& changes) const {
+  if (!order_.known())
+    return Error{ErrorCode::kUnavailable,
+                 "no order can be tried: " + order_.why_not(),
+                 {},
+                 "stageline analyze schedule shows what was compared"};
+  const ScheduleCandidate& best = order_.recognition().best();
+  const std::string name = changes.schedule.empty() ? best.name : changes.schedule;
+  ScheduleSizes sizes = best.sizes;
+  if (changes.micro_batches > 0) sizes.micro_batches = changes.micro_batches;
+  if (name != best.name || changes.chunks > 0 || changes.group > 0) {
+    const ScheduleDef* def = find_schedule(name);
+    if (!def)
+      return Error{ErrorCode::kUsage, "no schedule \"" + name + "\"", {}, "stageline help schedules lists them"};
+    sizes.chunks = changes.chunks > 0 ? changes.chunks : name == best.name ? sizes.chunks : def->default_chunks;
+    sizes.group = changes.group;
+    if ((name == "dualpipe") != (best.name == "dualpipe"))
+      return Error{ErrorCode::kUnavailable,
+                   "dualpipe holds every layer on two ranks: it is not compared with orders that hold them once",
+                   {},
+                   "dualpipe-v holds them once"};
+  }
+  return compile_order(name, sizes);
+}
+
+// Replays of another order, in times of as many micro-batches as the run has.
+std::vector<double> WhatIf::order_times(const Changes& changes, const OrderPlan& plan) const {
+  std::vector<double> step_ns = order_.step_ns(graph_, times_of(world_of(changes)), layers_, plan);
+  const double scale =
+      static_cast<double>(order_.sizes().micro_batches) / static_cast<double>(plan.schedule.sizes.micro_batches);
+  for (double& ns : step_ns) ns *= scale;
+  return step_ns;
+}
+
+std::vector<Price> WhatIf::prices(std::span<const Changes> worlds) const {
+  std::vector<Price> prices(worlds.size());
+  std::vector<World> kept;  // those that keep the order
+  std::vector<size_t> index;
+  for (size_t i = 0; i < worlds.size(); ++i) {
+    if (!worlds[i].changes_order()) {
+      kept.push_back(world_of(worlds[i]));
+      index.push_back(i);
+      continue;
+    }
+    const Result<OrderPlan> plan = plan_of(worlds[i]);
+    if (plan)
+      prices[i] = price_of(order_step_ns_, order_times(worlds[i], *plan), plan->most_held());
+    else
+      prices[i].why_not = plan.error().what;
+  }
+  const WorldTimes times = replay_worlds(
+      graph_, kept.size(), [&](uint32_t op, size_t first, std::span<double> dur_ns, std::span<double> delay_ns) {
+        for (size_t l = 0; l < dur_ns.size(); ++l) apply(kept[first + l], op, dur_ns[l], delay_ns[l]);
+      });
+  std::vector<double> after(graph_.steps.size());
+  for (size_t k = 0; k < kept.size(); ++k) {
+    for (size_t s = 0; s < after.size(); ++s) after[s] = times.ns(s, k);
+    prices[index[k]] = price_of(graph_step_ns_, after, order_.known() ? order_.present().most_held() : kNaN);
+  }
+  return prices;
+}
+
+std::vector<double> WhatIf::step_times(const Changes& changes) const {
+  std::vector<double> step_ns(graph_.steps.size(), kNaN);
+  if (changes.changes_order()) {
+    const Result<OrderPlan> plan = plan_of(changes);
+    if (!plan) return step_ns;
+    const std::vector<double> after = order_times(changes, *plan);
+    for (size_t s = 0; s < step_ns.size(); ++s)
+      step_ns[s] = static_cast<double>(graph_.steps[s].span_ns) - (order_step_ns_[s] - after[s]);
+    return step_ns;
+  }
+  const World world = world_of(changes);
+  const WorldTimes times =
+      replay_worlds(graph_, 1, [&](uint32_t op, size_t, std::span<double> dur_ns, std::span<double> delay_ns) {
+        apply(world, op, dur_ns[0], delay_ns[0]);
+      });
+  for (size_t s = 0; s < step_ns.size(); ++s)
+    step_ns[s] = static_cast<double>(graph_.steps[s].span_ns) - (graph_step_ns_[s] - times.ns(s, 0));
+  return step_ns;
+}
+
+std::vector<WhatIf::WorkerStep> WhatIf::workers() const {
+  if (graph_.dp_count < 2) return {};
+  const size_t workers = static_cast<size_t>(graph_.dp_count) * static_cast<size_t>(graph_.stage_count);
+  if (workers > graph_.size() || workers * graph_.steps.size() > graph_.size() * 4 + 4096) return {};
+  std::vector<WorkerStep> all(workers * graph_.steps.size());
+  for (size_t op = 0; op < graph_.size(); ++op) {
+    if (std::isnan(others_ns_[op])) continue;
+    WorkerStep& worker =
+        all[step_of_[op] * workers + static_cast<size_t>(graph_.dp[op]) * static_cast<size_t>(graph_.stage_count) +
+            static_cast<size_t>(graph_.stage[op])];
+    worker.own_ns += graph_.dur_ns[op];
+    worker.others_ns += others_ns_[op];
+  }
+  return all;
+}
+
+}  // namespace stageline

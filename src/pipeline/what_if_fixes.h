@@ -1,0 +1,48 @@
+// The fixes that a run asks for, each with its price, the assumption it rests on and how to make it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "pipeline/what_if.h"
+
+namespace stageline {
+
+struct FixOptions {
+  std::vector<int32_t> layers;         // by virtual stage; empty: kAssumedLayers each, which is said
+  bool more_memory = false;            // orders that hold more activations too
+  std::vector<Changes> own;            // the user's worlds, priced whatever they come to
+  std::vector<std::string> own_names;  // one each
+};
+inline constexpr int32_t kAssumedLayers = 8;
+
+struct FixText {
+  std::string en, zh;
+};
+
+struct Fix {
+  std::string id;  // stable: "balance", "worker", "schedule", "micro-batches", "links", "launch", "jitter",
+                   // "fair-stage", "combined", "own"
+  Changes changes;
+  Price price;
+  FixText name, assumes, how;
+  bool bound = false;  // no fix but a bound: nobody can switch jitter off
+};
+
+struct FixList {
+  std::vector<Fix> fixes;  // the user's own in their order, then those that gain, the largest saving first
+  std::vector<int32_t> layers, new_layers;  // by virtual stage, as assumed and as balance has it; empty without
+  bool layers_assumed = false;
+  int64_t tried = 0;        // besides the user's own
+  int64_t no_gain = 0;      // of these cost time, or less than their own uncertainty is gained
+  int64_t over_memory = 0;  // orders left out because they hold more activations
+  FixText sentence;
+};
+
+// Sets the model's layers. O((operations + plans' cells · steps · replicas) · fixes).
+FixList price_fixes(WhatIf& model, const FixOptions& options);
+
+// The layers that are assumed when nobody says any.
+std::vector<int32_t> assumed_layers(const WhatIf& model);
+
+}  // namespace stageline

@@ -1,0 +1,116 @@
+#include "server/api.h"
+
+#include "base/json_writer.h"
+#include "base/text.h"
+#include "engine/one_clock.h"
+#include "server/query.h"
+#include "server/run_json.h"
+#include "server/slice_window.h"
+#include "server/tiles.h"
+#include "server/viewer_bundle.h"
+
+namespace stageline {
+namespace {
+
+// Scripts and styles come from files of ours only: the page sets styles through the CSSOM, which needs no exception.
+constexpr std::string_view kPage =
+    "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+    "<meta name=\"color-scheme\" content=\"light dark\">\n"
+    "<title>Stageline</title>\n<link rel=\"icon\" href=\"data:,\">\n<link rel=\"stylesheet\" href=\"/viewer.css\">\n"
+    "</head>\n<body>\n<div id=\"app\"></div>\n<noscript>The timeline needs JavaScript. 时间线需要启用 JavaScript。"
+    "</noscript>\n<script src=\"/viewer.js\"></script>\n</body>\n</html>\n";
+
+constexpr const char* kBinary = "application/octet-stream";
+
+using Answer = Result<std::string> (*)(const Timeline& timeline, const Query& query);
+struct Route {
+  std::string_view path;
+  Answer answer;
+  const char* type;
+};
+constexpr Route kRoutes[] = {
+    {"/api/tiles", tiles_answer, kBinary},
+    {"/api/slices", slices_answer, kBinary},
+};
+
+int status_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kUsage: return 400;
+    case ErrorCode::kLimit: return 413;
+    case ErrorCode::kNotFound:
+    case ErrorCode::kUnavailable: return 404;
+    default: return 500;
+  }
+}
+
+ApiAnswer asset(std::string_view text, const char* type, std::string_view hash) {
+  ApiAnswer answer;
+  answer.type = type;
+  answer.body = text;
+  answer.etag = "\"" + std::string(hash) + "\"";
+  return answer;
+}
+
+}  // namespace
+
+void ViewRun::set_trace(Trace trace) {
+  preparing_ = true;
+  draw_on_one_clock(trace);
+  timeline_ = std::make_unique<Timeline>(std::move(trace));
+  run_json_ = stageline::run_json(*timeline_, title_, paths_);
+  ready_.store(true, std::memory_order_release);
+}
+
+void ViewRun::set_error(const Error& error) {
+  const std::string where = error.where.text();
+  error_what_ = valid_utf8(where.empty() ? error.what : where + ": " + error.what);
+  error_hint_ = valid_utf8(error.hint);
+  failed_.store(true, std::memory_order_release);
+}
+
+std::string ViewRun::status_json() const {
+  const bool ready = ready_.load(std::memory_order_acquire), failed = failed_.load(std::memory_order_acquire);
+  JsonWriter json;
+  json.begin_object();
+  json.field("state", failed ? "failed" : ready ? "ready" : preparing_.load() ? "preparing" : "reading");
+  json.field("title", valid_utf8(title_));
+  json.field("bytes_read", progress_.done_bytes()).field("bytes_total", progress_.expected_bytes());
+  json.field("events", ready ? static_cast<int64_t>(timeline_->slice_count()) : progress_.events());
+  json.field("message", "");
+  if (failed) json.field("error", error_what_).field("hint", error_hint_);
+  json.end_object();
+  return json.take();
+}
+
+ApiAnswer error_answer(int status, std::string_view what, std::string_view hint) {
+  JsonWriter json;
+  json.begin_object().field("error", what).field("hint", hint).end_object();
+  ApiAnswer answer;
+  answer.status = status;
+  answer.body = json.take();
+  return answer;
+}
+
+ApiAnswer api_answer(const ViewRun& run, std::string_view target) {
+  const Result<Query> query = parse_target(target);
+  if (!query) return error_answer(400, query.error().what, query.error().hint);
+  const std::string& path = query->path;
+  if (path == "/") return {200, "text/html; charset=utf-8", std::string(kPage), {}};
+  if (path == "/viewer.js") return asset(web_viewer_js(), "text/javascript; charset=utf-8", web_viewer_js_hash());
+  if (path == "/viewer.css") return asset(web_viewer_css(), "text/css; charset=utf-8", web_viewer_css_hash());
+  if (path == "/api/status") return {200, ApiAnswer{}.type, run.status_json(), {}};
+  const Route* route = nullptr;
+  for (const Route& known : kRoutes)
+    if (known.path == path) route = &known;
+  if (!route && path != "/api/run")
+    return error_answer(404, "there is nothing at this path", "docs/viewer-protocol.md lists the paths");
+  const Timeline* timeline = run.timeline();
+  if (!timeline) return error_answer(503, "the run is still being read", "/api/status says how far it is");
+  if (!route) return {200, ApiAnswer{}.type, run.run_json(), {}};
+  Result<std::string> body = route->answer(*timeline, *query);
+  if (!body) return error_answer(status_of(body.error().code), body.error().what, body.error().hint);
+  return {200, route->type, std::move(*body), {}};
+}
+
+}  // namespace stageline

@@ -1,0 +1,57 @@
+// The viewer's API: one target in, one answer out. Knows nothing of sockets, so that routes can be fuzzed and tested.
+// docs/viewer-protocol.md is the contract with the page.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/progress.h"
+#include "base/result.h"
+#include "model/trace.h"
+#include "server/timeline.h"
+
+namespace stageline {
+
+// What is served: nothing yet, a run, or why there is none. Filled by one thread while others answer.
+class ViewRun {
+ public:
+  ViewRun(std::string title, std::vector<std::string> paths) : title_(std::move(title)), paths_(std::move(paths)) {}
+
+  Progress* progress() { return &progress_; }
+  // Draws the trace on one clock and makes it ready for questions.
+  void set_trace(Trace trace);
+  void set_error(const Error& error);
+
+  const Timeline* timeline() const { return ready_.load(std::memory_order_acquire) ? timeline_.get() : nullptr; }
+  const std::string& run_json() const { return run_json_; }  // once timeline() is there
+  // {"state": "reading"|"preparing"|"ready"|"failed", …}: the answer to /api/status.
+  std::string status_json() const;
+  bool settled() const { return ready_.load() || failed_.load(); }
+
+ private:
+  std::string title_;
+  std::vector<std::string> paths_;
+  Progress progress_;
+  std::unique_ptr<Timeline> timeline_;
+  std::string run_json_, error_what_, error_hint_;
+  std::atomic<bool> preparing_{false}, ready_{false}, failed_{false};
+};
+
+struct ApiAnswer {
+  int status = 200;
+  std::string type = "application/json; charset=utf-8";
+  std::string body;
+  std::string etag;  // of assets: they never change while the program runs
+};
+
+// Every path but /api/events, which never ends and is the server's own. HEAD is the caller's.
+ApiAnswer api_answer(const ViewRun& run, std::string_view target);
+
+// {"error": …, "hint": …}
+ApiAnswer error_answer(int status, std::string_view what, std::string_view hint);
+
+}  // namespace stageline

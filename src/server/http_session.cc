@@ -1,0 +1,292 @@
+#include "server/http_session.h"
+
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http.hpp>
+#include <new>
+#include <optional>
+
+#include "base/gzip_bytes.h"
+#include "server/query.h"
+
+namespace stageline {
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
+
+namespace {
+
+constexpr size_t kMaxHeaderBytes = 16 * 1024;
+constexpr size_t kLeastCompressed = 1400;  // bytes: what fits one packet gains nothing
+constexpr auto kStatusEvery = std::chrono::milliseconds(200);
+
+std::string_view view_of(beast::string_view text) { return {text.data(), text.size()}; }
+
+bool same_secret(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  unsigned char differs = 0;
+  for (size_t i = 0; i < a.size(); ++i) differs |= static_cast<unsigned char>(a[i] ^ b[i]);
+  return differs == 0;
+}
+
+// The value of a cookie in "a=1; b=2"; "" when there is none.
+std::string_view cookie_value(std::string_view header, std::string_view name) {
+  while (!header.empty()) {
+    const size_t end = header.find(';');
+    std::string_view one = header.substr(0, end);
+    header = end == std::string_view::npos ? std::string_view() : header.substr(end + 1);
+    while (one.starts_with(' ')) one.remove_prefix(1);
+    if (one.starts_with(name) && one.size() > name.size() && one[name.size()] == '=')
+      return one.substr(name.size() + 1);
+  }
+  return {};
+}
+
+template <class Fields>
+void secure(Fields& answer) {
+  answer.set(http::field::server, "stageline");
+  answer.set("Content-Security-Policy",
+             "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
+             "worker-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+  answer.set("X-Content-Type-Options", "nosniff");
+  answer.set("X-Frame-Options", "DENY");
+  answer.set("Referrer-Policy", "no-referrer");
+  answer.set("Cross-Origin-Resource-Policy", "same-origin");
+}
+
+}  // namespace
+
+class HttpSession : public std::enable_shared_from_this<HttpSession> {
+ public:
+  HttpSession(HttpContext& context, asio::ip::tcp::socket socket)
+      : context_(context), sessions_(context.sessions), stream_(std::move(socket)), timer_(stream_.get_executor()) {}
+  ~HttpSession() {
+    const std::lock_guard lock(sessions_->mutex);
+    sessions_->open.erase(this);
+  }
+
+  bool enter() {
+    const std::lock_guard lock(sessions_->mutex);
+    if (sessions_->closing || sessions_->open.size() >= kMaxConnections) return false;
+    sessions_->open.insert(this);
+    return true;
+  }
+  void read() {
+    parser_.emplace();
+    parser_->header_limit(kMaxHeaderBytes);
+    parser_->body_limit(0);
+    stream_.expires_after(std::chrono::seconds(context_.options.request_seconds));
+    http::async_read_header(stream_, buffer_, *parser_,
+                            [self = shared_from_this()](beast::error_code error, size_t) { self->on_request(error); });
+  }
+  void close() {
+    closing_ = true;
+    timer_.cancel();
+    beast::error_code ignored;
+    stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
+    stream_.close();
+  }
+  auto executor() { return stream_.get_executor(); }
+
+ private:
+  using Request = http::request<http::empty_body>;
+
+  void on_request(beast::error_code error) {
+    if (error == http::error::header_limit || error == http::error::buffer_overflow)
+      return refuse(431, "the request's headers are too long", "16 KiB are the most");
+    if (error == http::error::body_limit || error == http::error::unexpected_body)
+      return refuse(413, "requests have no body", "GET and HEAD");
+    if (error && error.category() == http::make_error_code(http::error::bad_method).category() &&
+        error != http::error::end_of_stream && error != http::error::partial_message)
+      return refuse(400, "this is no HTTP request", "");
+    if (error) return close();
+    // What has a body is refused unread; the rest of the connection would be that body.
+    if (!parser_->is_done()) return refuse(413, "requests have no body", "GET and HEAD");
+    request_ = parser_->release();
+    if (request_.method() != http::verb::get && request_.method() != http::verb::head)
+      return refuse(405, "only GET and HEAD are answered", "");
+    keep_alive_ = request_.keep_alive();
+    if (std::optional<ApiAnswer> no = why_not()) return send(std::move(*no));
+    if (view_of(request_.target()).substr(0, view_of(request_.target()).find('?')) == "/api/events" &&
+        request_.method() == http::verb::get)
+      return start_events();
+    send(answer());
+  }
+
+  ApiAnswer answer() const {
+    try {
+      return api_answer(context_.run, view_of(request_.target()));
+    } catch (const std::bad_alloc&) {
+      return error_answer(503, "not enough memory for this", "ask for less of it");
+    }
+  }
+
+  // Who may not ask: other hosts' pages, and who lacks the token.
+  std::optional<ApiAnswer> why_not() {
+    const auto hosts = request_.equal_range(http::field::host);
+    if (hosts.first == hosts.second || std::next(hosts.first) != hosts.second)
+      return error_answer(400, "a request names one host", "");
+    const std::string_view site = view_of(request_["Sec-Fetch-Site"]);
+    if (view_of(request_.target()).starts_with("/api/") && (site == "cross-site" || site == "same-site"))
+      return error_answer(403, "another site's page may not read this", "");
+    if (context_.token.empty()) {
+      if (is_loopback_host(view_of(hosts.first->value()))) return {};
+      return error_answer(403, "this host is not served", "open the address that stageline printed");
+    }
+    const Result<Query> query = parse_target(view_of(request_.target()));
+    if (query && same_secret(query->text("token"), context_.token)) {
+      set_cookie_ = true;
+      return {};
+    }
+    if (same_secret(cookie_value(view_of(request_[http::field::cookie]), context_.cookie), context_.token)) return {};
+    return error_answer(403, "the token is missing or wrong", "open the whole address that stageline printed");
+  }
+
+  void refuse(int status, std::string_view what, std::string_view hint) {
+    keep_alive_ = false;
+    request_ = {};
+    request_.version(11);
+    send(error_answer(status, what, hint));
+  }
+
+  bool wants_gzip() const {
+    const std::string_view accepted = view_of(request_[http::field::accept_encoding]);
+    return accepted.find("gzip") != std::string_view::npos && accepted.find("gzip;q=0") == std::string_view::npos;
+  }
+
+  void send(ApiAnswer made) {
+    http::response<http::string_body> out{static_cast<http::status>(made.status), request_.version()};
+    secure(out);
+    out.set(http::field::content_type, made.type);
+    out.set(http::field::cache_control, made.etag.empty() ? "no-store" : "no-cache");
+    if (made.status == 405) out.set(http::field::allow, "GET, HEAD");
+    if (!made.etag.empty()) out.set(http::field::etag, made.etag);
+    if (set_cookie_)
+      out.set(http::field::set_cookie, context_.cookie + "=" + context_.token + "; Path=/; HttpOnly; SameSite=Strict");
+    if (!made.etag.empty() && view_of(request_[http::field::if_none_match]) == made.etag) {
+      out.result(http::status::not_modified);
+      made.body.clear();
+    } else if (made.body.size() >= kLeastCompressed && made.type != "application/octet-stream" &&
+               (!made.etag.empty() || !context_.token.empty())) {
+      out.set(http::field::vary, "Accept-Encoding");
+      if (wants_gzip()) {
+        // On the loopback only what is kept by caches is worth the time.
+        made.body = gzip_bytes(made.body);
+        out.set(http::field::content_encoding, "gzip");
+      }
+    }
+    const size_t size = made.body.size();
+    if (request_.method() != http::verb::head) out.body() = std::move(made.body);
+    out.keep_alive(keep_alive_);
+    out.content_length(size);
+    response_ = std::move(out);
+    serializer_.emplace(*response_);
+    stream_.expires_after(
+        std::chrono::seconds(context_.options.answer_seconds + static_cast<int64_t>(size / 1'000'000)));
+    const auto done = [self = shared_from_this()](beast::error_code error, size_t) { self->on_sent(error); };
+    if (request_.method() == http::verb::head) {
+      serializer_->split(true);
+      http::async_write_header(stream_, *serializer_, done);
+    } else {
+      http::async_write(stream_, *serializer_, done);
+    }
+  }
+
+  void on_sent(beast::error_code error) {
+    serializer_.reset();
+    response_.reset();
+    set_cookie_ = false;
+    if (closing_) return;
+    if (error || !keep_alive_) return end();
+    read();
+  }
+
+  // Says that nothing more comes, and lets the peer read what is on its way.
+  void end() {
+    beast::error_code ignored;
+    stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+    drain(0);
+  }
+  // A reset would take the answer with it where the peer still sends: a refused request's body, up to a bound.
+  void drain(size_t taken) {
+    constexpr size_t kMostDrained = size_t{1} << 20;
+    if (taken > kMostDrained || closing_) return close();
+    buffer_.clear();
+    stream_.expires_after(std::chrono::seconds(2));
+    stream_.async_read_some(buffer_.prepare(4096),
+                            [self = shared_from_this(), taken](beast::error_code error, size_t count) {
+                              if (error) return self->close();
+                              self->drain(taken + count);
+                            });
+  }
+
+  // Server-sent events: the status several times a second, until it settles.
+  void start_events() {
+    http::response<http::empty_body> head{http::status::ok, request_.version()};
+    secure(head);
+    head.set(http::field::content_type, "text/event-stream");
+    head.set(http::field::cache_control, "no-store");
+    head.keep_alive(false);
+    event_.clear();
+    std::ostringstream text;  // the header as Beast writes it; one per connection
+    text << head.base();
+    event_ = text.str();
+    next_event();
+  }
+  void next_event() {
+    const bool last = context_.run.settled();
+    event_ += "data: " + context_.run.status_json() + "\n\n";
+    stream_.expires_after(std::chrono::seconds(context_.options.answer_seconds));
+    asio::async_write(stream_, asio::buffer(event_),
+                      [self = shared_from_this(), last](beast::error_code error, size_t) {
+                        if (self->closing_) return;
+                        if (error || last) return self->end();
+                        self->event_.clear();
+                        self->wait_event();
+                      });
+  }
+  void wait_event() {
+    stream_.expires_never();
+    timer_.expires_after(kStatusEvery);
+    timer_.async_wait([self = shared_from_this()](beast::error_code error) {
+      if (!error && !self->closing_) self->next_event();
+    });
+  }
+
+  HttpContext& context_;
+  std::shared_ptr<HttpContext::Sessions> sessions_;
+  beast::tcp_stream stream_;
+  asio::steady_timer timer_;
+  beast::flat_buffer buffer_{kMaxHeaderBytes + 4096};
+  std::optional<http::request_parser<http::empty_body>> parser_;
+  Request request_;
+  std::optional<http::response<http::string_body>> response_;
+  std::optional<http::response_serializer<http::string_body>> serializer_;
+  std::string event_;
+  bool keep_alive_ = false, set_cookie_ = false, closing_ = false;
+};
+
+void start_session(HttpContext& context, asio::ip::tcp::socket socket) {
+  boost::system::error_code ignored;
+  socket.set_option(asio::ip::tcp::no_delay(true), ignored);
+  const auto session = std::make_shared<HttpSession>(context, std::move(socket));
+  if (!session->enter()) return;  // the socket closes with it
+  asio::dispatch(session->executor(), [session] { session->read(); });
+}
+
+void close_sessions(HttpContext& context) {
+  std::vector<std::shared_ptr<HttpSession>> open;
+  {
+    const std::lock_guard lock(context.sessions->mutex);
+    context.sessions->closing = true;
+    for (HttpSession* session : context.sessions->open)
+      if (auto alive = session->weak_from_this().lock()) open.push_back(std::move(alive));
+  }
+  for (const auto& session : open) asio::post(session->executor(), [session] { session->close(); });
+}
+
+}  // namespace stageline

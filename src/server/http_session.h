@@ -1,0 +1,36 @@
+// One connection of the viewer's server: requests in, answers out, limits of size and time kept.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/ip/tcp.hpp>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "server/http_server.h"
+
+namespace stageline {
+
+class HttpSession;
+
+// What all connections of a server share.
+struct HttpContext {
+  const ViewRun& run;
+  ServeOptions options;
+  std::string token;   // "": none is needed, but the host has to be a loopback's
+  std::string cookie;  // the name under which a browser keeps it
+  struct Sessions {
+    std::mutex mutex;
+    std::set<HttpSession*> open;
+    bool closing = false;
+  };
+  std::shared_ptr<Sessions> sessions = std::make_shared<Sessions>();
+};
+
+// Takes the connection over, or closes it when there are too many. `context` outlives it.
+void start_session(HttpContext& context, boost::asio::ip::tcp::socket socket);
+// Every connection ends as soon as the answer it computes is there; none starts any more.
+void close_sessions(HttpContext& context);
+
+}  // namespace stageline

@@ -1,0 +1,39 @@
+// Rows of a lane, and what is asked of them by binary search.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "server/timeline.h"
+
+namespace stageline {
+
+// Lays the slices of a lane out in rows and makes their checkpoints. A slice goes into the first row that is free at
+// its start: what nests stands one row below what holds it. O(slices · rows in use).
+void build_rows_of(ViewLane& lane);
+
+// Of a row: the first position whose slice ends after t, and the first that starts at or after t; count when none.
+// O(log slices).
+size_t first_ending_after(const ViewLane& lane, const ViewRow& row, int64_t t_ns);
+size_t first_starting_from(const ViewLane& lane, const ViewRow& row, int64_t t_ns);
+
+// Time of every kind (by slot of ViewRow::kinds) of the whole slices [from, to) of a row, added to `sums`.
+// O(kBlock · 2 + kinds).
+using KindSums = std::array<int64_t, kViewKindCount>;
+void add_busy(const ViewLane& lane, const ViewRow& row, size_t from, size_t to, KindSums& sums);
+
+// Time of the row that is busy within [t0, t1), of any kind. O(log slices).
+int64_t busy_within(const ViewLane& lane, const ViewRow& row, int64_t t0_ns, int64_t t1_ns);
+
+// Row and position of a slice of the lane. O(rows · log slices).
+struct PlaceInRow {
+  size_t row = SIZE_MAX, position = 0;
+  explicit operator bool() const { return row != SIZE_MAX; }
+};
+PlaceInRow row_place(const ViewLane& lane, size_t slice);
+
+// The slice, rows above, that holds the one at `place` whole; SIZE_MAX: none.
+size_t enclosing_slice(const ViewLane& lane, PlaceInRow place);
+
+}  // namespace stageline

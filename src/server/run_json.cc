@@ -1,0 +1,126 @@
+#include "server/run_json.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/json_writer.h"
+#include "base/text.h"
+
+namespace stageline {
+namespace {
+
+std::string hex(Rgb c) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string out = "#";
+  for (const uint8_t channel : {c.r, c.g, c.b}) {
+    out += kDigits[channel >> 4];
+    out += kDigits[channel & 15];
+  }
+  return out;
+}
+
+void write_colours(JsonWriter& json, const char* theme_name, const Theme& theme, uint8_t kind) {
+  const KindColours colours = view_kind_colours(theme, kind);
+  json.key(theme_name).begin_object();
+  json.field("fill", hex(colours.fill)).field("text", hex(colours.text)).end_object();
+}
+
+void write_kinds(JsonWriter& json, uint32_t present) {
+  json.key("kinds").begin_array();
+  for (uint8_t k = 0; k < kViewKindCount; ++k) {
+    if ((present & uint32_t{1} << k) == 0) continue;
+    const ViewKindInfo& info = view_kind_info(k);
+    json.begin_object().field("id", int64_t{k}).field("code", info.code).field("name", info.name);
+    json.field("name_zh", info.name_zh).field("group", info.group);
+    write_colours(json, "light", light_theme(), k);
+    write_colours(json, "dark", dark_theme(), k);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_ranks(JsonWriter& json, const Trace& trace) {
+  json.key("ranks").begin_array();
+  for (const Part& part : trace.parts) {
+    json.begin_object().field("rank", int64_t{part.rank}).field("machine", int64_t{part.machine});
+    json.field("machine_name", valid_utf8(part.machine_name)).field("device", int64_t{part.device});
+    json.field("stage", int64_t{part.stage}).field("dp", int64_t{part.dp});
+    json.field("offset_half_ns", trace.alignment == AlignState::kRaw ? int64_t{-1} : part.clock_map.offset_half_ns());
+    json.end_object();
+  }
+  json.end_array();
+}
+
+// By what ranks can be grouped: at least two values, and more ranks than values or an order to show.
+void write_groupings(JsonWriter& json, const Trace& trace) {
+  json.key("groupings").begin_array();
+  const auto offer = [&](const char* name, auto value_of) {
+    std::set<int32_t> values;
+    for (const Part& part : trace.parts) values.insert(value_of(part));
+    if (values.size() > 1) json.value(name);
+  };
+  offer("machine", [](const Part& part) { return part.machine; });
+  offer("stage", [](const Part& part) { return part.stage; });
+  offer("dp", [](const Part& part) { return part.dp; });
+  json.end_array();
+}
+
+void write_lanes(JsonWriter& json, const Timeline& timeline) {
+  json.key("lanes").begin_array();
+  const auto& lanes = timeline.lanes();
+  for (size_t l = 0; l < lanes.size(); ++l) {
+    const ViewLane& lane = lanes[l];
+    json.begin_object().field("id", static_cast<int64_t>(l)).field("rank_index", int64_t{lane.part});
+    json.field("name", valid_utf8(lane.name)).field("type", lane_type_name(lane.type));
+    json.field("rows", static_cast<int64_t>(std::max<size_t>(1, lane.rows.size())));
+    json.field("hidden", static_cast<int64_t>(lane.hidden)).field("slices", static_cast<int64_t>(lane.count));
+    json.field("start_ns", lane.start_ns).field("end_ns", lane.end_ns).end_object();
+  }
+  json.end_array();
+}
+
+bool has_flows(const Trace& trace) {
+  if (!trace.links.empty()) return true;
+  return std::any_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) {
+    return !part.slice_links.empty() || std::any_of(part.slices.partner.begin(), part.slices.partner.end(),
+                                                    [](uint32_t partner) { return partner != kNoSliceIndex; });
+  });
+}
+
+}  // namespace
+
+std::string run_json(const Timeline& timeline, const std::string& title, const std::vector<std::string>& paths) {
+  const Trace& trace = timeline.trace();
+  JsonWriter json;
+  json.begin_object().field("version", STAGELINE_VERSION).field("title", valid_utf8(title));
+  json.key("paths").begin_array();
+  for (const std::string& path : paths) json.value(valid_utf8(path));
+  json.end_array();
+  json.field("description", valid_utf8(trace.description)).field("format", trace.format);
+  json.field("origin_ns", std::to_string(timeline.origin_ns())).field("span_ns", timeline.span_ns());
+  json.field("slices", static_cast<int64_t>(timeline.slice_count()));
+  json.key("clock").begin_object().field("state", clock_name(trace.clock));
+  json.field("uncertainty_ns", trace.alignment_half_ns()).end_object();
+  write_kinds(json, timeline.kinds_present());
+  write_ranks(json, trace);
+  write_groupings(json, trace);
+  write_lanes(json, timeline);
+  json.key("steps").begin_array();
+  for (const ViewStep& step : timeline.steps())
+    json.begin_object()
+        .field("number", step.number)
+        .field("start_ns", step.start_ns)
+        .field("end_ns", step.end_ns)
+        .end_object();
+  json.end_array().field("theory", false).field("flows", has_flows(trace));
+  json.key("flaws").begin_array();
+  for (const Diagnostic& d : trace.diagnostics.items()) {
+    if (d.severity == Severity::kInfo) continue;
+    json.begin_object().field("name", d.name).field("severity", severity_name(d.severity));
+    json.field("message", valid_utf8(d.message)).field("count", d.count).end_object();
+  }
+  json.end_array().end_object();
+  return json.take();
+}
+
+}  // namespace stageline

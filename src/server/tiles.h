@@ -1,0 +1,29 @@
+// Tiles: for every column of pixels of a row, which share of it each kind is busy. Exact from prefix sums, at any zoom.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "server/query.h"
+#include "server/timeline.h"
+
+namespace stageline {
+
+struct KindCoverage {
+  uint8_t kind = 0;
+  std::vector<uint8_t> share;  // by column, of 255
+};
+
+// Of the window cut into `columns` equal ones. What rounding takes from a column the next one gets, so the sum over any
+// run of columns is exact within half of 1/255 of a column at either end. Kinds that are not busy in the window are
+// left out. O(columns · log slices), never O(slices).
+std::vector<KindCoverage> row_coverage(const ViewLane& lane, const ViewRow& row, const TimeWindow& window,
+                                       size_t columns);
+
+// The answer to /api/tiles. Errors: kUsage; kLimit for more than kMaxTileBytes.
+inline constexpr size_t kMaxTileColumns = 16384;
+inline constexpr size_t kMaxTileBytes = size_t{1} << 28;
+Result<std::string> tiles_answer(const Timeline& timeline, const Query& query);
+
+}  // namespace stageline

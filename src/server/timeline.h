@@ -1,0 +1,146 @@
+// Timeline: what the viewer draws of a Trace, ready for questions about any stretch of time at any zoom.
+//
+//   Timeline ── lanes[]   of every rank: its cells by kind of lane, its streams and threads, its counters
+//               └─ rows[] slices of one lane laid out so that none overlap: the nesting depth where they nest
+//
+// Times are nanoseconds from the run's start (of its own first event where every rank counts from its own zero), never
+// negative, at most kLatestNs; what a damaged source says beyond is drawn there.
+//
+// Memory: columns of slices are the Trace's own. A row that is a whole lane needs 1/32 B a slice and 8 B per kind for
+// every kBlock slices; other rows 4 B a slice more. Cells are copied: 29 B each.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/trace.h"
+#include "server/timeline_kinds.h"
+
+namespace stageline {
+
+inline constexpr int64_t kLatestNs = int64_t{1} << 61;
+inline constexpr size_t kBlock = 32;           // positions between two checkpoints of a row
+inline constexpr size_t kMaxRowsOfLane = 200;  // deeper slices are counted (ViewLane::hidden), not drawn
+
+enum class ViewLaneType : uint8_t { kCells, kStream, kThread, kCounter };
+const char* lane_type_name(ViewLaneType type);  // "cells", "stream", "thread", "counter"
+
+// A stamp as the viewer's time.
+inline int64_t relative_ns(int64_t stamp_ns, int64_t zero_ns) {
+  if (stamp_ns <= zero_ns) return 0;
+  const uint64_t since = static_cast<uint64_t>(stamp_ns) - static_cast<uint64_t>(zero_ns);
+  return since > static_cast<uint64_t>(kLatestNs) ? kLatestNs : static_cast<int64_t>(since);
+}
+
+// Slices of a lane that do not overlap, by start; so their ends are in order too.
+struct ViewRow {
+  std::vector<uint32_t> order;     // position → slice of the lane; empty: the same
+  size_t count = 0;                // positions
+  std::vector<uint8_t> kinds;      // that it holds, ascending
+  std::vector<int64_t> busy_ns;    // [block · kinds + k]: time of kind k before the block
+  std::vector<uint8_t> longest_2;  // by block: bits of the longest duration in it
+
+  size_t slice_at(size_t position) const { return order.empty() ? position : order[position]; }
+  size_t block_count() const { return longest_2.size(); }
+};
+
+// Columns of a cells lane.
+struct CellColumns {
+  std::vector<int64_t> start_ns, dur_ns;
+  std::vector<StringId> name_id;
+  std::vector<uint8_t> kind;
+  std::vector<uint32_t> cell;  // of Trace::cells
+};
+
+struct ViewLane {
+  uint32_t part = 0;
+  ViewLaneType type = ViewLaneType::kThread;
+  std::string name;
+  size_t first = 0;  // slice lanes: slice 0 of the lane is this of the part
+  size_t count = 0;  // slices; of counters samples
+  int64_t zero_ns = 0;
+  const int64_t* starts = nullptr;
+  const int64_t* durations = nullptr;
+  const StringId* names = nullptr;
+  const uint8_t* own_kinds = nullptr;  // cells
+  const uint8_t* categories = nullptr;
+  const uint8_t* classes = nullptr;
+  const std::array<uint8_t, 8>* kind_table = nullptr;
+  std::unique_ptr<CellColumns> cells;
+  const CounterSeries* counter = nullptr;
+  std::vector<ViewRow> rows;
+  size_t hidden = 0;  // slices deeper than kMaxRowsOfLane
+  int64_t start_ns = 0, end_ns = 0;
+
+  int64_t relative(int64_t stamp_ns) const { return relative_ns(stamp_ns, zero_ns); }
+  int64_t start(size_t i) const { return relative(starts[i]); }
+  int64_t dur(size_t i) const {
+    const int64_t d = durations[i], room = kLatestNs - start(i);
+    return d < 0 ? 0 : d > room ? room : d;
+  }
+  int64_t end(size_t i) const { return start(i) + dur(i); }
+  uint8_t kind(size_t i) const {
+    if (own_kinds) return own_kinds[i];
+    return categories ? kind_table[categories[i]][classes[i] & 7] : static_cast<uint8_t>(ViewKind::kUnclassified);
+  }
+  bool has_slices() const { return type != ViewLaneType::kCounter; }
+  uint32_t cell_of(size_t i) const { return cells ? cells->cell[i] : kNoSlice; }
+};
+
+struct ViewStep {
+  int64_t number = 0, start_ns = 0, end_ns = 0;
+};
+
+// Where a slice stands.
+struct SlicePlace {
+  uint32_t lane = UINT32_MAX, slice = 0;
+  explicit operator bool() const { return lane != UINT32_MAX; }
+};
+
+class Timeline {
+ public:
+  // Takes the trace over; its clocks are drawn on one axis already. O(slices), parallel over lanes.
+  explicit Timeline(Trace trace);
+  Timeline(const Timeline&) = delete;
+  Timeline& operator=(const Timeline&) = delete;
+
+  const Trace& trace() const { return trace_; }
+  const std::vector<ViewLane>& lanes() const { return lanes_; }
+  const std::vector<ViewStep>& steps() const { return steps_; }
+  int64_t origin_ns() const { return origin_ns_; }  // the stamp that is 0; of ranks with their own zero the first's
+  int64_t span_ns() const { return span_ns_; }
+  uint64_t slice_count() const { return slice_count_; }
+  uint32_t kinds_present() const { return kinds_present_; }  // bit by kind
+
+  SlicePlace place_of_slice(uint32_t part, uint32_t slice) const;  // of Part::slices; none: not drawn
+  SlicePlace place_of_cell(uint32_t cell) const;
+
+ private:
+  void add_cell_lanes();
+  void add_slice_lanes();
+  void add_counter_lanes();
+  void set_zeros();
+  void sort_lanes();
+  void build_rows();
+  void find_steps();
+
+  Trace trace_;
+  KindTable kind_table_;
+  std::vector<ViewLane> lanes_;
+  std::vector<ViewStep> steps_;
+  std::vector<int64_t> zero_;  // by part
+  struct SliceLane {
+    size_t begin, end;
+    uint32_t lane;
+  };
+  std::vector<std::vector<SliceLane>> slice_lanes_;  // by part, by begin
+  std::vector<SlicePlace> cell_places_;              // by cell
+  int64_t origin_ns_ = 0, span_ns_ = 0;
+  uint64_t slice_count_ = 0;
+  uint32_t kinds_present_ = 0;
+};
+
+}  // namespace stageline

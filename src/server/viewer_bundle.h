@@ -1,0 +1,14 @@
+// The built viewer: web/src/viewer bundled by esbuild and turned into C++ by web/embed.mjs at build time.
+#pragma once
+
+#include <string_view>
+
+namespace stageline {
+
+std::string_view web_viewer_js();
+std::string_view web_viewer_css();
+// "sha256-…" of the two texts: their names for caches.
+std::string_view web_viewer_js_hash();
+std::string_view web_viewer_css_hash();
+
+}  // namespace stageline

@@ -1,0 +1,88 @@
+"""stageline diff: a run with itself is silent, one cause is named, the sum closes, exit codes are for CI."""
+import json
+import unittest
+
+from support import SHARED, Case, needs_shared, run
+
+COMMON = ['--stages', 4, '--micro-batches', 8, '--dp', 2, '--steps', 6, '--jitter', 0.02, '--optimizer', 5, '--latency', 0.2]
+# (what the second run has, the cause in words)
+CAUSES = [
+    (['--fault', 'slow-stage:2,1.3'], 'the compute of stage 2'),
+    (['--fault', 'slow-rank:5,1.5'], 'the compute of rank 5 (stage 1)'),
+    (['--fault', 'slow-link:1,2,+6ms'], 'the messages from stage 1 to stage 2'),
+    (['--fault', 'heavy-head:0.3'], 'the compute of stage 3'),
+    (['--fault', 'late-launch:5,4ms'], 'late starts of stage 1'),
+    (['--cost', '12,12,12,20'], 'compute, over several stages'),
+    (['--micro-batches', 16], 'its schedule and sizes'),
+]
+
+
+class Diff(Case):
+    def simulate(self, name, schedule='1f1b', *words):
+        run('simulate', schedule, *COMMON, *words, '-o', self.dir / name, '-q', check=0)
+        return self.dir / name
+
+    def diff(self, a, b, check=0):
+        return json.loads(run('diff', a, b, '--format', 'json', '-q', check=check).out)
+
+    def assert_closes(self, diff):
+        groups = next(t for t in diff['tables'] if t['name'] == 'groups')
+        self.assertEqual(groups['rows'][-1]['cause'], 'rest')
+        self.assertAlmostEqual(sum(row['effect_ns'] for row in groups['rows']), diff['change_ns'], delta=len(groups['rows']))
+        runs = {row['run']: row for row in next(t for t in diff['tables'] if t['name'] == 'runs')['rows']}
+        self.assertAlmostEqual(runs['b']['step_ns'] - runs['a']['step_ns'], diff['change_ns'], delta=2)
+        return groups['rows']
+
+    def test_a_run_with_itself_and_with_its_twin_is_silent(self):
+        a, twin = self.simulate('a'), self.simulate('twin', '1f1b', '--seed', 7)
+        for b in (a, twin):
+            out = run('diff', a, b, '--fail-on', '0.1%', check=0).out
+            self.assertIn('No difference beyond noise', out)
+            self.assertNotIn('rest', out)
+            self.assertFalse(self.diff(a, b)['beyond_noise'])
+        self.assertEqual(self.diff(a, a)['change_ns'], 0)
+        self.assertEqual(self.diff(a, a)['unmatched'], 0)
+
+    def test_one_cause_is_named_and_the_sum_closes(self):
+        a = self.simulate('a')
+        for i, (words, cause) in enumerate(CAUSES):
+            with self.subTest(words=words):
+                diff = self.diff(a, self.simulate(f'b{i}', '1f1b', '--seed', 5, *words))
+                self.assertTrue(diff['beyond_noise'])
+                self.assertEqual(diff['cause_en'], cause)
+                rows = self.assert_closes(diff)
+                self.assertLess(abs(rows[-1]['effect_ns']), 0.05 * abs(diff['change_ns']))
+
+    def test_schedule_changes_come_first(self):
+        a, b = self.simulate('a'), self.simulate('b', 'zb-h1')
+        diff = self.diff(a, b)
+        self.assertEqual(diff['changes'][0]['en'], 'B follows zb-h1, A 1f1b')
+        rows = self.assert_closes(diff)
+        self.assertEqual(rows[0]['cause'], 'schedule')
+        self.assertAlmostEqual(rows[0]['effect_ns'] / diff['change_ns'], 1, delta=0.05)
+        self.assertIn('B 采用 zb-h1', run('diff', a, b, '--lang', 'zh', check=0).out)
+
+    def test_exit_codes(self):
+        a, b = self.simulate('a'), self.simulate('b', '1f1b', '--fault', 'slow-stage:2,1.3')
+        run('diff', a, b, check=0)
+        run('diff', a, b, '--fail-on', '3%', check=1)
+        run('diff', a, b, '--fail-on', '60%', check=0)
+        run('diff', b, a, '--fail-on', '3%', check=0)  # faster is no failure
+        self.assertIn('--fail-on 3%', run('diff', a, b, '--fail-on', 'x', check=2).err)
+        run('diff', a, check=2)
+        run('diff', a, self.dir / 'nowhere', check=2)
+        self.assertEqual(run('diff', a, b, '--format', 'csv', '--table', 'runs', check=0).out.count('\n'), 3)
+
+    @needs_shared
+    def test_real_jobs(self):
+        st, se = (SHARED / 'pipeline_ops/bytedance' / f'trace-{n}.csv.gz' for n in ('ST', 'SE'))
+        for job in (st, se):
+            self.assertIn('No difference beyond noise', run('diff', job, job, check=0).out)
+        self.assert_closes(self.diff(st, se))
+        other = self.diff(st, SHARED / 'pipeline_ops/primus_pp8')  # another framework, without messages
+        self.assertIn('B has 8 stages, A 4', [c['en'] for c in other['changes']])
+        self.assert_closes(other)
+
+
+if __name__ == '__main__':
+    unittest.main()

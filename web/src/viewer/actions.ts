@@ -1,0 +1,178 @@
+// What keys, the palette and the panels do: each once, whoever asks.
+import {fit, reveal} from '../chart/viewport';
+import {duration} from '../format';
+import {ApiError, listOf, type Api} from './api';
+import {rowsWithin} from './layout';
+import {plotWidth, timeAt, topOfRows} from './scene';
+import {MOST_ROW, LEAST_ROW} from './layout';
+import type {SliceFacts, SliceEnd} from './slice_facts';
+import {refOf} from './slice_facts';
+import type {Stage} from './stage';
+import type {SliceRef, Store} from './store';
+import {placeTitle, rankTitle} from './titles';
+import {w} from './words';
+
+export type OmniMode = 'search' | 'lanes' | 'commands';
+
+export interface Actions {
+  select(slice: SliceRef | null, second?: boolean): void;
+  goTo(slice: SliceRef): void;
+  neighbour(by: number): void;
+  otherLane(by: number): void;
+  alongFlow(by: number): void;
+  findNext(by: number): void;
+  mark(): void;
+  rangeOfSlice(): void;
+  togglePanel(): void;
+  holdForCompare(): void;
+  align(what: 'start' | 'end'): void;
+  rowHeight(by: number): void;
+  clear(): void;
+  open(mode: OmniMode): void;
+  help(): void;
+  toggleTheme(): void;
+  toggleLang(): void;
+  perfetto(): void;
+  failed(error: unknown): void;
+  facts(): SliceFacts | null;
+}
+
+export interface Doors { open(mode: OmniMode): void; help(): void; toggleTheme(): void; toggleLang(): void; perfetto(): void }
+
+export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors): Actions {
+  let facts: SliceFacts | null = null, asked = 0;
+
+  function failed(error: unknown): void {
+    if (error instanceof DOMException && error.name === 'AbortError') return;
+    store.say(error instanceof ApiError ? `${error.message}. ${error.hint}` : w('failed', String(error)));
+  }
+  // Everything about the selected slice: its arrows, neighbours and arguments.
+  async function load(slice: SliceRef): Promise<void> {
+    const mine = ++asked;
+    const found = await api.json<SliceFacts>('slice', {lane: slice.lane, slice: slice.slice});
+    if (mine !== asked) return;
+    facts = found;
+    const at = {lane: slice.lane, row: slice.row};
+    stage.flows.selected = (found.links ?? []).map(link => link.direction === 'out'
+      ? {from: {...at, t: slice.start + slice.dur}, to: {lane: link.lane, row: link.row, t: link.start}, type: 0}
+      : {from: {lane: link.lane, row: link.row, t: link.start + link.dur}, to: {...at, t: slice.start}, type: 0});
+    store.change({});
+  }
+  function select(slice: SliceRef | null, second = false): void {
+    if (second && slice && store.state.selected) return store.change({second: slice, panel: 'slice'});
+    ++asked;
+    facts = null;
+    stage.flows.selected = [];
+    store.change({selected: slice, second: slice ? store.state.second : null, panel: slice ? 'slice' : store.state.panel,
+                  message: slice ? w('live.slice', slice.name, duration(slice.dur), placeTitle(store, slice.lane)) : ''});
+    if (slice) load(slice).catch(failed);
+  }
+  function goTo(slice: SliceRef): void {
+    const shift = store.shiftOf(slice.lane), {view} = store.state, span = view.t1 - view.t0;
+    // Into sight, and near enough to be seen as a slice.
+    const near = slice.dur > 0 && slice.dur / span * plotWidth(stage.scene()) < 3
+      ? fit(slice.start + shift - slice.dur * 20, slice.start + shift + slice.dur * 21) : view;
+    const rank = store.laneRank(slice.lane), key = `r${rank}`;
+    if (store.state.collapsed.has(key)) store.change({collapsed: new Set([...store.state.collapsed].filter(k => k !== key))});
+    if (store.state.hidden.has(slice.lane)) store.change({hidden: new Set([...store.state.hidden].filter(id => id !== slice.lane))});
+    const next = reveal(near, slice.start + shift, slice.start + shift + slice.dur);
+    if (next !== view) store.jump(next);
+    stage.showLane(slice.lane);
+    select(slice);
+  }
+  async function nearestIn(lane: number, t: number): Promise<SliceRef | null> {
+    const {view} = store.state, shift = store.shiftOf(lane), span = (view.t1 - view.t0) / 2;
+    const found = await api.slices({lanes: lane, t0: Math.max(t - shift - span, 0), t1: t - shift + span, min_ns: 0, limit: 4000});
+    let best: SliceRef | null = null, distance = Infinity;
+    for (let i = 0; i < found.count; ++i) {
+      const start = found.start[i]! + shift, end = start + found.dur[i]!;
+      const d = t < start ? start - t : Math.max(0, t - end);
+      if (found.row[i] !== 0 || d >= distance) continue;
+      distance = d;
+      best = {lane, slice: found.slice[i]!, row: 0, start: found.start[i]!, dur: found.dur[i]!, kind: found.kind[i]!, nameId: found.name[i]!,
+              name: found.names.get(found.name[i]!) ?? ''};
+    }
+    return best;
+  }
+  const shownLanes = (): number[] => stage.scene().layout.rows.filter(row => row.kind === 'lane' && store.run.lanes[row.lane]!.type !== 'counter')
+    .map(row => row.lane);
+  const middle = (): number => (store.state.view.t0 + store.state.view.t1) / 2;
+
+  return {
+    select, goTo, failed,
+    facts: () => facts,
+    neighbour(by) {
+      const {selected} = store.state;
+      if (!selected) {
+        const scene = stage.scene(), first = rowsWithin(scene.layout.rows, scene.scroll, scene.scroll + scene.height - topOfRows(scene))
+          .find(row => row.kind === 'lane' && store.run.lanes[row.lane]!.type !== 'counter');
+        if (first) nearestIn(first.lane, middle()).then(slice => slice && goTo(slice)).catch(failed);
+        return;
+      }
+      const end: SliceEnd | null | undefined = by < 0 ? facts?.previous : facts?.next;
+      if (end) goTo(refOf(end));
+    },
+    otherLane(by) {
+      const {selected} = store.state, lanes = shownLanes();
+      if (!selected) return this.neighbour(1);
+      const t = selected.start + selected.dur / 2 + store.shiftOf(selected.lane);
+      const next = lanes[lanes.indexOf(selected.lane) + by];
+      if (next !== undefined) nearestIn(next, t).then(slice => slice && goTo(slice)).catch(failed);
+    },
+    alongFlow(by) {
+      const link = facts?.links?.find(one => one.direction === (by < 0 ? 'in' : 'out'));
+      if (link) goTo(refOf(link));
+      else if (store.state.selected) store.say(w(by < 0 ? 'flow.noneIn' : 'flow.noneOut'));
+    },
+    findNext(by) {
+      const {lit, selected} = store.state;
+      if (!lit) return doors.open('search');
+      const from = selected ? selected.start : by > 0 ? store.state.view.t0 : store.state.view.t1;
+      api.json<{found: SliceEnd | null}>('find', {name_ids: [...lit.ids].join(), from, dir: by > 0 ? 'next' : 'prev', lane: selected?.lane,
+                                                  slice: selected?.slice})
+        .then(answer => (answer.found ? goTo(refOf(answer.found)) : store.say(w(by > 0 ? 'find.last' : 'find.first')))).catch(failed);
+    },
+    mark() {
+      const scene = stage.scene(), x = stage.pointed.x;
+      const t = Math.round(x >= scene.gutter ? timeAt(scene, x) : store.state.selected ? store.state.selected.start : middle());
+      store.change({marks: [...store.state.marks, {t, text: ''}].sort((a, b) => a.t - b.t), message: w('mark.made', duration(t))});
+    },
+    rangeOfSlice() {
+      const {selected} = store.state;
+      if (!selected) return;
+      const t0 = selected.start + store.shiftOf(selected.lane), lanes = shownLanes();
+      store.change({area: {t0, t1: t0 + Math.max(selected.dur, 1), lanes}, panel: 'area'});
+    },
+    togglePanel() { store.change({panel: store.state.panel === 'none' ? (store.state.area && !store.state.selected ? 'area' : 'slice') : 'none'}); },
+    holdForCompare() {
+      const {selected, second} = store.state;
+      if (second) return store.change({second: null});
+      if (selected) store.change({second: selected, message: w('compare.held')});
+    },
+    align(what) {
+      const {selected, second, shifts} = store.state;
+      if (!selected || !second) return store.say(w('align.need'));
+      const [a, b] = [store.laneRank(second.lane), store.laneRank(selected.lane)];
+      if (a === b) return store.say(w('align.same'));
+      const at = (slice: SliceRef): number => slice.start + (what === 'end' ? slice.dur : 0);
+      const shift = at(second) + (shifts.get(a) ?? 0) - at(selected), next = new Map(shifts);
+      if (shift === 0) next.delete(b);
+      else next.set(b, shift);
+      store.change({shifts: next, message: w('align.done', rankTitle(store.run.ranks[b]!), duration(shift))});
+    },
+    rowHeight(by) {
+      const now = stage.scene().layout.rowHeight, next = by > 0 ? Math.max(now + 1, now * 1.25) : Math.min(now - 1, now / 1.25);
+      store.change({rowHeight: Math.round(Math.min(Math.max(next, LEAST_ROW), MOST_ROW))});
+    },
+    clear() {
+      const {state} = store;
+      if (state.lit) store.change({lit: null});
+      else if (state.selected) select(null);
+      else if (state.area) store.change({area: null, panel: 'slice'});
+      else if (state.second) store.change({second: null});
+    },
+    ...doors,
+  };
+}
+
+export const allLanes = (store: Store): string => listOf(store.run.lanes.filter(lane => lane.type !== 'counter').map(lane => lane.id));

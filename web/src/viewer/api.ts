@@ -1,0 +1,100 @@
+// The server's answers as the page sees them (docs/viewer-protocol.md). Times are nanoseconds from the run's start.
+import {decode, f64, i32, u32, u8, type Column, type Wire} from './wire';
+
+export interface Paint { fill: string; text: string }
+export interface Kind { id: number; code: string; name: string; name_zh: string; group: string; light: Paint; dark: Paint }
+export interface Rank {
+  rank: number; machine: number; machine_name: string; device: number; stage: number; dp: number;
+  offset_half_ns: number;  // the clock's certain bound, −1 unknown
+}
+export type LaneType = 'cells' | 'stream' | 'thread' | 'counter';
+export interface Lane {
+  id: number; rank_index: number; name: string; type: LaneType;
+  rows: number; hidden: number; slices: number; start_ns: number; end_ns: number;
+}
+export interface Step { number: number; start_ns: number; end_ns: number }
+export type Grouping = 'machine' | 'stage' | 'dp';
+export interface Run {
+  version: string; title: string; paths: string[]; description: string; format: string;
+  origin_ns: string; span_ns: number; slices: number;
+  clock: {state: string; uncertainty_ns: number};
+  kinds: Kind[]; ranks: Rank[]; groupings: Grouping[]; lanes: Lane[]; steps: Step[];
+  flows: boolean;
+  flaws: {name: string; severity: string; message: string; count: number}[];
+}
+export interface Status {
+  state: 'reading' | 'preparing' | 'ready' | 'failed';
+  title?: string; bytes_read: number; bytes_total: number; events: number; message: string; error?: string; hint?: string;
+}
+
+export interface TilesHeader {
+  t0: number; t1: number; n: number;
+  rows: {lane: number; row: number; kinds: {kind: number; offset: number}[]}[];
+}
+export type TilesAnswer = Wire<TilesHeader>;
+
+export interface SlicesAnswer {
+  count: number; min_ns: number; complete: boolean;
+  start: Float64Array; dur: Float64Array; name: Uint32Array; kind: Uint8Array; row: Uint8Array;
+  lane: Uint32Array; slice: Uint32Array; microBatch: Int32Array; chunk: Int32Array;
+  names: Map<number, string>;
+}
+
+export class ApiError extends Error {
+  constructor(readonly status: number, what: string, readonly hint: string) { super(what); }
+}
+
+type Params = Record<string, string | number | undefined>;
+
+export class Api {
+  private readonly token = new URLSearchParams(location.search).get('token');
+
+  url(path: string, params: Params = {}): string {
+    const query = new URLSearchParams();
+    for (const [name, value] of Object.entries(params)) if (value !== undefined) query.set(name, String(value));
+    if (this.token) query.set('token', this.token);
+    const text = query.toString().replaceAll('%2C', ',');
+    return `/api/${path}${text ? '?' + text : ''}`;
+  }
+  private async get(path: string, params: Params, signal?: AbortSignal): Promise<Response> {
+    const answer = await fetch(this.url(path, params), signal ? {signal} : {});
+    if (answer.ok) return answer;
+    const said = await answer.json().catch(() => ({})) as {error?: string; hint?: string};
+    throw new ApiError(answer.status, said.error ?? `HTTP ${answer.status}`, said.hint ?? '');
+  }
+  async json<T>(path: string, params: Params = {}, signal?: AbortSignal): Promise<T> {
+    return await (await this.get(path, params, signal)).json() as T;
+  }
+  async wire<H>(path: string, params: Params, signal?: AbortSignal): Promise<Wire<H>> {
+    return decode<H>(await (await this.get(path, params, signal)).arrayBuffer());
+  }
+  async bytes(path: string): Promise<ArrayBuffer> {
+    return await (await this.get(path, {})).arrayBuffer();
+  }
+  async slices(params: Params, signal?: AbortSignal, path = 'slices'): Promise<SlicesAnswer> {
+    return slicesOf(await this.wire(path, params, signal));
+  }
+}
+
+export function slicesOf(wire: Wire<{count?: number; min_ns?: number; complete?: boolean; columns: Column[]; names: [number, string][]}>):
+    SlicesAnswer {
+  const start = f64(wire, 'start');
+  return {
+    count: start.length, min_ns: wire.header.min_ns ?? 0, complete: wire.header.complete ?? true,
+    start, dur: f64(wire, 'dur'), name: u32(wire, 'name'), kind: u8(wire, 'kind'), row: u8(wire, 'row'),
+    lane: u32(wire, 'lane'), slice: u32(wire, 'slice'), microBatch: i32(wire, 'micro_batch'), chunk: i32(wire, 'chunk'),
+    names: new Map(wire.header.names),
+  };
+}
+
+// "3,4,10-20": what list parameters take; long lists of neighbours stay short.
+export function listOf(ids: readonly number[]): string {
+  const sorted = [...ids].sort((a, b) => a - b), parts: string[] = [];
+  for (let i = 0; i < sorted.length;) {
+    let j = i;
+    while (sorted[j + 1] === sorted[j]! + 1) ++j;
+    parts.push(j > i ? `${sorted[i]}-${sorted[j]}` : String(sorted[i]));
+    i = j + 1;
+  }
+  return parts.join(',');
+}

@@ -1,0 +1,64 @@
+// Colours of the timeline: kinds as the server says them (src/model/palette.cc), the rest from viewer.css.
+import {contrast} from '../chart/colours';
+import type {Run} from './api';
+import type {Theme} from './store';
+
+type Rgb = [number, number, number];
+const parse = (hex: string): Rgb => [1, 3, 5].map(i => parseInt(hex.slice(i, i + 2), 16)) as Rgb;
+const css = (c: Rgb): string => `rgb(${c.map(Math.round).join(' ')})`;
+const mix = (a: Rgb, b: Rgb, share: number): Rgb => a.map((v, i) => v + (b[i]! - v) * share) as Rgb;
+
+export interface Colours {
+  bg: string; ink: string; mut: string; line: string; soft: string; idle: string; idle2: string; acc: string; hot: string;
+  fill: string[][]; text: string[][];   // [kind][tint]: later chunks are lighter
+  pixel: Uint32Array;                   // 0xBBGGRR by kind
+  hatch: CanvasPattern;                 // of idle time
+  weight: CanvasPattern;                // over weight gradients, the second channel beside hue
+  hatched: ReadonlySet<number>;
+}
+
+export const TINTS = 4;
+const TINT_SHARE = [0, 0.36, 0.52, 0.64];
+const WHITE: Rgb = [255, 255, 255], INK: Rgb = [13, 16, 19];
+
+function diagonal(context: CanvasRenderingContext2D, ground: string | null, line: string, size: number, width: number): CanvasPattern {
+  const tile = document.createElement('canvas');
+  tile.width = tile.height = size;
+  const pen = tile.getContext('2d')!;
+  if (ground) {
+    pen.fillStyle = ground;
+    pen.fillRect(0, 0, size, size);
+  }
+  pen.strokeStyle = line;
+  pen.lineWidth = width;
+  pen.beginPath();
+  for (const shift of [-size, 0, size]) {  // neighbours' ends in the corners, so that the hatch is seamless
+    pen.moveTo(shift - 1, size + 1);
+    pen.lineTo(shift + size + 1, -1);
+  }
+  pen.stroke();
+  return context.createPattern(tile, 'repeat')!;
+}
+
+export function makeColours(context: CanvasRenderingContext2D, run: Run, theme: Theme, ratio: number): Colours {
+  const style = getComputedStyle(document.documentElement);
+  const named = (name: string): string => style.getPropertyValue('--' + name).trim();
+  const ground = parse(named('bg'));
+  const colours: Colours = {
+    bg: named('bg'), ink: named('ink'), mut: named('mut'), line: named('line'), soft: named('soft'), idle: named('idle'),
+    idle2: named('idle2'), acc: named('acc'), hot: named('hot'),
+    fill: [], text: [], pixel: new Uint32Array(256),
+    hatch: diagonal(context, named('idle'), named('idle2'), Math.max(4, Math.round(8 * ratio)), 1.1 * ratio),
+    weight: diagonal(context, null, css(mix(parse(named('bg')), [128, 128, 128], 0.2)), Math.max(3, Math.round(6 * ratio)), 0.9 * ratio),
+    hatched: new Set(run.kinds.filter(kind => kind.group === 'weight').map(kind => kind.id)),
+  };
+  for (const kind of run.kinds) {
+    const base = parse(kind[theme].fill);
+    const tints = TINT_SHARE.map(share => mix(base, ground, share));
+    colours.fill[kind.id] = tints.map(css);
+    colours.text[kind.id] = tints.map((tint, i) =>
+      (i === 0 ? kind[theme].text : css(contrast(tint, WHITE) >= 4.5 ? WHITE : contrast(tint, INK) >= 4.5 ? INK : WHITE)));
+    colours.pixel[kind.id] = base[0] | base[1] << 8 | base[2] << 16;
+  }
+  return colours;
+}

@@ -1,0 +1,68 @@
+// What tests and measurements ask. Coordinates are CSS pixels in the window.
+import {missingKeys} from '../i18n/i18n';
+import type {Actions} from './actions';
+import {boxOf, rowOfLane, topOfRows, xOf} from './scene';
+import {columnsOf, residual} from './shade';
+import type {Stage} from './stage';
+import type {Store} from './store';
+import {missingWords} from './words';
+
+export function expose(store: Store, stage: Stage, actions: Actions): void {
+  const corner = () => stage.canvas.getBoundingClientRect();
+  Object.assign(window, {stageline: {
+    run: store.run,
+    state: () => ({...store.state, collapsed: [...store.state.collapsed], expanded: [...store.state.expanded], hidden: [...store.state.hidden],
+                   shifts: [...store.state.shifts], lit: store.state.lit && {...store.state.lit, ids: [...store.state.lit.ids]}}),
+    view: () => store.state.view,
+    setView: (t0: number, t1: number) => store.jump({t0, t1}),
+    home: store.home,
+    frames: stage.frames,
+    painted: stage.painted,
+    idle: () => !stage.tiles.busy(),
+    rows: () => stage.scene().layout.rows,
+    rowHeight: () => stage.scene().layout.rowHeight,
+    xOf: (t: number) => xOf(stage.scene(), t) + corner().left,
+    laneBox(lane: number) {
+      const scene = stage.scene(), row = rowOfLane(scene, lane), at = corner();
+      return row && {x: at.left + scene.gutter, y: at.top + topOfRows(scene) + row.y - scene.scroll, w: scene.width - scene.gutter, h: row.h, rows: row.rows};
+    },
+    sliceBox(slice: Parameters<typeof boxOf>[1]) {
+      const box = boxOf(stage.scene(), slice), at = corner();
+      return box && {x: box.x + at.left, y: box.y + at.top, w: box.w, h: box.h};
+    },
+    // Per row and kind of a lane's newest picture: columns as the server said, and as drawn: pixels and rectangles.
+    drawn(lane: number) {
+      const entry = stage.tiles.entriesOf(lane)[0];
+      if (!entry) return null;
+      const {sheet} = entry, out: {row: number; kind: number; tile: number; drawn: number}[] = [];
+      for (let row = 0; row < entry.rows; ++row) {
+        const [begin, end] = entry.ranges[row]!, coverage = entry.coverage[row]!;
+        const rest = residual(coverage, sheet.slices, begin, end, sheet.leastNs, sheet.t0, sheet.columnNs);
+        for (const kind of coverage.kinds) {
+          let drawn = columnsOf(rest, kind);
+          for (let i = begin; i < end; ++i) {
+            const {start, dur} = sheet.slices;
+            if (sheet.slices.kind[i] !== kind || dur[i]! < sheet.leastNs || dur[i] === 0) continue;
+            const x0 = (start[i]! - sheet.t0) / sheet.columnNs;
+            drawn += Math.max(0, Math.min(x0 + dur[i]! / sheet.columnNs, sheet.columns) - Math.max(x0, 0));
+          }
+          out.push({row, kind, tile: columnsOf(coverage, kind), drawn});
+        }
+      }
+      return {t0: sheet.t0, t1: sheet.t0 + sheet.columns * sheet.columnNs, columns: sheet.columns, kinds: out};
+    },
+    slices(lane: number) {
+      const entry = stage.tiles.entriesOf(lane)[0];
+      if (!entry) return [];
+      const {slices, leastNs} = entry.sheet;
+      return entry.ranges.flatMap(([begin, end]) => Array.from({length: end - begin}, (_, k) => begin + k)
+        .filter(i => slices.dur[i]! >= leastNs || slices.dur[i] === 0)
+        .map(i => ({lane, slice: slices.slice[i], row: slices.row[i], start: slices.start[i], dur: slices.dur[i], kind: slices.kind[i],
+                    name: slices.names.get(slices.name[i]!), nameId: slices.name[i]})));
+    },
+    select: actions.select,
+    goTo: actions.goTo,
+    facts: actions.facts,
+    missingWords: () => [...missingWords(), ...missingKeys()],
+  }});
+}

@@ -1,0 +1,29 @@
+// Marks: times with a note, kept in the address.
+import {exactMs} from '../format';
+import type {PanelProps} from './panel';
+import {w} from './words';
+
+export function MarksPanel({store, actions}: PanelProps) {
+  const {marks, view} = store.state;
+  if (marks.length === 0)
+    return <p class="quiet hint">{w('marks.none')} <button class="pill" onClick={() => actions.mark()}>{w('cmd.mark')}</button></p>;
+  const change = (i: number, text: string): void => store.change({marks: marks.map((mark, at) => (at === i ? {...mark, text} : mark))});
+  return (
+    <table class="marks">
+      <thead><tr><th class="text">{w('marks.time')}</th><th>{w('marks.since')}</th><th class="text">{w('marks.note')}</th><th /></tr></thead>
+      <tbody>
+        {marks.map((mark, i) => (
+          <tr>
+            <td class="text"><button class="plain link" onClick={() => {
+              const span = view.t1 - view.t0;
+              store.jump({t0: mark.t - span / 2, t1: mark.t + span / 2});
+            }}>{exactMs(mark.t)}</button></td>
+            <td>{i > 0 ? `+${exactMs(mark.t - marks[i - 1]!.t)}` : ''}</td>
+            <td class="text"><input type="text" maxLength={80} aria-label={w('marks.note')} value={mark.text} placeholder={String(i + 1)}
+              onInput={event => change(i, event.currentTarget.value)} /></td>
+            <td><button class="plain link" onClick={() => store.change({marks: marks.filter((_, at) => at !== i)})}>{w('marks.remove')}</button></td>
+          </tr>))}
+      </tbody>
+    </table>
+  );
+}

@@ -1,0 +1,139 @@
+// One box for three questions: where is this name, where is this lane, what can be done. A dialog with a list.
+import {render} from 'preact';
+import {useEffect, useRef, useState} from 'preact/hooks';
+import {h} from '../dom';
+import {fit} from '../chart/viewport';
+import type {Actions, OmniMode} from './actions';
+import type {Api} from './api';
+import {commandsOf} from './commands';
+import {short} from './numbers';
+import type {Stage} from './stage';
+import type {Store} from './store';
+import {laneName, placeTitle} from './titles';
+import {kindName, w} from './words';
+
+interface Item { title: string; note: string; keys?: string; run(): void }
+interface Found { names: {name: string; name_id: number; kind: number; count: number}[]; total_names?: number; total?: number }
+
+const DELAY_MS = 80, MOST = 200;
+
+// Letters of the wish in their order, somewhere in the text.
+function matches(text: string, wish: string): boolean {
+  let at = 0;
+  const low = text.toLowerCase();
+  for (const letter of wish.toLowerCase()) {
+    if (letter === ' ') continue;
+    at = low.indexOf(letter, at) + 1;
+    if (at === 0) return false;
+  }
+  return true;
+}
+
+interface Props { mode: OmniMode; api: Api; store: Store; stage: Stage; actions: Actions; close(): void }
+
+function Omni({mode: first, api, store, stage, actions, close}: Props) {
+  const [mode, setMode] = useState(first), [text, setText] = useState(''), [active, setActive] = useState(0);
+  const [found, setFound] = useState<Item[]>([]), [note, setNote] = useState('');
+  const field = useRef<HTMLInputElement>(null), list = useRef<HTMLUListElement>(null);
+  useEffect(() => field.current?.focus(), [mode]);
+
+  useEffect(() => {
+    if (mode !== 'search') return;
+    if (text.trim() === '') {
+      setFound([]);
+      return setNote(w('search.hint'));
+    }
+    const controller = new AbortController();
+    const timer = setTimeout(() => {
+      api.json<Found>('search', {q: text, limit: MOST}, controller.signal).then(answer => {
+        const kinds = new Map(store.run.kinds.map(kind => [kind.id, kind]));
+        const all: Item[] = answer.names.length > 1 ? [{
+          title: w('search.all', answer.names.length), note: w('search.times', short(answer.names.reduce((sum, one) => sum + one.count, 0))),
+          run: () => light(answer.names.map(one => one.name_id), text)}] : [];
+        setFound([...all, ...answer.names.map((one): Item => ({
+          title: one.name, note: `${kindName(kinds.get(one.kind))} · ${w('search.times', short(one.count))}`,
+          run: () => light([one.name_id], one.name)}))]);
+        setNote(answer.names.length === 0 ? w('search.none') : '');
+        setActive(all.length > 0 && answer.names.length > 0 ? 1 : 0);
+      }).catch((error: unknown) => { if (!controller.signal.aborted) setNote(error instanceof Error ? error.message : String(error)); });
+    }, DELAY_MS);
+    return () => {
+      clearTimeout(timer);
+      controller.abort();
+    };
+  }, [text, mode]);
+
+  // Lights the names up and goes to the next of them.
+  function light(ids: number[], label: string): void {
+    store.change({lit: {ids: new Set(ids), label, from: 'search'}});
+    actions.findNext(1);
+  }
+  function lanes(): Item[] {
+    const fitting = store.run.lanes.filter(lane => matches(placeTitle(store, lane.id), text));
+    return fitting.slice(0, MOST).map(lane => ({
+      title: placeTitle(store, lane.id), note: `${w(`lane.${lane.type}`)} · ${w('label.slices', short(lane.slices))}`,
+      run: () => {
+        const rank = `r${lane.rank_index}`, {state} = store;
+        store.change({collapsed: new Set([...state.collapsed].filter(key => key !== rank && !key.startsWith('g'))),
+                      hidden: new Set([...state.hidden].filter(id => id !== lane.id)), message: laneName(lane)});
+        stage.showLane(lane.id);
+        if (lane.end_ns > lane.start_ns && (lane.end_ns < state.view.t0 || lane.start_ns > state.view.t1)) store.jump(fit(lane.start_ns, lane.end_ns));
+      },
+    }));
+  }
+  const items = mode === 'search' ? found : mode === 'lanes' ? lanes()
+    : commandsOf(store, stage, actions).filter(one => matches(one.title, text)).map(one => ({title: one.title, note: '', keys: one.keys, run: one.run}));
+  const chosen = Math.min(active, Math.max(items.length - 1, 0));
+
+  function go(item: Item | undefined): void {
+    if (!item) return;
+    close();
+    item.run();
+  }
+  function key(event: KeyboardEvent): void {
+    if (event.isComposing) return;
+    if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
+      event.preventDefault();
+      const next = (chosen + (event.key === 'ArrowDown' ? 1 : -1) + items.length) % Math.max(items.length, 1);
+      setActive(next);
+      list.current?.children[next]?.scrollIntoView({block: 'nearest'});
+    } else if (event.key === 'Enter') {
+      event.preventDefault();
+      go(items[chosen]);
+    }
+  }
+  const modes: OmniMode[] = ['search', 'lanes', 'commands'];
+  return (
+    <>
+      <div class="tabs" role="tablist">
+        {modes.map(one => (
+          <button role="tab" aria-selected={one === mode} onClick={() => { setMode(one); setText(''); setActive(0); }}>{w(`omni.${one}`)}</button>))}
+      </div>
+      <input ref={field} type="text" role="combobox" aria-expanded="true" aria-controls="omni-list" aria-activedescendant={items.length > 0 ? `omni-${chosen}` : undefined}
+        aria-label={w(`omni.${mode}`)} placeholder={w(`omni.${mode}.hint`)} value={text} spellcheck={false} autocomplete="off"
+        onInput={event => { setText(event.currentTarget.value); setActive(0); }} onKeyDown={key} />
+      {mode === 'search' && note && <p class="quiet note">{note}</p>}
+      <ul id="omni-list" role="listbox" aria-label={w(`omni.${mode}`)} ref={list}>
+        {items.map((item, i) => (
+          <li id={`omni-${i}`} role="option" aria-selected={i === chosen} onClick={() => go(item)} onPointerMove={() => { if (i !== active) setActive(i); }}>
+            <span class="title">{item.title}</span><span class="quiet">{item.note}</span>
+            {item.keys && <span class="keys">{item.keys.split(' ').map(one => <kbd>{one}</kbd>)}</span>}
+          </li>))}
+      </ul>
+    </>
+  );
+}
+
+export function openOmni(mode: OmniMode, api: Api, store: Store, stage: Stage, actions: Actions): void {
+  const dialog = h('dialog', {class: 'omni', id: 'omni', 'aria-label': w(`omni.${mode}`)});
+  document.body.append(dialog);
+  const close = (): void => dialog.close();
+  render(<Omni {...{mode, api, store, stage, actions, close}} />, dialog);
+  dialog.addEventListener('click', event => { if (event.target === dialog) close(); });
+  dialog.addEventListener('close', () => {
+    render(null, dialog);
+    dialog.remove();
+    stage.canvas.focus({preventScroll: true});
+  });
+  dialog.showModal();
+}

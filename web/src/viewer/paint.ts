@@ -1,0 +1,280 @@
+// Draws the timeline. A pure function of the scene; everything here is in device pixels.
+import {exactMs, tickName} from '../format';
+import {timeTicks} from '../chart/ticks';
+import {paintCounter} from './counters';
+import {AXIS_HEIGHT, type DisplayRow} from './layout';
+import {FONT, plotWidth, RIGHT_MARGIN, rowPixels, topOfRows, visibleRows, type Scene} from './scene';
+import {duration} from '../format';
+import {TINTS} from './colours';
+import type {Entry} from './tiles';
+import {w} from './words';
+
+export interface Frame {
+  left: number; right: number;           // the plot
+  px: (t: number) => number;
+  scale: number;                         // pixels a nanosecond
+}
+export interface Painted { lanes: number; missing: number; slices: number; labels: number }
+
+export function makeFrame(scene: Scene): Frame {
+  const {ratio, view} = scene, left = Math.round(scene.gutter * ratio), width = Math.round(plotWidth(scene) * ratio);
+  const scale = width / (view.t1 - view.t0);
+  return {left, right: left + width, scale, px: t => left + (t - view.t0) * scale};
+}
+
+interface Span { a: number; b: number }
+
+// Which picture shows which stretch of the window: the newest wherever it reaches, older ones around it.
+function sources(entries: readonly Entry[], a: number, b: number): [Entry, Span][] {
+  const out: [Entry, Span][] = [];
+  let open: Span[] = [{a, b}];
+  for (const entry of entries) {
+    const s0 = entry.sheet.t0, s1 = s0 + entry.sheet.columns * entry.sheet.columnNs, next: Span[] = [];
+    for (const span of open) {
+      const from = Math.max(span.a, s0), to = Math.min(span.b, s1);
+      if (to <= from) {
+        next.push(span);
+        continue;
+      }
+      out.push([entry, {a: from, b: to}]);
+      if (span.a < from) next.push({a: span.a, b: from});
+      if (to < span.b) next.push({a: to, b: span.b});
+    }
+    open = next;
+    if (open.length === 0) break;
+  }
+  return out;
+}
+
+// Width of a text at the font that is set: a few thousand texts a frame make measuring worth remembering.
+const widths = new Map<string, number>();
+function widthOf(context: CanvasRenderingContext2D, text: string, size: number): number {
+  const key = `${size}|${text}`;
+  let width = widths.get(key);
+  if (width === undefined) {
+    if (widths.size > 20000) widths.clear();
+    width = context.measureText(text).width;
+    widths.set(key, width);
+  }
+  return width;
+}
+function fitted(context: CanvasRenderingContext2D, text: string, size: number, room: number): string {
+  const shown = text.length > 120 ? text.slice(0, 120) + '…' : text, width = widthOf(context, shown, size);
+  if (width <= room) return shown;
+  const letters = Math.floor((room / width) * shown.length - 1.2);
+  return letters >= 3 ? shown.slice(0, letters) + '…' : '';
+}
+
+function paintSlices(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, entry: Entry, sub: number, span: Span, top: number,
+                     height: number, painted: Painted, cells: boolean): void {
+  const {colours, ratio, store} = scene, {sheet} = entry, {slices} = sheet, lit = store.state.lit;
+  const [begin, end] = entry.ranges[sub] ?? [0, 0];
+  // Rows do not overlap, so starts and ends are in order: the first that reaches into the span.
+  let low = begin, high = end;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (slices.start[middle]! + slices.dur[middle]! <= span.a) low = middle + 1;
+    else high = middle;
+  }
+  const size = (height >= 15 * ratio ? 11.5 : 10) * ratio, texts = height >= 11 * ratio;
+  let font = '';
+  for (let i = low; i < end && slices.start[i]! < span.b; ++i) {
+    const dur = slices.dur[i]!;
+    if (dur < sheet.leastNs && dur > 0) continue;
+    const start = slices.start[i]!, left = Math.max(Math.round(frame.px(start)), frame.left - 4);
+    let right = Math.min(Math.round(frame.px(start + dur)), frame.right + 4);
+    const exact = dur * frame.scale;
+    if (right <= left && exact < 0.5 && dur > 0) continue;
+    if (right - left > 5 * ratio) right -= Math.max(1, Math.round(ratio));  // a seam between neighbours
+    const width = Math.max(right - left, 1), kind = slices.kind[i]!;
+    const tint = Math.min(Math.max(slices.chunk[i]!, 0), TINTS - 1);
+    const dim = lit !== null && !(lit.ids.has(slices.name[i]!) && dur >= (lit.min ?? 0) && dur <= (lit.max ?? Infinity));
+    ++painted.slices;
+    if (dim) context.globalAlpha = 0.22;
+    if (dur === 0) {  // an instant is a hairline, whatever the zoom
+      context.fillStyle = colours.ink;
+      context.fillRect(left, top, Math.max(1, Math.round(ratio)), height);
+      context.globalAlpha = 1;
+      continue;
+    }
+    context.fillStyle = colours.fill[kind]?.[tint] ?? colours.mut;
+    context.fillRect(left, top, width, height);
+    if (width > 6 * ratio && colours.hatched.has(kind)) {
+      context.fillStyle = colours.weight;
+      context.fillRect(left, top, width, height);
+    }
+    context.globalAlpha = 1;
+    if (!texts || dim || exact < 14 * ratio) continue;
+    // Text begins where the slice does, or at the window's edge when it begins before.
+    const visible = Math.min(right, frame.right) - Math.max(left, frame.left), pad = 4 * ratio;
+    const number = cells && slices.microBatch[i]! >= 0 ? String(slices.microBatch[i]) : '';
+    const wanted = `${number ? 600 : 400} ${size}px ${FONT}`;
+    if (wanted !== font) context.font = font = wanted;
+    context.fillStyle = colours.text[kind]?.[tint] ?? colours.bg;
+    const y = top + height / 2 + ratio;
+    if (number) {
+      if (visible < widthOf(context, number, size) + 3 * ratio) continue;
+      context.textAlign = 'center';
+      context.fillText(number, Math.max(left, frame.left) + visible / 2, y);
+      context.textAlign = 'left';
+    } else {
+      const name = slices.names.get(slices.name[i]!) ?? '', room = visible - 2 * pad;
+      if (room < 14 * ratio) continue;
+      const shown = fitted(context, name, size, room), x = Math.max(left, frame.left) + pad;
+      if (shown === '') continue;
+      context.fillText(shown, x, y);
+      if (shown === name) {
+        const used = widthOf(context, name, size) + 8 * ratio, long = duration(dur);
+        if (room - used > widthOf(context, long, size)) {
+          context.globalAlpha = 0.78;
+          context.fillText(long, x + used, y);
+          context.globalAlpha = 1;
+        }
+      }
+    }
+    ++painted.labels;
+  }
+}
+
+function paintLane(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, row: DisplayRow, top: number, painted: Painted): void {
+  const {colours, tiles, view, ratio, store} = scene, lane = store.run.lanes[row.lane]!;
+  const rowPx = rowPixels(scene, row), y0 = Math.round(top * ratio), shift = store.shiftOf(lane.id);
+  const from = Math.max(Math.round(frame.px(shift)), frame.left), to = Math.min(Math.round(frame.px(store.run.span_ns + shift)), frame.right);
+  ++painted.lanes;
+  if (lane.type === 'counter') return paintCounter(context, scene, frame, row, y0, rowPx);
+  const entries = tiles.entriesOf(lane.id);
+  if (entries.length === 0) ++painted.missing;
+  const parts = sources(entries, view.t0, view.t1);
+  const hatched = lane.type === 'cells' && rowPx >= 12 * ratio;
+  context.textBaseline = 'middle';
+  context.textAlign = 'left';
+  for (let sub = 0; sub < row.rows; ++sub) {
+    const y = y0 + sub * rowPx, height = Math.max(1, rowPx - (rowPx > 8 * ratio && row.rows > 1 ? Math.round(ratio) : 0));
+    context.fillStyle = hatched ? colours.hatch : sub === 0 ? colours.idle : colours.soft;
+    if (to > from) context.fillRect(from, y, to - from, height);
+    for (const [entry, span] of parts) {
+      const {sheet} = entry;
+      tiles.touch(sheet);
+      if (sub >= entry.rows) continue;
+      const s0 = (span.a - sheet.t0) / sheet.columnNs, s1 = (span.b - sheet.t0) / sheet.columnNs;
+      // Whole columns at the window's own resolution: what is drawn is then what was fetched, pixel by pixel.
+      const same = Math.abs(sheet.columnNs * frame.scale - 1) < 1e-6;
+      const sx = same ? Math.round(s0) : s0, sw = same ? Math.round(s1) - sx : s1 - s0;
+      const dx = frame.px(span.a), dw = same ? sw : frame.px(span.b) - dx;
+      if (sw <= 0 || dw <= 0) continue;
+      if (store.state.lit) context.globalAlpha = 0.25;
+      context.drawImage(sheet.canvas, sx, entry.top + sub * entry.rowPx, sw, entry.rowPx, same ? Math.round(dx) : dx, y, dw, height);
+      context.globalAlpha = 1;
+      paintSlices(context, scene, frame, entry, sub, span, y, height, painted, lane.type === 'cells');
+    }
+  }
+}
+
+function paintAxis(context: CanvasRenderingContext2D, scene: Scene, frame: Frame): void {
+  const {ratio, colours, view, store} = scene, span = view.t1 - view.t0, width = (frame.right - frame.left) / ratio;
+  context.fillStyle = colours.bg;
+  context.fillRect(0, 0, scene.width * ratio, AXIS_HEIGHT * ratio);
+  context.font = `${11 * ratio}px ${FONT}`;
+  context.textBaseline = 'alphabetic';
+  // Deep in a long run the numbers count from a round time nearby, which stands at the left.
+  const deep = span < 1e-4 * Math.max(Math.abs(view.t0), Math.abs(view.t1));
+  const round = 10 ** Math.ceil(Math.log10(Math.max(span, 1)) + 1), zero = deep ? Math.floor(view.t0 / round) * round : 0;
+  const ticks = timeTicks(view.t0, view.t1, zero, width / (deep ? 110 : 92));
+  context.textAlign = 'center';
+  for (const value of ticks.values) {
+    const x = Math.round(frame.px(value));
+    context.fillStyle = colours.line;
+    context.fillRect(x, 17 * ratio, Math.max(1, Math.round(ratio)), 5 * ratio);
+    const label = (deep ? '+' : '') + ticks.label(value), half = context.measureText(label).width / 2;
+    if (x + half > scene.width * ratio || x - half < frame.left - 20 * ratio) continue;
+    context.fillStyle = colours.mut;
+    context.fillText(label, x, 13 * ratio);
+  }
+  if (deep) {
+    context.textAlign = 'right';
+    context.fillStyle = colours.mut;
+    context.fillText(exactMs(zero), frame.left - 10 * ratio, 13 * ratio);
+  }
+  // Steps: a band each, its number where there is room.
+  const {steps} = store.run;
+  if (steps.length === 0) return;
+  context.textAlign = 'left';
+  let last = -Infinity;
+  for (let i = firstStep(steps, view.t0); i < steps.length && steps[i]!.start_ns < view.t1; ++i) {
+    const step = steps[i]!, x0 = Math.round(frame.px(step.start_ns)), x1 = Math.round(frame.px(step.end_ns));
+    if (x1 - last < 2 * ratio) continue;
+    const left = Math.max(x0, frame.left), right = Math.min(x1, frame.right);
+    if (right <= left) continue;
+    context.fillStyle = colours.soft;
+    context.fillRect(left, 20 * ratio, right - left - (x1 <= frame.right ? Math.round(ratio) : 0), 13 * ratio);
+    if (x0 >= frame.left) {
+      context.fillStyle = colours.idle2;
+      context.fillRect(x0, 20 * ratio, Math.max(1, Math.round(ratio)), 13 * ratio);
+    }
+    last = x1;
+    const label = w('step', step.number), room = right - left - 8 * ratio;
+    const shown = context.measureText(label).width <= room ? label : String(step.number);
+    if (context.measureText(shown).width > room) continue;
+    context.fillStyle = colours.mut;
+    context.fillText(shown, left + 5 * ratio, 30 * ratio);
+  }
+}
+
+function firstStep(steps: Scene['store']['run']['steps'], t: number): number {
+  let low = 0, high = steps.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (steps[middle]!.end_ns <= t) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+// Lines down the rows where steps begin, as long as they are not closer than a few pixels.
+function paintStepLines(context: CanvasRenderingContext2D, scene: Scene, frame: Frame): void {
+  const {steps} = scene.store.run, {ratio, view} = scene;
+  context.fillStyle = scene.colours.mut;
+  context.globalAlpha = 0.45;
+  let last = -Infinity;
+  for (let i = firstStep(steps, view.t0); i < steps.length && steps[i]!.start_ns <= view.t1; ++i) {
+    const x = Math.round(frame.px(steps[i]!.start_ns));
+    if (x < frame.left || x - last < 24 * ratio) continue;
+    context.fillRect(x, AXIS_HEIGHT * ratio, Math.max(1, Math.round(ratio)), scene.height * ratio);
+    last = x;
+  }
+  context.globalAlpha = 1;
+}
+
+export function paint(context: CanvasRenderingContext2D, scene: Scene): Painted {
+  const {ratio, colours, layout} = scene, frame = makeFrame(scene);
+  const painted: Painted = {lanes: 0, missing: 0, slices: 0, labels: 0};
+  context.setTransform(1, 0, 0, 1, 0, 0);
+  context.imageSmoothingEnabled = false;
+  context.fillStyle = colours.bg;
+  context.fillRect(0, 0, scene.width * ratio, scene.height * ratio);
+  const bands: [boolean, number, number][] = [[true, AXIS_HEIGHT, topOfRows(scene)], [false, topOfRows(scene), scene.height]];
+  for (const [pinned, y0, y1] of bands) {
+    if (y1 <= y0) continue;
+    context.save();
+    context.beginPath();
+    context.rect(frame.left, Math.round(y0 * ratio), frame.right - frame.left, Math.round((y1 - y0) * ratio));
+    context.clip();
+    for (const one of visibleRows(scene)) {
+      if (one.pinned !== pinned) continue;
+      if (one.row.lane >= 0) paintLane(context, scene, frame, one.row, one.top, painted);
+      else if (one.row.kind !== 'lane') {
+        context.fillStyle = colours.line;
+        context.fillRect(frame.left, Math.round((one.top + one.row.h / 2) * ratio), frame.right - frame.left, Math.max(1, Math.round(ratio / 2)));
+      }
+    }
+    context.restore();
+  }
+  if (layout.pinnedHeight > 0) {
+    context.fillStyle = colours.idle2;
+    context.fillRect(0, Math.round((topOfRows(scene) - 1) * ratio), scene.width * ratio, Math.max(1, Math.round(ratio)));
+  }
+  paintStepLines(context, scene, frame);
+  paintAxis(context, scene, frame);
+  return painted;
+}
+export {RIGHT_MARGIN, tickName};

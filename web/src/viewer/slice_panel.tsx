@@ -1,0 +1,109 @@
+// The selected slice: what it is, whose it is, what it is tied to, every argument. Beside it the one it is compared with.
+import type {ComponentChildren} from 'preact';
+import {duration, exactMs, percent} from '../format';
+import type {PanelProps} from './panel';
+import {refOf, type SliceEnd, type SliceFacts} from './slice_facts';
+import type {SliceRef, Store} from './store';
+import {placeTitle} from './titles';
+import {kindName, w, type Word} from './words';
+
+const shown = (name: string): string => (name.length > 2000 ? name.slice(0, 2000) + '…' : name);
+const kindOf = (store: Store, id: number) => store.run.kinds.find(kind => kind.id === id);
+
+function Jump({to, actions}: {to: SliceEnd | null | undefined; actions: PanelProps['actions']}) {
+  if (!to) return <span class="quiet">–</span>;
+  return <button class="plain link jump" onClick={() => actions.goTo(refOf(to))} title={to.name}><span>{shown(to.name)}</span><small> {duration(to.dur)}</small></button>;
+}
+
+// Arguments as they were recorded: objects are indented lists, long lists are cut with a word.
+function Value({value, depth = 0}: {value: unknown; depth?: number}): ComponentChildren {
+  if (value === null || typeof value !== 'object') return <>{shown(typeof value === 'string' ? value : JSON.stringify(value))}</>;
+  const entries = Object.entries(value as object), most = 200;
+  if (Array.isArray(value) && entries.every(([, one]) => one === null || typeof one !== 'object')) return <>{shown(JSON.stringify(value))}</>;
+  if (depth > 6) return <>{shown(JSON.stringify(value))}</>;
+  return (
+    <dl class="args">
+      {entries.slice(0, most).map(([key, one]) => <><dt>{key}</dt><dd><Value value={one} depth={depth + 1} /></dd></>)}
+      {entries.length > most && <><dt /><dd class="quiet">{w('args.more', entries.length - most)}</dd></>}
+    </dl>
+  );
+}
+
+function Compare({store, actions}: PanelProps) {
+  const {selected: a, second: b} = store.state;
+  if (!a || !b) return null;
+  const row = (label: Word, x: number, y: number) => (
+    <tr><th class="text">{w(label)}</th><td>{exactMs(y)}</td><td>{exactMs(x)}</td>
+      <td>{`${x - y >= 0 ? '+' : '−'}${exactMs(Math.abs(x - y))}`}</td><td>{label === 'slice.duration' && y > 0 ? `${(x / y).toFixed(3)}×` : ''}</td></tr>);
+  const at = (slice: SliceRef): number => slice.start + store.shiftOf(slice.lane);
+  return (
+    <table class="compare">
+      <caption>{w('compare')}</caption>
+      <thead><tr><th /><th>{w('compare.held.short')}</th><th>{w('compare.selected')}</th><th>{w('compare.difference')}</th><th>{w('compare.ratio')}</th></tr></thead>
+      <tbody>
+        <tr><th class="text">{w('slice.name')}</th><td><Jump to={{...b, name_id: b.nameId}} actions={actions} /></td><td class="name">{shown(a.name)}</td><td /><td /></tr>
+        <tr><th class="text">{w('slice.place')}</th><td>{placeTitle(store, b.lane)}</td><td>{placeTitle(store, a.lane)}</td><td /><td /></tr>
+        {row('slice.start', at(a), at(b))}{row('slice.end', at(a) + a.dur, at(b) + b.dur)}{row('slice.duration', a.dur, b.dur)}
+      </tbody>
+    </table>
+  );
+}
+
+function Facts({slice, facts, store}: {slice: SliceRef; facts: SliceFacts | null; store: Store}) {
+  const rows: [Word, ComponentChildren][] = [
+    ['slice.kind', kindName(kindOf(store, slice.kind)) + (facts?.category ? ` · ${facts.category}` : '')],
+    ['slice.place', placeTitle(store, slice.lane)],
+    ['slice.start', exactMs(slice.start)], ['slice.duration', exactMs(slice.dur)]];
+  if (facts) {
+    if (facts.self !== undefined && facts.self !== slice.dur) rows.push(['slice.self', `${exactMs(facts.self)} · ${percent(slice.dur > 0 ? facts.self / slice.dur : 0)}`]);
+    const numbers: [Word, number | undefined][] = [['slice.step', facts.step], ['slice.microBatch', facts.micro_batch], ['slice.chunk', facts.chunk],
+                                                   ['slice.stage', facts.stage], ['slice.dp', facts.dp]];
+    for (const [key, value] of numbers) if (value !== undefined && value !== null && value >= 0) rows.push([key, value]);
+  }
+  return <dl class="facts">{rows.map(([key, value]) => <><dt>{w(key)}</dt><dd>{value}</dd></>)}</dl>;
+}
+
+export function SlicePanel(props: PanelProps) {
+  const {store, actions} = props, {selected, second} = store.state, facts = actions.facts();
+  if (!selected) return <p class="quiet hint">{w('slice.none')}</p>;
+  const links = facts?.links ?? [];
+  return (
+    <div class="slice">
+      <div class="slice-head">
+        <i class="swatch" style={{background: kindOf(store, selected.kind)?.[store.theme].fill}} />
+        <h2>{shown(facts?.name ?? selected.name) || '–'}</h2>
+        <span class="space" />
+        <button class="pill" onClick={() => actions.holdForCompare()} aria-pressed={second !== null}>{w(second ? 'compare.end' : 'compare.start')} <kbd>C</kbd></button>
+        <button class="pill" onClick={() => actions.rangeOfSlice()}>{w('slice.range')} <kbd>M</kbd></button>
+        <button class="pill" onClick={() => {
+          store.change({lit: {ids: new Set([selected.nameId]), label: selected.name, from: 'name'}});
+        }}>{w('slice.light')}</button>
+      </div>
+      {second && <Compare {...props} />}
+      <div class="columns">
+        <div><Facts slice={selected} facts={facts} store={store} /></div>
+        <div>
+          <h3>{w('slice.beside')}</h3>
+          <dl class="facts">
+            <dt>{w('slice.previous')} <kbd>,</kbd></dt><dd><Jump to={facts?.previous} actions={actions} /></dd>
+            <dt>{w('slice.next')} <kbd>.</kbd></dt><dd><Jump to={facts?.next} actions={actions} /></dd>
+            {facts?.parent && <><dt>{w('slice.parent')}</dt><dd><Jump to={facts.parent} actions={actions} /></dd></>}
+            {facts?.owner && <><dt>{w('slice.owner')}</dt><dd><Jump to={facts.owner} actions={actions} /></dd></>}
+          </dl>
+          {links.length > 0 && <h3>{w('slice.links')}</h3>}
+          {links.length > 0 && (
+            <dl class="facts">{links.slice(0, 50).map(link => (
+              <><dt>{w(link.direction === 'in' ? 'link.in' : 'link.out', w(`link.${link.type}` as Word))} <kbd>{link.direction === 'in' ? '[' : ']'}</kbd></dt>
+                <dd><Jump to={link} actions={actions} /> <small class="quiet">{placeTitle(store, link.lane)}</small></dd></>))}</dl>)}
+          {facts?.stack && facts.stack.length > 0 && <><h3>{w('slice.stack')}</h3><ol class="stack">{facts.stack.slice(0, 100).map(frame => <li>{frame}</li>)}</ol></>}
+        </div>
+        <div>
+          <h3>{w('slice.args')}</h3>
+          {facts === null ? <p class="quiet">…</p>
+            : facts.args_error ? <p class="quiet">{facts.args_error}</p>
+            : facts.args && Object.keys(facts.args).length > 0 ? <Value value={facts.args} /> : <p class="quiet">{w('args.none')}</p>}
+        </div>
+      </div>
+    </div>
+  );
+}

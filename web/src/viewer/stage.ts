@@ -1,0 +1,152 @@
+// The timeline's place in the page: a scrolled box with the rows' labels, and two canvases that stay in sight behind
+// them. One draws rows, the other what changes with the pointer. Frames are drawn when something changed, never else.
+import {h, styled} from '../dom';
+import type {Api} from './api';
+import {makeColours, type Colours} from './colours';
+import {Counters} from './counters';
+import {Flows} from './flows';
+import {makeLabels} from './labels';
+import {makeLayout, type Layout} from './layout';
+import {paintOverlay, type Pointed} from './overlay';
+import {paint, type Painted} from './paint';
+import {plotWidth, rowPixels, topOfRows, visibleRows, type Scene} from './scene';
+import type {State, Store} from './store';
+import {Tiles, type LaneWant} from './tiles';
+
+export interface Stage {
+  element: HTMLElement; scroller: HTMLElement; canvas: HTMLCanvasElement;
+  tiles: Tiles; flows: Flows; pointed: Pointed;
+  scene(): Scene;
+  draw(): void;          // everything, with the next frame
+  drawOverlay(): void;   // what follows the pointer
+  restyle(): void;       // theme, language, size
+  showLane(lane: number): void;
+  frames(): number;
+  painted(): Painted;
+  onFrame(step: (now: number) => boolean): void;  // called every frame until it returns false
+}
+
+const gutterOf = (width: number): number => (width < 560 ? 104 : width < 900 ? 150 : 214);
+
+export function makeStage(api: Api, store: Store): Stage {
+  const canvas = h('canvas', {class: 'rows', tabindex: '0', role: 'application'});
+  const over = h('canvas', {class: 'over', 'aria-hidden': 'true'});
+  const labels = makeLabels(store, () => stage.draw());
+  const layers = h('div', {class: 'layers'}, canvas, over);
+  const scroller = h('div', {class: 'scroller'}, layers, labels.head, labels.body);
+  const element = h('div', {class: 'stage'}, scroller);
+  const context = canvas.getContext('2d', {alpha: false})!, overContext = over.getContext('2d')!;
+  const pointed: Pointed = {x: -1, y: -1, drag: null, hovered: null};
+  const steps: ((now: number) => boolean)[] = [];
+  let colours: Colours | null = null, layout: Layout | null = null, ratio = 1, width = 0, height = 0;
+  let scheduled = 0, dirty = true, count = 0, last: Painted = {lanes: 0, missing: 0, slices: 0, labels: 0}, complete = false;
+
+  const tiles = new Tiles(api, store, () => stage.draw()), counters = new Counters(api, store, () => stage.draw());
+  const flows = new Flows(api, store, () => stage.drawOverlay());
+
+  const currentLayout = (): Layout => (layout ??= makeLayout(store.run, store.state, height));
+  function scene(): Scene {
+    return {store, layout: currentLayout(), colours: colours!, tiles, counters, view: store.state.view, gutter: gutterOf(width),
+            width, height, scroll: scroller.scrollTop, ratio};
+  }
+
+  function resize(): void {
+    width = scroller.clientWidth;
+    height = scroller.clientHeight;
+    ratio = Math.min(devicePixelRatio || 1, 3);
+    for (const one of [canvas, over]) {
+      one.width = Math.max(1, Math.round(width * ratio));
+      one.height = Math.max(1, Math.round(height * ratio));
+      styled(one, {width: `${width}px`, height: `${height}px`});
+    }
+    styled(layers, {height: `${height}px`, 'margin-bottom': `${-height}px`});
+    layout = null;
+  }
+
+  function wants(at: Scene): {lanes: LaneWant[]; counters: number[]} {
+    const byLane = new Map<number, LaneWant>(), counterLanes: number[] = [];
+    for (const {row} of visibleRows(at)) {
+      if (row.lane < 0) continue;
+      if (store.run.lanes[row.lane]!.type === 'counter') {
+        counterLanes.push(row.lane);
+        continue;
+      }
+      const rowPx = rowPixels(at, row), before = byLane.get(row.lane);
+      if (!before || before.rows < row.rows) byLane.set(row.lane, {lane: row.lane, rows: Math.max(row.rows, 1), rowPx});
+    }
+    return {lanes: [...byLane.values()], counters: counterLanes};
+  }
+
+  function frame(now: number): void {
+    scheduled = 0;
+    for (let i = steps.length - 1; i >= 0; --i) if (!steps[i]!(now)) steps.splice(i, 1);
+    const more = tiles.work(), at = scene();
+    if (dirty) {
+      dirty = false;
+      last = paint(context, at);
+      labels.place(at);
+      ++count;
+      if (!complete && last.missing === 0) {
+        complete = true;
+        requestAnimationFrame(() => performance.mark('timeline-painted'));
+      }
+      canvas.dispatchEvent(new Event('painted'));
+    }
+    paintOverlay(overContext, at, pointed, flows);
+    const wanted = wants(at), px = Math.round(plotWidth(at) * ratio);
+    tiles.plan(wanted.lanes, at.view, px);
+    counters.plan(wanted.counters, at.view, px);
+    flows.plan(at);
+    if (more || steps.length > 0) schedule();
+  }
+  function schedule(): void { if (!scheduled) scheduled = requestAnimationFrame(frame); }
+
+  const stage: Stage = {
+    element, scroller, canvas, tiles, flows, pointed, scene,
+    draw() { dirty = true; schedule(); },
+    drawOverlay: schedule,
+    restyle() {
+      resize();
+      colours = makeColours(context, store.run, store.theme, ratio);
+      tiles.colours = colours.pixel;
+      tiles.drop();
+      labels.rebuild();
+      this.draw();
+    },
+    showLane(lane) {
+      const at = scene(), row = at.layout.rows.find(r => r.kind === 'lane' && r.lane === lane);
+      if (!row || at.layout.pinned.some(r => r.lane === lane)) return;
+      const room = height - topOfRows(at);
+      if (row.y < scroller.scrollTop + 4) scroller.scrollTop = Math.max(0, row.y - 30);
+      else if (row.y + Math.min(row.h, room) > scroller.scrollTop + room) scroller.scrollTop = row.y + row.h - room + 12;
+    },
+    frames: () => count,
+    painted: () => last,
+    onFrame(step) { steps.push(step); schedule(); },
+  };
+
+  const shaping: (keyof State)[] = ['rowHeight', 'grouping', 'collapsed', 'expanded', 'pinned', 'hidden', 'rankOrder', 'laneOrder'];
+  store.onChange(before => {
+    const now = store.state;
+    if (shaping.some(key => before[key] !== now[key])) {
+      layout = null;
+      labels.rebuild();
+    }
+    if (before.shifts !== now.shifts) {
+      const moved = new Set(store.run.lanes.filter(lane =>
+        (before.shifts.get(lane.rank_index) ?? 0) !== (now.shifts.get(lane.rank_index) ?? 0)).map(lane => lane.id));
+      tiles.drop(moved);
+      counters.drop();
+      labels.rebuild();
+    }
+    stage.draw();
+  });
+  scroller.addEventListener('scroll', () => stage.draw(), {passive: true});
+  new ResizeObserver(() => {
+    if (!colours || (scroller.clientWidth === width && scroller.clientHeight === height)) return;
+    resize();
+    labels.rebuild();
+    stage.draw();
+  }).observe(scroller);
+  return stage;
+}

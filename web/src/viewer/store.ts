@@ -1,0 +1,103 @@
+// What is shown and what is chosen, as one value, and who wants to know when it changes.
+import {clamp, fit, type Viewport} from '../chart/viewport';
+import type {Grouping, Lane, Run} from './api';
+
+export type Theme = 'light' | 'dark';
+
+// A slice by where it stands; `slice` is the server's own index, which no address may keep.
+export interface SliceRef {
+  lane: number; slice: number; row: number; start: number; dur: number; kind: number; name: string; nameId: number;
+}
+export interface Area { t0: number; t1: number; lanes: number[] }
+export interface Mark { t: number; text: string }
+// Names to light up: everything else is dimmed. `from` says where it came from. With a range only those durations.
+export interface Lit { ids: ReadonlySet<number>; label: string; from: 'search' | 'name' | 'histogram'; min?: number; max?: number }
+
+export interface State {
+  view: Viewport;
+  rowHeight: number;               // CSS pixels; 0: as fits
+  grouping: Grouping | 'none';
+  collapsed: ReadonlySet<string>;  // keys of groups and ranks
+  expanded: ReadonlySet<number>;   // lanes of which every row is shown
+  pinned: readonly number[];
+  hidden: ReadonlySet<number>;
+  rankOrder: readonly number[];    // indexes into run.ranks
+  laneOrder: readonly number[];    // lane ids; within a rank this order counts
+  shifts: ReadonlyMap<number, number>;  // rank index → ns added to its times, by hand
+  selected: SliceRef | null;
+  second: SliceRef | null;         // compared with the selected one
+  area: Area | null;
+  marks: readonly Mark[];
+  lit: Lit | null;
+  flows: boolean;
+  panel: 'slice' | 'area' | 'marks' | 'none';
+  message: string;                 // one line for everyone, read out
+}
+
+export const PREFERRED_LANES: Record<Lane['type'], number> = {cells: 0, stream: 1, thread: 2, counter: 3};
+
+export function homeOf(run: Run): Viewport {
+  return fit(0, Math.max(run.span_ns, 1));
+}
+
+export class Store {
+  readonly home: Viewport;
+  state: State;
+  theme: Theme;
+  private readonly listeners: ((before: State) => void)[] = [];
+  private readonly undone: Viewport[] = [];
+  private undoAt = -Infinity;
+
+  constructor(readonly run: Run, theme: Theme) {
+    this.home = homeOf(run);
+    this.theme = theme;
+    this.state = {
+      view: this.home, rowHeight: 0,
+      grouping: run.groupings.includes('stage') ? 'stage' : run.groupings.includes('machine') ? 'machine' : 'none',
+      collapsed: new Set(), expanded: new Set(), pinned: [], hidden: new Set(),
+      rankOrder: run.ranks.map((_, i) => i), laneOrder: run.lanes.map(lane => lane.id), shifts: new Map(),
+      selected: null, second: null, area: null, marks: [], lit: null, flows: false, panel: 'slice', message: '',
+    };
+    if (run.ranks.length <= 1 || run.ranks.length > 512) this.state.grouping = run.ranks.length > 512 ? this.state.grouping : 'none';
+  }
+
+  onChange(listener: (before: State) => void): void { this.listeners.push(listener); }
+  change(patch: Partial<State>): void {
+    const before = this.state;
+    this.state = {...before, ...patch};
+    for (const listener of this.listeners) listener(before);
+  }
+
+  // Windows that follow each other within a second are one gesture: Backspace takes it back whole.
+  setView(view: Viewport, keepUndo = true): void {
+    const next = clamp(view, this.home), now = performance.now();
+    if (next.t0 === this.state.view.t0 && next.t1 === this.state.view.t1) return;
+    if (keepUndo && now - this.undoAt > 1000) {
+      this.undone.push(this.state.view);
+      if (this.undone.length > 200) this.undone.shift();
+    }
+    if (keepUndo) this.undoAt = now;
+    this.change({view: next});
+  }
+  // A jump is a gesture of its own.
+  jump(view: Viewport): void {
+    this.undoAt = -Infinity;
+    this.setView(view);
+    this.undoAt = -Infinity;
+  }
+  undoView(): void {
+    const view = this.undone.pop();
+    this.undoAt = -Infinity;
+    if (view) this.setView(view, false);
+  }
+
+  say(message: string): void { this.change({message}); }
+  laneRank(lane: number): number { return this.run.lanes[lane]!.rank_index; }
+  shiftOf(lane: number): number { return this.state.shifts.get(this.laneRank(lane)) ?? 0; }
+}
+
+export function toggled<T>(set: ReadonlySet<T>, value: T): Set<T> {
+  const next = new Set(set);
+  if (!next.delete(value)) next.add(value);
+  return next;
+}

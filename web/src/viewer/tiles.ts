@@ -1,0 +1,256 @@
+// Pictures of lanes, fetched and kept.
+//
+//   view ──▶ plan ──▶ one request at a time ──▶ shares and slices ──▶ shading, a few ms a frame ──▶ Sheet
+//                     of all lanes that lack                                                          │
+//                     a sharp picture                          paint: newest sheets first, stretched ◀┘
+//
+// A sheet spans the window and half of it to either side at the window's own resolution, so moving needs no new one for
+// a while. While a sharper one is on its way, the ones at hand are drawn stretched: nothing is ever blank for long.
+import type {Viewport} from '../chart/viewport';
+import {ApiError, listOf, type Api, type SlicesAnswer, type TilesAnswer} from './api';
+import {BIG_COLUMNS, residual, shadeRow, type Coverage} from './shade';
+import type {Store} from './store';
+
+export interface LaneWant { lane: number; rows: number; rowPx: number }  // rows shown, device pixels of each
+
+export interface Sheet {
+  t0: number; columnNs: number; columns: number;  // on the axis as drawn: shifts by hand are in it
+  canvas: HTMLCanvasElement;
+  slices: SlicesAnswer;
+  leastNs: number;       // slices that last this long are rectangles, the rest is in the picture
+  shift: number;
+  used: number;          // number of the last frame that drew it
+  overview: boolean;
+}
+export interface Entry {
+  sheet: Sheet;
+  top: number; rows: number; rowPx: number;      // lines of the sheet's canvas
+  ranges: [begin: number, end: number][];        // of sheet.slices, by row
+  coverage: Coverage[];                          // by row, as the server said: tests and the pointer ask
+}
+
+interface Request { controller: AbortController; t0: number; t1: number; columnNs: number; lanes: Map<number, LaneWant> }
+
+const MARGIN = 0.5, MOST_LINES = 4096, MOST_COLUMNS = 12000, MOST_LANES = 256;
+const SLICE_LIMIT = 24000, KEEP_PIXELS = 14e6, FRAME_MS = 6;
+
+export class Tiles {
+  colours: Uint32Array = new Uint32Array(256);
+  error = '';
+  private readonly entries = new Map<number, Entry[]>();  // by lane, the newest first
+  private readonly sheets = new Set<Sheet>();
+  private readonly jobs: Generator<void>[] = [];
+  private request: Request | null = null;
+  private frame = 0;
+  private retryAt = 0;
+  private epoch = 0;  // shifts, theme: what was fetched before is of no use
+
+  constructor(private readonly api: Api, private readonly store: Store, private readonly ready: () => void) {}
+
+  entriesOf(lane: number): readonly Entry[] { return this.entries.get(lane) ?? []; }
+  busy(): boolean { return this.request !== null || this.jobs.length > 0; }
+
+  // Lanes whose rank moved, or everything when colours changed.
+  drop(lanes?: ReadonlySet<number>): void {
+    this.request?.controller.abort();
+    this.request = null;
+    this.jobs.length = 0;
+    ++this.epoch;
+    for (const lane of [...this.entries.keys()]) if (!lanes || lanes.has(lane)) this.entries.delete(lane);
+    this.sweep();
+  }
+
+  // What paints call for every sheet they draw.
+  touch(sheet: Sheet): void { sheet.used = this.frame; }
+
+  // Shades for a few milliseconds; true when more is to do.
+  work(): boolean {
+    ++this.frame;
+    const until = performance.now() + FRAME_MS;
+    while (this.jobs.length > 0 && performance.now() < until) if (this.jobs[0]!.next().done) this.jobs.shift();
+    return this.jobs.length > 0;
+  }
+
+  // Asks for what the window lacks. Called after every frame; does nothing when nothing is missing.
+  plan(wants: readonly LaneWant[], view: Viewport, widthPx: number): void {
+    if (widthPx < 8 || wants.length === 0) return;
+    const columnNs = (view.t1 - view.t0) / widthPx;
+    if (this.request) {
+      if (useful(this.request, view, columnNs)) return;
+      this.request.controller.abort();
+      this.request = null;
+    }
+    if (performance.now() < this.retryAt) return;
+    const missing = new Map<number, LaneWant>();
+    let shift = NaN;
+    for (const want of wants) {
+      if (this.sharp(want, view, columnNs)) continue;
+      const own = this.store.shiftOf(want.lane);
+      if (Number.isNaN(shift)) shift = own;
+      if (own === shift && missing.size < MOST_LANES) missing.set(want.lane, want);
+    }
+    if (missing.size === 0) return;
+    const {home} = this.store, span = view.t1 - view.t0;
+    const margin = Math.max(0, Math.min(MARGIN, (MOST_COLUMNS / widthPx - 1) / 2));
+    const t0 = Math.max(Math.min(home.t0, view.t0), view.t0 - span * margin);
+    const t1 = Math.min(Math.max(home.t1, view.t1), view.t1 + span * margin);
+    const columns = Math.max(1, Math.round((t1 - t0) / columnNs));
+    const request: Request = {controller: new AbortController(), t0, t1: t0 + columns * columnNs, columnNs, lanes: missing};
+    this.request = request;
+    this.fetch(request, columns, shift).catch((error: unknown) => this.failed(request, error));
+  }
+
+  private failed(request: Request, error: unknown): void {
+    if (this.request === request) this.request = null;
+    if (request.controller.signal.aborted) return;
+    this.error = error instanceof ApiError ? `${error.message} ${error.hint}`.trim() : String(error);
+    this.retryAt = performance.now() + 2000;
+    setTimeout(this.ready, 2050);
+    this.ready();
+  }
+
+  // Whether the newest picture of a lane is at the window's resolution and covers it with something to spare.
+  private sharp(want: LaneWant, view: Viewport, columnNs: number): boolean {
+    const entry = this.entries.get(want.lane)?.[0];
+    if (!entry || entry.rows < want.rows || entry.rowPx !== want.rowPx) return false;
+    const {sheet} = entry, {home} = this.store, spare = (view.t1 - view.t0) * 0.12;
+    if (Math.abs(sheet.columnNs / columnNs - 1) > 1e-6) return false;
+    const end = sheet.t0 + sheet.columns * sheet.columnNs;
+    return sheet.t0 <= Math.max(view.t0 - spare, Math.min(home.t0, view.t0)) + sheet.columnNs &&
+           end >= Math.min(view.t1 + spare, Math.max(home.t1, view.t1)) - sheet.columnNs;
+  }
+
+  private async fetch(request: Request, columns: number, shift: number): Promise<void> {
+    const {lanes, t0, t1, columnNs, controller: {signal}} = request, epoch = this.epoch;
+    const window = {lanes: listOf([...lanes.keys()]), t0: t0 - shift, t1: t1 - shift};
+    // Where few slices are expected all of them come, instants and specks too.
+    const {run} = this.store;
+    let expected = 0;
+    for (const id of lanes.keys()) {
+      const lane = run.lanes[id]!, share = (t1 - t0) / Math.max(lane.end_ns - lane.start_ns, t1 - t0, 1);
+      expected += lane.slices * share;
+    }
+    const asked = expected <= SLICE_LIMIT / 2 ? 0 : columnNs * BIG_COLUMNS;
+    const [tiles, slices] = await Promise.all([
+      this.api.wire<TilesAnswer['header']>('tiles', {...window, n: columns}, signal),
+      this.api.slices({...window, min_ns: Math.floor(asked), limit: SLICE_LIMIT}, signal)]);
+    if (epoch !== this.epoch) return;
+    this.error = '';
+    const leastNs = Math.max(slices.min_ns, columnNs * BIG_COLUMNS);
+    if (shift !== 0) for (let i = 0; i < slices.start.length; ++i) slices.start[i]! += shift;
+    this.jobs.push(this.shade(request, tiles, slices, leastNs, shift, columns));
+    this.ready();
+  }
+
+  private *shade(request: Request, tiles: TilesAnswer, slices: SlicesAnswer, leastNs: number, shift: number,
+                 columns: number): Generator<void> {
+    const {home} = this.store;
+    const overview = request.t0 <= home.t0 && request.t1 >= home.t1;
+    const ranges = rangesOf(slices);
+    const byLane = new Map<number, TilesAnswer['header']['rows']>();
+    for (const row of tiles.header.rows) {
+      const list = byLane.get(row.lane);
+      if (list) list.push(row);
+      else byLane.set(row.lane, [row]);
+    }
+    let lines = 0, batch: LaneWant[] = [];
+    const finished: [number, Entry][] = [];
+    const wants = [...request.lanes.values()];
+    for (let i = 0; i <= wants.length; ++i) {
+      const want = wants[i];
+      if (want && (batch.length === 0 || lines + want.rows * want.rowPx <= MOST_LINES)) {
+        batch.push(want);
+        lines += want.rows * want.rowPx;
+        continue;
+      }
+      if (batch.length === 0) break;
+      const canvas = document.createElement('canvas');
+      canvas.width = columns;
+      canvas.height = Math.max(lines, 1);
+      const pen = canvas.getContext('2d', {willReadFrequently: true})!;
+      const sheet: Sheet = {t0: request.t0, columnNs: request.columnNs, columns, canvas, slices, leastNs, shift, used: this.frame, overview};
+      let top = 0, strip: ImageData | null = null, pixels = new Uint32Array(0);
+      for (const {lane, rows, rowPx} of batch) {
+        const entry: Entry = {sheet, top, rows, rowPx, ranges: [], coverage: []};
+        const found = byLane.get(lane) ?? [];
+        if (!strip || strip.height !== rowPx) {
+          strip = pen.createImageData(columns, rowPx);
+          pixels = new Uint32Array(strip.data.buffer);
+        }
+        for (let row = 0; row < rows; ++row) {
+          const shares = found.find(r => r.row === row)?.kinds ?? [];
+          const coverage: Coverage = {kinds: shares.map(k => k.kind),
+                                      shares: shares.map(k => new Uint8Array(tiles.buffer, tiles.base + k.offset, columns))};
+          const range = ranges.get(lane * 256 + row) ?? [0, 0];
+          entry.coverage.push(coverage);
+          entry.ranges.push(range);
+          if (shares.length > 0) {
+            shadeRow(residual(coverage, slices, range[0], range[1], leastNs, request.t0, request.columnNs), columns, rowPx, this.colours, pixels);
+            pen.putImageData(strip, 0, top + row * rowPx);
+            yield;
+          }
+        }
+        finished.push([lane, entry]);
+        top += rows * rowPx;
+      }
+      this.sheets.add(sheet);
+      batch = want ? [want] : [];
+      lines = want ? want.rows * want.rowPx : 0;
+    }
+    for (const [lane, entry] of finished) this.add(lane, entry);
+    if (this.request === request) this.request = null;
+    this.sweep();
+    this.ready();
+  }
+
+  // The newest, the one before it, and the whole run stay.
+  private add(lane: number, entry: Entry): void {
+    const old = this.entries.get(lane) ?? [];
+    const kept = [entry, ...old.slice(0, 1)];
+    const overview = old.find(e => e.sheet.overview);
+    if (overview && !kept.some(e => e.sheet.overview)) kept.push(overview);
+    this.entries.set(lane, kept);
+  }
+
+  // Forgets sheets that no lane has, and beyond a limit those that were not drawn for longest.
+  private sweep(): void {
+    const held = new Set<Sheet>();
+    for (const list of this.entries.values()) for (const entry of list) held.add(entry.sheet);
+    for (const sheet of [...this.sheets]) if (!held.has(sheet)) this.free(sheet);
+    let pixels = 0;
+    for (const sheet of this.sheets) pixels += sheet.canvas.width * sheet.canvas.height;
+    for (const sheet of [...this.sheets].sort((a, b) => a.used - b.used)) {
+      if (pixels <= KEEP_PIXELS || sheet.used >= this.frame - 2) break;
+      pixels -= sheet.canvas.width * sheet.canvas.height;
+      for (const [lane, list] of [...this.entries]) {
+        const left = list.filter(entry => entry.sheet !== sheet);
+        if (left.length === 0) this.entries.delete(lane);
+        else if (left.length < list.length) this.entries.set(lane, left);
+      }
+      this.free(sheet);
+    }
+  }
+  private free(sheet: Sheet): void {
+    this.sheets.delete(sheet);
+    sheet.canvas.width = sheet.canvas.height = 0;  // pixels go now, not with the next collection
+  }
+}
+
+// Whether an answer on its way will do for this window: of its place, and not much coarser or finer.
+function useful(request: Request, view: Viewport, columnNs: number): boolean {
+  const ratio = request.columnNs / columnNs;
+  return ratio > 0.2 && ratio < 5 && request.t0 < view.t1 && request.t1 > view.t0;
+}
+
+// Slices come by lane, row, start: where each row's stand. Keys are lane · 256 + row.
+function rangesOf(slices: SlicesAnswer): Map<number, [number, number]> {
+  const ranges = new Map<number, [number, number]>();
+  for (let i = 0; i < slices.count;) {
+    const key = slices.lane[i]! * 256 + slices.row[i]!;
+    let j = i + 1;
+    while (j < slices.count && slices.lane[j]! * 256 + slices.row[j]! === key) ++j;
+    ranges.set(key, [i, j]);
+    i = j;
+  }
+  return ranges;
+}

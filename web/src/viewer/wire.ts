@@ -1,0 +1,35 @@
+// Answers of many numbers: the length of a JSON header (u32), the header, zeros up to a multiple of 8, then columns;
+// offsets count from the first column. All little-endian (docs/viewer-protocol.md).
+export interface Column { name: string; type: 'f64' | 'u32' | 'i32' | 'u8'; offset: number; count: number }
+export interface Wire<Header> { header: Header; buffer: ArrayBuffer; base: number }
+
+export function decode<Header>(buffer: ArrayBuffer): Wire<Header> {
+  if (buffer.byteLength < 4) throw new Error('the answer is cut off');
+  const length = new DataView(buffer).getUint32(0, true);
+  if (4 + length > buffer.byteLength) throw new Error('the answer is cut off');
+  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length))) as Header;
+  return {header, buffer, base: Math.ceil((4 + length) / 8) * 8};
+}
+
+type Numbers = Float64Array | Uint32Array | Int32Array | Uint8Array;
+function column(wire: Wire<{columns: Column[]}>, name: string, type: Column['type']): Numbers | null {
+  const found = wire.header.columns.find(c => c.name === name);
+  if (!found || found.type !== type) return null;
+  const at = wire.base + found.offset;
+  switch (type) {
+    case 'f64': return new Float64Array(wire.buffer, at, found.count);
+    case 'u32': return new Uint32Array(wire.buffer, at, found.count);
+    case 'i32': return new Int32Array(wire.buffer, at, found.count);
+    case 'u8': return new Uint8Array(wire.buffer, at, found.count);
+  }
+}
+
+type Columns = Wire<{columns: Column[]}>;
+const needed = <T>(values: T | null, name: string): T => {
+  if (values === null) throw new Error(`the answer has no column "${name}"`);
+  return values;
+};
+export const f64 = (wire: Columns, name: string): Float64Array => needed(column(wire, name, 'f64') as Float64Array | null, name);
+export const u32 = (wire: Columns, name: string): Uint32Array => needed(column(wire, name, 'u32') as Uint32Array | null, name);
+export const i32 = (wire: Columns, name: string): Int32Array => needed(column(wire, name, 'i32') as Int32Array | null, name);
+export const u8 = (wire: Columns, name: string): Uint8Array => needed(column(wire, name, 'u8') as Uint8Array | null, name);
