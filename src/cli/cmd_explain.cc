@@ -18,6 +18,12 @@ std::string padded(const std::string& text, int width) {
   return std::string(static_cast<size_t>(std::max(0, width - display_width(text))), ' ') + text;
 }
 
+std::string joined_paths(const std::vector<std::string>& paths) {
+  std::string all;
+  for (const std::string& path : paths) all += " " + path;
+  return all;
+}
+
 std::string command_of(const Finding& f, const std::vector<std::string>& paths) {
   if (!f.price.command.empty()) return f.price.command;
   if (f.evidence.analysis.empty()) return "";
@@ -34,7 +40,7 @@ std::string text_of(const Terminal& terminal, const Explanation& e, const std::v
   if (out.empty()) out = pick(e.headline.title_en, e.headline.title_zh);
   out += "\n";
   if (e.run_en.empty()) out += wrapped(pick(e.headline.lead_en, e.headline.lead_zh), terminal.width, 0);
-  const std::vector<SpanPart>& parts = e.run_en.empty() ? e.headline.parts : e.parts;
+  const std::vector<SpanPart>& parts = e.parts;
   int widest = 0;
   for (const SpanPart& part : parts) widest = std::max(widest, display_width(pick(part.label_en, part.label_zh)));
   if (!parts.empty()) out += "\n";
@@ -78,13 +84,27 @@ std::string text_of(const Terminal& terminal, const Explanation& e, const std::v
     out += wrapped(pick(f.detail_en, f.detail_zh), terminal.width, 3);
     if (const std::string command = command_of(f, paths); !command.empty()) out += "   " + command + "\n";
   }
+  std::string offers;
+  for (const Finding& f : e.offers) {
+    const std::string value = zh ? f.value_note_zh + " " + f.value : f.value + " " + f.value_note_en;
+    const std::string title = "   " + pick(f.title_en, f.title_zh);
+    const int room = terminal.width - display_width(title) - display_width(value);
+    offers += title + std::string(static_cast<size_t>(std::max(2, room)), ' ') + value + "\n";
+  }
   const std::string more = paths.empty() ? "" : "stageline report " + paths[0] + " -o report.html";
   if (e.findings.empty())
     out += pick("Nothing stands out: no stage, rank, link or pause costs more than 1 % of a step.",
                 "没有突出的问题：没有哪一级、rank、链路或停顿的代价超过每步的 1 %。");
   else
     out += pick("\nNothing else costs more than 1 % of a step.", "\n其他问题的代价都不超过每步的 1 %。");
-  return out + pick("  Report: ", "报告：") + more + "\n";
+  out += "\n";
+  if (!offers.empty()) {
+    out += pick("\nNo fault, but worth a try, at the same memory, if the replay is right:\n",
+                "\n并非故障，但按回放值得一试（内存相同）：\n") +
+           offers;
+    out += "   stageline what-if" + joined_paths(paths) + "\n";
+  }
+  return out + pick("Report: ", "报告：") + more + "\n";
 }
 
 void finding_json(JsonWriter& json, const Finding& f, double step_ns, const std::vector<std::string>& paths) {
@@ -109,7 +129,7 @@ std::string json_of(const Explanation& e, const std::vector<std::string>& paths)
   json.field("lost_ns", static_cast<int64_t>(std::llround(e.lost_ns))).field("lost_share", e.lost_share());
   json.field("why_not", e.why_not);
   json.key("parts").begin_array();
-  for (const SpanPart& part : e.run_en.empty() ? e.headline.parts : e.parts)
+  for (const SpanPart& part : e.parts)
     json.begin_object()
         .field("id", part.id)
         .field("label_en", part.label_en)
@@ -119,6 +139,9 @@ std::string json_of(const Explanation& e, const std::vector<std::string>& paths)
   json.end_array();
   json.key("findings").begin_array();
   for (const Finding& f : e.findings) finding_json(json, f, e.step_ns, paths);
+  json.end_array();
+  json.key("offers").begin_array();
+  for (const Finding& f : e.offers) finding_json(json, f, e.step_ns, paths);
   json.end_array().end_object();
   return json.text() + "\n";
 }
@@ -140,7 +163,7 @@ int run_explain(const Arguments& arguments) {
   // Findings of profiler traces are read off tables; those of cells are not.
   const bool profiled =
       std::any_of(trace->parts.begin(), trace->parts.end(), [](const Part& part) { return part.event_count > 0; });
-  const Explanation e = explain(*trace, profiled ? all_tables(*trace, trace->diagnostics) : std::vector<Table>{});
+  const Explanation e = explain(*trace, profiled ? all_tables(*trace, trace->diagnostics) : std::vector<Table>{}, true);
   out->write(format == "json" ? json_of(e, arguments.operands) : text_of(*terminal, e, arguments.operands));
   if (Status s = out->commit(); !s) return fail(s.error());
   for (const Diagnostic& d : trace->diagnostics.items())

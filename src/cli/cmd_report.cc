@@ -12,13 +12,18 @@
 namespace stageline {
 namespace {
 
-// 1 when one of the findings named by --fail-on was made.
-Result<int> fail_on(const Arguments& arguments, const Findings& findings) {
+// 1 when one of the findings named by --fail-on was made, or more is lost than the share it names.
+Result<int> fail_on(const Arguments& arguments, const Findings& findings, double lost_share) {
   if (!arguments.has("fail-on")) return kExitGood;
-  std::vector<std::string> known = {
-      "stage.slow", "bubble",          "rank.slow",      "step.outlier",        "replica.uneven",
-      "outside",    "clock.causality", "schedule.order", "schedule.late_start", "schedule.late",
-      "any"};
+  if (arguments.get("fail-on").ends_with("%")) {
+    Result<std::optional<double>> limit = share_flag(arguments, "fail-on");
+    if (!limit) return std::move(limit).error();
+    return lost_share > **limit ? kExitFinding : kExitGood;
+  }
+  std::vector<std::string> known = {"stage.slow",          "bubble",           "rank.slow",        "step.outlier",
+                                    "replica.uneven",      "outside",          "clock.causality",  "schedule.order",
+                                    "schedule.late_start", "schedule.late",    "link.slow",        "sequence.long",
+                                    "host.pauses",         "rank.late_launch", "schedule.unsplit", "any"};
   known.insert(known.end(), profile_finding_ids().begin(), profile_finding_ids().end());
   const std::string list = arguments.get("fail-on");
   for (const std::string_view item : split(list, ',')) {
@@ -54,18 +59,19 @@ int run_report(const Arguments& arguments) {
   if (!terminal) return fail(terminal.error());
   const std::string output = arguments.get("output", "report.html");
   Findings none;
-  if (auto checked = fail_on(arguments, none); !checked) return fail(checked.error());
+  if (auto checked = fail_on(arguments, none, 0); !checked) return fail(checked.error());
   if (Status s = check_writable(output, arguments.operands); !s) return fail(s.error());
   Result<Trace> trace = open_run(arguments, *terminal, arguments.operands, "", Clocks::kOneAxis);
   if (!trace) return fail(trace.error());
   Findings findings;
+  double lost_share = 0;
   ExportOptions options;
   options.lang = terminal->lang;
   options.ghosts = ghosts_of(arguments);
   options.title = valid_utf8(arguments.get("title", run_name(arguments.operands)));
   const Status written = [&] {
     const WritingBar bar(*terminal);
-    return write_report(*trace, output, options, findings);
+    return write_report(*trace, output, options, findings, &lost_share);
   }();
   if (!written) return fail(written.error());
   for (const Diagnostic& d : trace->diagnostics.items())
@@ -78,7 +84,7 @@ int run_report(const Arguments& arguments) {
     text += "\n" + output + "  " + human_bytes(static_cast<double>(st.st_size)) + "  " + what_it_holds(*trace) + "\n";
   }
   fputs(text.c_str(), output == "-" ? stderr : stdout);
-  Result<int> code = fail_on(arguments, findings);
+  Result<int> code = fail_on(arguments, findings, lost_share);
   return code ? *code : fail(code.error());
 }
 

@@ -73,8 +73,6 @@ Status check_scales(const WhatIf& model, const std::vector<std::string>& texts, 
   return {};
 }
 
-}  // namespace
-
 int run_what_if(const Arguments& arguments) {
   Result<Terminal> terminal = terminal_for(arguments);
   if (!terminal) return fail(terminal.error());
@@ -138,6 +136,39 @@ int run_what_if(const Arguments& arguments) {
   flaws.merge(notes);
   print_notes(*terminal, flaws, arguments.operands[0]);
   return kExitGood;
+}
+
+}  // namespace
+
+Command what_if_command(const std::vector<const char*>& open_flags) {
+  std::vector<const char*> flags = {"scale",   "schedule", "chunks",       "group",   "micro-batches",
+                                    "latency", "layers",   "more-memory",  "json",    "format",
+                                    "output",  "align",    "trust-clocks", "align-on"};
+  flags.insert(flags.end(), open_flags.begin(), open_flags.end());
+  return {
+      "what-if",
+      "PATH…",
+      "Price the fixes of a run: each replayed, with what it assumes and how to make it",
+      "Replays the run with its stages balanced, its slow workers replaced, in other schedules at the same memory, "
+      "with more micro-batches, without slow links, launch delays, jitter, and with the best of these together; "
+      "sorted by what a step saves. --scale, --schedule, --micro-batches, --latency price a change of your own, all "
+      "of it at once.",
+      flags,
+      1,
+      -1,
+      run_what_if,
+      {{"scale", "KEY=VALUE,…",
+        "Your own: these cells take another time: stage=3,kind=F,by=0.9 or rank=5,set=3ms; keys stage, rank, dp, "
+        "kind, chunk, micro-batch, step; may be repeated",
+        ""},
+       {"layers", "N | N,N,…", "Layers of the model, or of each stage as they are split now; default equal on all", ""},
+       {"more-memory", "", "Also orders that hold more activations than the present one", ""},
+       {"schedule", "NAME", "Your own: this schedule (stageline help schedules)", ""},
+       {"chunks", "V", "Chunks a rank of --schedule", ""},
+       {"group", "G", "Micro-batches that take turns on a chunk, of --schedule", ""},
+       {"micro-batches", "M", "Your own: so many micro-batches a step, each as it is", ""},
+       {"latency", "L", "Your own: every message takes this; without a unit, ms", ""},
+       {"format", "KIND", "text (default), csv: the table of fixes, or json: all tables", "text,csv,json"}}};
 }
 
 }  // namespace stageline

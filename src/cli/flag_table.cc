@@ -61,11 +61,15 @@ const std::vector<Flag>& flag_table() {
       {"multi-machine", "", "The folder holds one folder machine* per machine", ""},
       {"fail-on", "LIST",
        "Exit with 1 when one of these findings is made: stage.slow, bubble, rank.slow, step.outlier, "
-       "outside, replica.uneven, clock.causality, schedule.order, schedule.late_start, schedule.late; of profiler "
+       "outside, replica.uneven, clock.causality, schedule.order, schedule.late_start, schedule.late, link.slow, "
+       "sequence.long, "
+       "host.pauses, rank.late_launch, schedule.unsplit; of profiler "
        "traces device.idle, comm.exposed, memory.exposed, "
        "copies.pageable, rank.late, rank.slow, launch.bound, step.outlier, queue.full, device.unused, input.loading, "
        "comm.waiting, "
-       "tensor_cores.unused, memory.full, data_parallel.one_process; any",
+       "tensor_cores.unused, memory.full, data_parallel.one_process; any; or P%: when the causes together cost more of "
+       "the "
+       "step than that",
        "stage.slow,bubble,rank.slow,step.outlier,outside,replica.uneven,clock.causality,schedule.order,schedule.late_"
        "start,device.idle,comm.exposed,"
        "memory.exposed,copies.pageable,rank.late,launch.bound,queue.full,device.unused,input.loading,comm.waiting,"
@@ -128,12 +132,6 @@ const std::vector<Flag>& flag_table() {
       {"aggregate", "", "One line for equal stacks", ""},
       {"leaf", "KIND", "What stands below the frames of a stack", ""},
       {"unit", "UNIT", "Unit of times", ""},
-      {"scale", "KEY=VALUE,…",
-       "These cells take another time: stage=3,kind=F,by=0.9 or rank=5,set=3ms; keys stage, rank, dp, kind, chunk, "
-       "micro-batch, step; may be repeated",
-       ""},
-      {"layers", "N | N,N,…", "Layers of the model, or of each stage as they are split now; default equal on all", ""},
-      {"more-memory", "", "Also orders that hold more activations than the present one", ""},
       {"port", "N", "Port to listen on; 0: any that is free; default 8765 or the next free one", ""},
       {"host", "H", "Address to listen on; default only this machine; elsewhere the URL holds a token", ""},
       {"no-open", "", "Print the address, open no browser", ""},
@@ -326,25 +324,7 @@ const std::vector<Command>& command_table() {
        -1,
        run_align,
        {{"trust-clocks", "", "Exit 0 also when a rank cannot be tied to the others", ""}}},
-      {"what-if",
-       "PATH…",
-       "Price the fixes of a run: each replayed, with what it assumes and how to make it",
-       "Replays the run with its stages balanced, its slow workers replaced, in other schedules at the same memory, "
-       "with "
-       "more micro-batches, without slow links, launch delays, jitter, and with the best of these together; sorted by "
-       "what "
-       "a step saves. --scale, --schedule, --micro-batches, --latency price a change of your own, all of it at once.",
-       with_open({"scale", "schedule", "chunks", "group", "micro-batches", "latency", "layers", "more-memory", "json",
-                  "format", "output", "align", "trust-clocks", "align-on"}),
-       1,
-       -1,
-       run_what_if,
-       {{"schedule", "NAME", "Your own: this schedule (stageline help schedules)", ""},
-        {"chunks", "V", "Chunks a rank of --schedule", ""},
-        {"group", "G", "Micro-batches that take turns on a chunk, of --schedule", ""},
-        {"micro-batches", "M", "Your own: so many micro-batches a step, each as it is", ""},
-        {"latency", "L", "Your own: every message takes this; without a unit, ms", ""},
-        {"format", "KIND", "text (default), csv: the table of fixes, or json: all tables", "text,csv,json"}}},
+      what_if_command(open),
       {"info",
        "PATH…",
        "Say what was found, and what was wrong with it",

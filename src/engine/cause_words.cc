@@ -10,6 +10,7 @@ namespace stageline {
 namespace {
 
 std::string times(double ratio) { return fixed(ratio, 2) + "×"; }
+std::string times_zh(double ratio) { return fixed(ratio, 2) + " 倍"; }
 std::string n(int64_t count) { return grouped(count); }
 std::string ms(double ns) { return human_duration(ns); }
 
@@ -96,7 +97,7 @@ class Words {
                  (last    ? ", or split the output head"
                   : first ? ", or split the embedding"
                           : "");
-    f.title_zh = "第 " + s + " 级" + chunk_zh + (last ? "（最后一级）" : "") + "用时是其他级的 " + times(c.ratio) +
+    f.title_zh = "第 " + s + " 级" + chunk_zh + (last ? "（最后一级）" : "") + "的用时是其他级的 " + times_zh(c.ratio) +
                  "：请把部分层移到其他级" +
                  (last    ? "，或拆分输出头"
                   : first ? "，或拆分词嵌入"
@@ -108,18 +109,20 @@ class Words {
       zh += (zh.empty() ? "其" : "，") + kind_zh(t.kind) + "用时 " + ms(t.own_ns) + "，其他级为 " + ms(t.others_ns);
     }
     if (en.empty())
-      en = "Its cells take " + times(c.ratio) + " the others'", zh = "其单元用时是其他级的 " + times(c.ratio);
+      en = "Its cells take " + times(c.ratio) + " the others'", zh = "其单元用时是其他级的 " + times_zh(c.ratio);
     f.detail_en =
         en + ", in " + n(c.slowest_in) + " of " + n(c.steps) + " steps" +
-        (replicas_ > 1 ? " and in all replicas" : "") +
-        ". With the same work spread evenly over the stages a step takes " + share(c.saving_ns) +
-        " less; were the stage as fast as the others, " + share(c.lost_ns) + " less." +
+        (c.saving_ns > 0 ? ". With the same work spread evenly over the stages a step takes " + share(c.saving_ns) +
+                               " less; were the stage as fast as the others, "
+                         : ". Were the stage as fast as the others, a step would take ") +
+        share(c.lost_ns) + " less." +
         (replicas_ > 1 ? ""
                        : " With one replica nobody can tell a heavy stage from a slow device: if its layers are no "
                          "more than the others', look at the device.");
     f.detail_zh =
-        zh + "，" + n(c.steps) + " 步中有 " + n(c.slowest_in) + " 步如此" + (replicas_ > 1 ? "，所有副本都一样" : "") +
-        "。若把同样的计算均分到各级，每步少用 " + share(c.saving_ns) + "；若它与其他级一样快，少用 " +
+        zh + "，" + n(c.steps) + " 步中有 " + n(c.slowest_in) + " 步如此" +
+        (c.saving_ns > 0 ? "。若把同样的计算均分到各级，每步少用 " + share(c.saving_ns) + "；若它与其他级一样快，少用 "
+                         : "。若它与其他级一样快，每步少用 ") +
         share(c.lost_ns) + "。" +
         (replicas_ > 1 ? "" : "只有一个副本时，无法区分是这一级太重还是设备太慢：如果它的层数并不多，请检查设备。");
     f.price.fix_en = "spread the layers evenly over the stages";
@@ -127,16 +130,17 @@ class Words {
     f.price.saving_ns = c.saving_ns;
     f.price.assumption_en = "moving a layer moves its time";
     f.price.assumption_zh = "移动一层即移动其用时";
-    f.evidence = evidence({{"waterfall", "stages"}, {"slowdown", "stages"}, {"pipeline-summary", "stages"}});
+    f.evidence = evidence({{"waterfall", "waterfall-stages"}, {"pipeline-summary", "stages"}});
   }
 
   void slow_worker(const Cause& c, Finding& f) const {
     const std::string s = std::to_string(c.stage);
     f.id = "rank.slow";
     f.cause = "rank:" + rank(c.part);
-    f.title_en = worker_en(c) + " computes " + times(c.ratio) + " as long as the other ranks of stage " + s +
-                 ": check that device, or replace it";
-    f.title_zh = worker_zh(c) + " 的计算用时是第 " + s + " 级其他 rank 的 " + times(c.ratio) + "：请检查或更换该设备";
+    f.title_en = worker_en(c) + " takes " + times(c.ratio) + " the time of the other ranks of stage " + s +
+                 " for the same work" + ": check or replace that device";
+    f.title_zh =
+        worker_zh(c) + " 的计算用时是第 " + s + " 级其他 rank 的 " + times_zh(c.ratio) + "：请检查或更换该设备";
     f.detail_en = "The work is the same as theirs and it is slower in " + n(c.slowest_in) + " of " + n(c.steps) +
                   " steps, so it is the device or its host: clocks, heat, power limits, other processes. As fast as "
                   "the others, a "
@@ -147,7 +151,7 @@ class Words {
                   share(c.lost_ns) + "。";
     f.price.fix_en = "replace the worker";
     f.price.fix_zh = "更换该节点";
-    f.evidence = evidence({{"stragglers", "workers"}, {"slowdown", "workers"}, {"pipeline-summary", "ranks"}});
+    f.evidence = evidence({{"stragglers", "straggler-workers"}, {"slowdown", "workers"}});
   }
 
   void slow_link(const Cause& c, Finding& f) const {
@@ -182,57 +186,71 @@ class Words {
     f.cause = "sequences";
     f.title_en = part + " of the micro-batches take " + times(c.ratio) +
                  " the time of the usual one, on every stage: balance sequence lengths";
-    f.title_zh = part + " 的微批在每一级上的用时都是通常的 " + times(c.ratio) + "：请均衡序列长度";
-    f.detail_en =
-        "Their forwards and their backwards are long together, which is what long sequences do and slow devices do "
-        "not. "
-        "Dealt out evenly over micro-batches and replicas a step takes " +
-        share(c.saving_ns) + " less; all as short as the usual one, " + share(c.lost_ns) + " less.";
+    f.title_zh = part + " 的微批在每一级上的用时都是通常的 " + times_zh(c.ratio) + "：请均衡序列长度";
+    f.detail_en = std::string(
+                      "Their forwards and their backwards are long together, which is what long sequences do and slow "
+                      "devices do not. ") +
+                  (c.saving_ns > 0 ? "Dealt out evenly over micro-batches and replicas a step takes " +
+                                         share(c.saving_ns) + " less; all"
+                                   : "All") +
+                  " as short as the usual one, a step takes " + share(c.lost_ns) + " less.";
     f.detail_zh =
-        "它们的前向与反向同时变长：这是长序列的特征，而不是设备慢。若把序列长度均匀分到各微批与副本，每步少用 " +
-        share(c.saving_ns) + "；若都与通常的一样短，少用 " + share(c.lost_ns) + "。";
+        std::string("它们的前向与反向同时变长：这是长序列的特征，而不是设备慢。") +
+        (c.saving_ns > 0 ? "若把序列长度均匀分到各微批与副本，每步少用 " + share(c.saving_ns) + "；" : std::string()) +
+        "若都与通常的一样短，每步少用 " + share(c.lost_ns) + "。";
     f.price.fix_en = "deal sequences out so that micro-batches are equally long";
     f.price.fix_zh = "按长度分配序列，使各微批等长";
     f.price.saving_ns = c.saving_ns;
     f.price.assumption_en = "time grows as it does in the long micro-batches";
     f.price.assumption_zh = "用时按长微批的比例变化";
-    f.evidence = evidence({{"stragglers", ""}, {"slowdown", "ranks"}});
+    f.evidence = evidence({{"stragglers", "forward-backward"}, {"slowdown", "ranks"}});
   }
 
   void pauses(const Cause& c, Finding& f) const {
     const std::string part = percent(static_cast<double>(c.count) / static_cast<double>(std::max<int64_t>(c.of, 1)));
-    const double each = static_cast<double>(c.count) / static_cast<double>(std::max<int64_t>(list_.steps, 1));
-    const bool one = c.ranks == 1;
+    const std::string each =
+        fixed(static_cast<double>(c.count) / static_cast<double>(std::max<int64_t>(list_.steps, 1)), 1);
+    const std::string saves_en = " Without them a step takes " + share(c.lost_ns) + " less.";
+    const std::string saves_zh = "没有这些停顿，每步少用 " + share(c.lost_ns) + "。";
     f.id = "host.pauses";
     f.cause = "host";
-    const std::string where_en = one && c.part != kUnknown ? " of rank " + rank(c.part) : "";
-    const std::string where_zh = one && c.part != kUnknown ? "rank " + rank(c.part) + " 有 " : "";
-    f.title_en = part + " of the cells" + where_en + " start " + ms(c.pause_ns) +
-                 " late though nothing holds them up: run garbage collection on all ranks at once";
-    f.title_zh =
-        where_zh + part + " 的单元在一切就绪后仍晚 " + ms(c.pause_ns) + " 才开始：请在所有 rank 上同时执行垃圾回收";
-    f.detail_en =
-        fixed(each, 1) + " pauses a step, on " + n(c.ranks) + (one ? " worker" : " workers") +
-        ", each at a time of its own: what Python's garbage collector does, and every pause makes the whole pipeline "
-        "wait. "
-        "gc.disable(), and gc.collect() every so many steps on all ranks; if that does not help, look at data loading, "
-        "logging and checkpoints. Without the pauses a step takes " +
-        share(c.lost_ns) + " less.";
-    f.detail_zh = "每步 " + fixed(each, 1) + " 次停顿，涉及 " + n(c.ranks) +
-                  " 个节点，时间各不相同：这是 Python 垃圾回收的特征，每次停顿都会让整条流水线等待。请用 "
-                  "gc.disable()，并每隔若干步在所有 "
-                  "rank 上同时 gc.collect()；若无效，请检查数据加载、日志与检查点。没有这些停顿，每步少用 " +
-                  share(c.lost_ns) + "。";
+    if (c.part != kUnknown) {  // one rank alone: no garbage collector would choose it
+      f.title_en = worker_en(c) + " starts some of its work " + ms(c.pause_ns) +
+                   " late though nothing holds it up: look at what its host does then";
+      f.title_zh = worker_zh(c) + " 有些工作在一切就绪后仍晚 " + ms(c.pause_ns) + " 才开始：请检查其主机此时在做什么";
+      f.detail_en = part + " of all forwards and backwards, " + each +
+                    " a step, all on this rank: data loading, logging, checkpoints, another process, or a receive that "
+                    "is posted late." +
+                    saves_en;
+      f.detail_zh = "占全部前向与反向的 " + part + "，每步 " + each +
+                    " 次，都在这个 rank 上：可能是数据加载、日志、检查点、其他进程，或接收发起过晚。" + saves_zh;
+    } else {
+      f.title_en = part + " of all forwards and backwards start " + ms(c.pause_ns) +
+                   " late though nothing holds them up: run garbage collection on all ranks at once";
+      f.title_zh =
+          part + " 的前向与反向在一切就绪后仍晚 " + ms(c.pause_ns) + " 才开始：请在所有 rank 上同时执行垃圾回收";
+      f.detail_en = each + " pauses a step, on " + n(c.ranks) +
+                    " workers, each at a time of its own: what Python's garbage collector does, and every pause makes "
+                    "the whole pipeline wait. gc.disable(), and gc.collect() every so many steps on all ranks; if that "
+                    "does not help, look at data loading, logging and checkpoints." +
+                    saves_en;
+      f.detail_zh =
+          "每步 " + each + " 次停顿，涉及 " + n(c.ranks) +
+          " 个节点，时间各不相同：这是 Python 垃圾回收的特征，每次停顿都会让整条流水线等待。请用 "
+          "gc.disable()，并每隔若干步在所有 rank 上同时 gc.collect()；若无效，请检查数据加载、日志与检查点。" +
+          saves_zh;
+    }
     f.price.fix_en = "no pauses";
     f.price.fix_zh = "消除停顿";
-    f.evidence = evidence({{"stragglers", ""}, {"slowdown", "job"}});
+    f.evidence = evidence({{"stragglers", "straggler-workers"}, {"slowdown", "job"}});
   }
 
   void late_worker(const Cause& c, Finding& f) const {
     f.id = "rank.late_launch";
     f.cause = "rank:" + rank(c.part);
-    f.title_en = worker_en(c) + " starts every cell " + ms(c.pause_ns) + " later than it could: look at its host";
-    f.title_zh = worker_zh(c) + " 的每个单元都比可开始的时刻晚 " + ms(c.pause_ns) + "：请检查其主机";
+    f.title_en = worker_en(c) + " starts every forward and backward " + ms(c.pause_ns) +
+                 " later than it could: look at its host";
+    f.title_zh = worker_zh(c) + " 的每个前向与反向都比可开始的时刻晚 " + ms(c.pause_ns) + "：请检查其主机";
     f.detail_en =
         "Its inputs are there and its device is free; the other ranks start at once. Look at CPU frequency, pinning of "
         "threads, other processes and what the training loop does between launches. Started at once, a step takes " +
@@ -243,11 +261,11 @@ class Words {
         share(c.lost_ns) + "。";
     f.price.fix_en = "launches as early as on the other ranks";
     f.price.fix_zh = "与其他 rank 一样及时下发";
-    f.evidence = evidence({{"stragglers", ""}, {"slowdown", "job"}});
+    f.evidence = evidence({{"stragglers", "straggler-workers"}, {"slowdown", "job"}});
   }
 
   void order(const Cause& c, Finding& f) const {
-    const std::string name = recognition_.best().name;
+    const std::string name = recognition_.candidates.empty() ? "the schedule" : recognition_.best().name;
     const Divergence& worst = recognition_.divergences.front();  // orders come first
     const std::string s = std::to_string(worst.stage);
     f.id = "schedule.order";
@@ -263,11 +281,11 @@ class Words {
                   share(c.lost_ns) + "。";
     f.price.fix_en = "the order of " + name;
     f.price.fix_zh = "恢复 " + name + " 的顺序";
-    f.evidence = evidence({{"schedule", ""}});
+    f.evidence = evidence({{"schedule", "divergence"}});
   }
 
   void unsplit(const Cause& c, Finding& f) const {
-    const std::string name = recognition_.best().name;
+    const std::string name = recognition_.candidates.empty() ? "the schedule" : recognition_.best().name;
     const std::string who_en = c.stage != kUnknown ? "Stage " + std::to_string(c.stage) + " runs"
                                                    : n(c.count) + " of " + n(c.of) + " stages run";
     const std::string who_zh =
@@ -287,7 +305,7 @@ class Words {
                   "（假定两半的用时与其他级相同；无从得知时各占一半）。";
     f.price.fix_en = "weight gradients apart, as " + name + " has them";
     f.price.fix_zh = "按 " + name + " 拆分权重梯度";
-    f.evidence = evidence({{"schedule", ""}});
+    f.evidence = evidence({{"schedule", "recognition"}});
   }
 
   const Trace& trace_;
@@ -301,7 +319,18 @@ class Words {
 std::vector<Finding> cause_findings(const Trace& trace, const CauseList& causes, const Recognition& recognition) {
   const Words words(trace, causes, recognition);
   std::vector<Finding> findings;
-  for (const Cause& cause : causes.causes) findings.push_back(words.of(cause));
+  size_t stage = SIZE_MAX;  // the finding of the slow stage that costs most
+  for (const Cause& cause : causes.causes) {
+    // Several stages out of balance are one cause, with one fix.
+    if (cause.kind == CauseKind::kSlowStage && stage != SIZE_MAX) {
+      const std::string s = std::to_string(cause.stage), ratio = times(cause.ratio);
+      findings[stage].detail_en += " Stage " + s + " takes " + ratio + " too.";
+      findings[stage].detail_zh += "第 " + s + " 级也偏慢（" + ratio + "）。";
+      continue;
+    }
+    if (cause.kind == CauseKind::kSlowStage) stage = findings.size();
+    findings.push_back(words.of(cause));
+  }
   return findings;
 }
 

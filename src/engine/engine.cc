@@ -13,6 +13,7 @@
 #include "base/output_file.h"
 #include "base/text.h"
 #include "engine/clock_table.h"
+#include "engine/explain.h"
 #include "engine/filter_run.h"
 #include "engine/merge_findings.h"
 #include "engine/merge_notes.h"
@@ -188,9 +189,12 @@ void say_no_theory(Trace& trace, const std::optional<Theory>& theory, Ghosts gho
 
 }  // namespace
 
-Status write_report(Trace& trace, const std::string& path, const ExportOptions& options, Findings& findings) {
+Status write_report(Trace& trace, const std::string& path, const ExportOptions& options, Findings& findings,
+                    double* lost_share) {
   const std::vector<Table> tables = all_tables(trace, trace.diagnostics);
-  findings = findings_of(trace, tables);
+  const Explanation explanation = explain(trace, tables);
+  findings = explained_findings(explanation);
+  if (lost_share) *lost_share = explanation.lost_share();
   drop_other_ranks(trace);
   draw_on_one_clock(trace);
   const auto made = std::make_shared<std::optional<Theory>>();
@@ -249,7 +253,7 @@ Status export_trace(Trace& trace, const std::string& path, std::string_view to, 
   Findings findings;
   if ((*exporter)->needs_tables) {
     tables = all_tables(trace, trace.diagnostics, (*exporter)->whole_tables);
-    findings = findings_of(trace, tables);
+    findings = explained_findings(explain(trace, tables));
   }
   drop_other_ranks(trace);
   if ((*exporter)->one_axis) draw_on_one_clock(trace);

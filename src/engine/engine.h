@@ -57,8 +57,10 @@ std::vector<Table> all_tables(const Trace& trace, Diagnostics& diagnostics, bool
 // What is worth saying about the trace: of pipeline cells, or of a profiler trace from its `tables`.
 Findings findings_of(const Trace& trace, const std::vector<Table>& tables);
 
-// The report page at `path`, and in `findings` what it says.
-Status write_report(Trace& trace, const std::string& path, const ExportOptions& options, Findings& findings);
+// The report page at `path`, and in `findings` what it says: explain()'s list first. `lost_share` (if given): what of
+// the mean step the causes cost together.
+Status write_report(Trace& trace, const std::string& path, const ExportOptions& options, Findings& findings,
+                    double* lost_share = nullptr);
 
 // Writes the trace at `path` in the kind `to` ("" : by extension). A kind that has one file per rank writes `path` for
 // a single rank, and rank_path(path, rank) for each of several. `written` (if given): the paths that were.

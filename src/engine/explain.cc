@@ -1,32 +1,25 @@
 #include "engine/explain.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <initializer_list>
 #include <set>
 
 #include "base/number.h"
 #include "engine/cause_words.h"
 #include "engine/engine.h"
-#include "model/pipeline_sums.h"
 #include "model/run_extent.h"
 #include "pipeline/causes.h"
 #include "pipeline/step_graph.h"
 #include "pipeline/theory.h"
-#include "pipeline/waterfall.h"
+#include "pipeline/what_if_fixes.h"
 #include "pipeline/whole_graph.h"
 
 namespace stageline {
 namespace {
 
-// Findings that the priced causes say better, or that say how long ranks wait and not why.
-bool is_replaced(const Finding& f, bool priced, const std::set<std::string>& said) {
-  static constexpr std::array<const char*, 9> kByCauses = {"stage.slow",     "rank.slow",      "bubble",
-                                                           "outside",        "none",           "schedule.late",
-                                                           "schedule.order", "replica.uneven", "schedule.late_start"};
-  if (!priced) return f.id == "none";
-  if (said.contains(f.id)) return true;
-  return std::any_of(kByCauses.begin(), kByCauses.end(), [&](const char* id) { return f.id == id; });
+bool is_one_of(const Finding& f, std::initializer_list<const char*> ids) {
+  return std::any_of(ids.begin(), ids.end(), [&](const char* id) { return f.id == id; });
 }
 
 void say_run(const Trace& trace, const Recognition& recognition, Explanation& e) {
@@ -49,32 +42,44 @@ void say_run(const Trace& trace, const Recognition& recognition, Explanation& e)
       " · " + grouped(micro_batches) + " 个微批 · " + grouped(e.steps) + " 步 · 每步 " + human_duration(e.step_ns);
 }
 
-void say_parts(const Waterfall& waterfall, Explanation& e) {
-  if (!waterfall.known()) return;
-  const WaterfallStep mean = mean_of(waterfall);
-  struct Name {
-    WaterfallPart part;
-    const char *id, *en, *zh;
-  };
-  static constexpr std::array<Name, kWaterfallParts> kNames = {
-      {{WaterfallPart::kCompute, "compute", "compute", "计算"},
-       {WaterfallPart::kSchedule, "bubble", "schedule bubble", "调度气泡"},
-       {WaterfallPart::kImbalance, "imbalance", "stage imbalance", "各级不均"},
-       {WaterfallPart::kJitter, "jitter", "uneven cells", "单元抖动"},
-       {WaterfallPart::kLatency, "latency", "messages", "消息"},
-       {WaterfallPart::kRest, "rest", "rest", "其余"},
-       {WaterfallPart::kTail, "tail", "after the pipeline", "流水线之后"}}};
-  if (!(mean.span_ns > 0)) return;
-  for (const Name& name : kNames)
-    e.parts.push_back({name.id, name.en, name.zh, mean.part_ns[static_cast<size_t>(name.part)] / mean.span_ns});
+// The best other schedule and the best other number of micro-batches, each by itself, from what-if's replays.
+void make_offers(const Trace& trace, Explanation& e) {
+  Diagnostics notes;
+  Result<WhatIf> model = WhatIf::of(trace, notes);
+  if (!model) return;
+  const FixList list = price_fixes(*model, {});
+  for (const char* id : {"schedule", "micro-batches"}) {
+    const auto best = std::find_if(list.fixes.begin(), list.fixes.end(), [&](const Fix& fix) { return fix.id == id; });
+    if (best == list.fixes.end() || !best->price.gains() || best->price.share() < kLeastLost) continue;
+    Finding f;
+    f.id = std::string("offer.") + id;
+    f.weight = best->price.share();
+    f.value = "−" + percent(best->price.share());
+    f.value_note_en = "a step";
+    f.value_note_zh = "每步";
+    f.title_en = best->name.en;
+    f.title_zh = best->name.zh;
+    f.detail_en = best->how.en;
+    f.detail_zh = best->how.zh;
+    f.price.fix_en = best->name.en;
+    f.price.fix_zh = best->name.zh;
+    f.price.saving_ns = best->price.saving_ns;
+    f.price.assumption_en = best->assumes.en;
+    f.price.assumption_zh = best->assumes.zh;
+    f.uncertainty_ns = std::isnan(best->price.error_ns) ? 0 : best->price.error_ns;
+    e.offers.push_back(std::move(f));
+  }
+  std::stable_sort(e.offers.begin(), e.offers.end(),
+                   [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
 }
 
 }  // namespace
 
-Explanation explain(const Trace& trace, const std::vector<Table>& tables) {
+Explanation explain(const Trace& trace, const std::vector<Table>& tables, bool with_offers) {
   Explanation e;
   Findings known = findings_of(trace, tables);
   e.headline = known.headline;
+  e.parts = known.headline.parts;
   std::set<std::string> said;
   bool priced = false;
   if (trace.cells.size() > 0) {
@@ -91,13 +96,20 @@ Explanation explain(const Trace& trace, const std::vector<Table>& tables) {
       e.findings = cause_findings(trace, causes, theory.recognition);
       for (const Finding& f : e.findings) said.insert(f.id);
       say_run(trace, theory.recognition, e);
-      say_parts(waterfall_of(trace, theory, pipeline_sums(trace)), e);
+      if (with_offers) make_offers(trace, e);
     } else {
       e.why_not = graph.error().what;
     }
   }
   for (Finding& f : known.list) {
-    if (is_replaced(f, priced, said)) continue;
+    if (f.id == "none" || said.contains(f.id)) continue;
+    // Of these a replay has said what they cost: too little.
+    if (priced && is_one_of(f, {"stage.slow", "rank.slow", "schedule.order"})) continue;
+    // These say that ranks wait, and not whose fault it is.
+    if (priced && is_one_of(f, {"bubble", "outside", "schedule.late", "schedule.late_start", "replica.uneven"})) {
+      e.others.push_back(std::move(f));
+      continue;
+    }
     if (f.lost_ns_per_step <= 0) f.lost_ns_per_step = f.weight * e.step_ns;
     e.findings.push_back(std::move(f));
   }
@@ -110,6 +122,7 @@ Explanation explain(const Trace& trace, const std::vector<Table>& tables) {
 
 Findings explained_findings(const Explanation& e) {
   Findings findings{e.headline, e.findings};
+  findings.list.insert(findings.list.end(), e.others.begin(), e.others.end());
   if (!findings.list.empty()) return findings;
   Finding none;
   none.id = "none";

@@ -15,8 +15,10 @@ namespace stageline {
 struct Explanation {
   Headline headline;
   std::string run_en, run_zh;     // "1f1b · 4 stages × 2 replicas · 4 micro-batches · 32 steps · 2.21 s a step"
-  std::vector<SpanPart> parts;    // of the step; they add up to 1. Empty where nobody can tell
+  std::vector<SpanPart> parts;    // of the step: the headline's
   std::vector<Finding> findings;  // by lost_ns_per_step; then what has no price. Empty: nothing is wrong
+  std::vector<Finding> offers;    // no faults: other schedules and sizes that would take less, the best of each; priced
+  std::vector<Finding> others;    // what ranks wait for, without a fault: the bubble, what lies outside the pipeline
   int64_t steps = 0;
   double step_ns = 0;  // mean step, outliers left out; 0 without pipeline cells
   double lost_ns = 0;  // of it: to the priced causes together
@@ -29,10 +31,10 @@ inline constexpr size_t kMostFindings = 12;
 
 // Of a trace with pipeline cells: causes found and priced by replays (pipeline/causes), then those findings_of() has
 // that are not about the same. Of others those of findings_of(), unpriced. `tables` as findings_of() wants them.
-// Definitions: docs/howto/explain.md. O(cells).
-Explanation explain(const Trace& trace, const std::vector<Table>& tables);
+// `with_offers`: price other schedules too. Definitions: docs/howto/explain.md. O(cells), and what price_fixes() costs.
+Explanation explain(const Trace& trace, const std::vector<Table>& tables, bool with_offers = false);
 
-// The same as what exporters and the report print.
+// The same as what the report and exporters print: findings, then others.
 Findings explained_findings(const Explanation& explanation);
 
 }  // namespace stageline

@@ -1,5 +1,7 @@
 // JSON: one object with everything that is known: facts about the run, every table, flaws, findings.
 // Values are raw (integer nanoseconds, fractions of 1). Layout: docs/exporters/tables.md.
+#include <cmath>
+
 #include "base/output_file.h"
 #include "exporters/exporter.h"
 #include "exporters/run_meta.h"
@@ -35,7 +37,11 @@ void append_findings(JsonWriter& json, const std::vector<Finding>& findings) {
     json.begin_object().field("id", f.id).field("weight", f.weight).field("value", f.value);
     json.field("value_note_en", f.value_note_en).field("value_note_zh", f.value_note_zh);
     json.field("title_en", f.title_en).field("title_zh", f.title_zh);
-    json.field("detail_en", f.detail_en).field("detail_zh", f.detail_zh).end_object();
+    json.field("detail_en", f.detail_en).field("detail_zh", f.detail_zh);
+    json.field("lost_ns", static_cast<int64_t>(std::llround(f.lost_ns_per_step)))
+        .field("uncertainty_ns", static_cast<int64_t>(std::llround(f.uncertainty_ns)));
+    json.field("saving_ns", static_cast<int64_t>(std::llround(f.price.saving_ns)));
+    json.field("analysis", f.evidence.analysis).field("table", f.evidence.table).end_object();
   }
   json.end_array();
 }

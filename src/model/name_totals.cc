@@ -42,21 +42,21 @@ void DurationStats::merge(const DurationStats& other) {
 
 double DurationStats::std_ns() const { return count < 2 ? 0 : std::sqrt(squares / static_cast<double>(count - 1)); }
 
-std::vector<NameTotal> NameTotals::sorted(const StringPool& names) const {
-  std::vector<NameTotal> out = totals_;
-  std::sort(out.begin(), out.end(), [&](const NameTotal& a, const NameTotal& b) {
+std::vector<DurationTotal> NameTotals::sorted(const StringPool& names) const {
+  std::vector<DurationTotal> out = totals_;
+  std::sort(out.begin(), out.end(), [&](const DurationTotal& a, const DurationTotal& b) {
     if (a.stats.sum_ns != b.stats.sum_ns) return a.stats.sum_ns > b.stats.sum_ns;
     return names.text(a.name) < names.text(b.name);
   });
   return out;
 }
 
-std::vector<NameTotal> fold_by_share(std::vector<NameTotal> totals, const StringPool& names,
-                                     const FoldOptions& options) {
+std::vector<DurationTotal> fold_by_share(std::vector<DurationTotal> totals, const StringPool& names,
+                                         const FoldOptions& options) {
   double whole = 0, before = 0;
-  for (const NameTotal& total : totals) whole += static_cast<double>(total.stats.sum_ns);
-  NameTotal others;
-  std::vector<NameTotal> out;
+  for (const DurationTotal& total : totals) whole += static_cast<double>(total.stats.sum_ns);
+  DurationTotal others;
+  std::vector<DurationTotal> out;
   for (size_t i = 0; i < totals.size(); ++i) {
     const bool large = static_cast<int64_t>(i) < options.most_names && (i == 0 || before < options.share * whole);
     before += static_cast<double>(totals[i].stats.sum_ns);
@@ -71,19 +71,19 @@ std::vector<NameTotal> fold_by_share(std::vector<NameTotal> totals, const String
   return out;
 }
 
-std::vector<HtaTotal> hta_fold(const std::vector<NameTotal>& totals, const StringPool& names,
+std::vector<HtaTotal> hta_fold(const std::vector<DurationTotal>& totals, const StringPool& names,
                                const FoldOptions& options) {
   std::vector<HtaTotal> out;
   out.reserve(totals.size());
   if (static_cast<int64_t>(totals.size()) <= options.most_names) {
-    for (const NameTotal& t : totals)
+    for (const DurationTotal& t : totals)
       out.push_back({names.text(t.name), us(t.stats.sum_ns), us(t.stats.max_ns), us(t.stats.min_ns),
                      t.stats.std_ns() / 1000.0, t.stats.mean_ns / 1000.0});
     return out;
   }
   std::vector<double> cumulative;
   double sum = 0;
-  for (const NameTotal& t : totals) cumulative.push_back(sum += us(t.stats.sum_ns));
+  for (const DurationTotal& t : totals) cumulative.push_back(sum += us(t.stats.sum_ns));
   std::vector<double> sorted = cumulative;
   std::sort(sorted.begin(), sorted.end());
   const double cut = quantile(sorted, options.share);

@@ -20,7 +20,7 @@ struct DurationStats {
   double std_ns() const;                   // sample (n−1); 0 for a single value
 };
 
-struct NameTotal {
+struct DurationTotal {
   StringId name = 0;
   int64_t folded = 0;  // of "others": how many names it holds; 0 for a name
   DurationStats stats;
@@ -38,11 +38,11 @@ class NameTotals {
     totals_[static_cast<size_t>(place_[name])].stats.add(ns);
   }
   // By descending sum; equal sums by name.
-  std::vector<NameTotal> sorted(const StringPool& names) const;
+  std::vector<DurationTotal> sorted(const StringPool& names) const;
 
  private:
   std::vector<int32_t> place_;  // by name id
-  std::vector<NameTotal> totals_;
+  std::vector<DurationTotal> totals_;
 };
 
 struct FoldOptions {
@@ -53,8 +53,8 @@ struct FoldOptions {
 
 // The largest names that make up `share` of the whole time, at most `most_names`, and all that match
 // `keep`; the others merged into a last entry with `folded` set. `totals` as `sorted` gives them.
-std::vector<NameTotal> fold_by_share(std::vector<NameTotal> totals, const StringPool& names,
-                                     const FoldOptions& options);
+std::vector<DurationTotal> fold_by_share(std::vector<DurationTotal> totals, const StringPool& names,
+                                         const FoldOptions& options);
 
 struct HtaTotal {  // microseconds
   std::string_view name;
@@ -62,7 +62,7 @@ struct HtaTotal {  // microseconds
 };
 // HTA's rule: only with more than `most_names` names, the cut is the `share` quantile of the list of
 // cumulative sums, and from there on the statistics describe sums of names, not calls (faults F3, F4).
-std::vector<HtaTotal> hta_fold(const std::vector<NameTotal>& totals, const StringPool& names,
+std::vector<HtaTotal> hta_fold(const std::vector<DurationTotal>& totals, const StringPool& names,
                                const FoldOptions& options);
 
 }  // namespace stageline

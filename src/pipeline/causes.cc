@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <tuple>
 
@@ -18,14 +19,14 @@
 namespace stageline {
 namespace {
 
-constexpr double kSlow = 1.05;              // of a stage or worker, against the others
-constexpr double kSlowLink = 1.5;           // of a link, against the median of the others
-constexpr double kSlowKind = 1.03;          // of one kind of cell of a slow stage, to be named
-constexpr double kLatePause = 0.1;          // of the median compute cell, beyond which a late start is a pause
-constexpr double kLateWorker = 0.05;        // the same for a whole worker's median
-constexpr double kMostPaused = 0.3;         // of the cells: more of them are no pauses
-constexpr size_t kMostWorkers = 8;          // slow ones that are told apart
-constexpr size_t kMostCells = 100'000'000;  // workers times steps
+constexpr double kSlow = 1.05;             // of a stage or worker, against the others
+constexpr double kSlowLink = 1.5;          // of a link, against the median of the others
+constexpr double kSlowKind = 1.03;         // of one kind of cell of a slow stage, to be named
+constexpr double kLatePause = 0.1;         // of the median compute cell, beyond which a late start is a pause
+constexpr double kLateWorker = 0.05;       // the same for a whole worker's median
+constexpr double kMostPaused = 0.3;        // of the cells: more of them are no pauses
+constexpr size_t kMostWorkers = 8;         // slow ones that are told apart
+constexpr size_t kMostCells = 10'000'000;  // workers times steps
 
 // Changes an operation's times into those of a world without the cause.
 using World = std::function<void(uint32_t op, double& dur_ns, double& delay_ns)>;
@@ -56,7 +57,7 @@ class Finder {
 
   void find_sequences() {
     const CellTimes::Sequences& all = times_.sequences();
-    if (times_.sequence_factor_known() == false) return;
+    if (!times_.sequence_factor_known()) return;
     Draft draft;
     draft.cause.kind = CauseKind::kLongSequences;
     draft.cause.ratio = all.long_factor;
@@ -66,13 +67,7 @@ class Finder {
       const double f = times_.sequence_factor(op);
       if (f >= CellTimes::kLong) dur /= f;
     };
-    std::vector<uint32_t> step_of(g_.size());
-    for (uint32_t s = 0; s < g_.steps.size(); ++s)
-      std::fill(step_of.begin() + g_.steps[s].begin, step_of.begin() + g_.steps[s].end, s);
-    draft.evened = [this, step_of = std::move(step_of)](uint32_t op, double& dur, double&) {
-      if (times_.worker_of(op) == CellTimes::kNone) return;
-      dur *= times_.sequences().mean_factor[step_of[op]] / times_.sequence_factor(op);
-    };
+    draft.evened = [this](uint32_t op, double& dur, double&) { dur *= times_.even_factor(op); };
     drafts_.push_back(std::move(draft));
   }
 
@@ -162,11 +157,13 @@ class Finder {
         evened[all[i].second] = sum / n;
       }
     }
-    std::vector<double> to_others(means.size(), 1.0), to_even(means.size(), 1.0);
+    const auto to_others = std::make_shared<std::vector<double>>(means.size(), 1.0);
+    const auto to_even = std::make_shared<std::vector<double>>(means.size(), 1.0);
     for (size_t p = 0; p < means.size(); ++p) {
-      if (means[p] > 0 && others[p] < means[p]) to_others[p] = others[p] / means[p];
-      if (means[p] > 0 && evened[p] > 0) to_even[p] = evened[p] / means[p];
+      if (means[p] > 0 && others[p] < means[p]) (*to_others)[p] = others[p] / means[p];
+      if (means[p] > 0 && evened[p] > 0) (*to_even)[p] = evened[p] / means[p];
     }
+    std::vector<std::pair<double, Draft>> slow;  // by what they take beyond the others
     for (size_t stage = 0; stage < stages; ++stage) {
       double own = 0, theirs = 0;
       Draft draft;
@@ -200,13 +197,18 @@ class Finder {
       for (const auto& [kind, sums] : kinds)
         if (sums[0] >= kSlowKind * sums[1])
           draft.cause.times.push_back({static_cast<CellKind>(kind), sums[0] / sums[2], sums[1] / sums[2]});
-      std::tie(draft.cause.slowest_in, draft.cause.steps) = slowest_in(static_cast<int32_t>(stage), others);
       draft.without = [this, stage = static_cast<int32_t>(stage), to_others](uint32_t op, double& dur, double&) {
-        if (times_.worker_of(op) != CellTimes::kNone && g_.stage[op] == stage) dur *= to_others[times_.place_of(op)];
+        if (times_.worker_of(op) != CellTimes::kNone && g_.stage[op] == stage) dur *= (*to_others)[times_.place_of(op)];
       };
       draft.evened = [this, to_even](uint32_t op, double& dur, double&) {
-        if (times_.worker_of(op) != CellTimes::kNone) dur *= to_even[times_.place_of(op)];
+        if (times_.worker_of(op) != CellTimes::kNone) dur *= (*to_even)[times_.place_of(op)];
       };
+      slow.emplace_back(own - theirs, std::move(draft));
+    }
+    std::stable_sort(slow.begin(), slow.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    if (slow.size() > kMostWorkers) slow.resize(kMostWorkers);
+    for (auto& [beyond, draft] : slow) {
+      std::tie(draft.cause.slowest_in, draft.cause.steps) = slowest_in(draft.cause.stage, others);
       drafts_.push_back(std::move(draft));
     }
   }
@@ -246,7 +248,8 @@ class Finder {
     // (replica, from, to): transfers as their receivers have them.
     using Edge = std::tuple<int32_t, int32_t, int32_t>;
     std::map<Edge, std::vector<double>> transfers;
-    std::vector<uint32_t> edge_of(g_.size(), CellTimes::kNone);
+    const auto edges = std::make_shared<std::vector<uint32_t>>(g_.size(), CellTimes::kNone);
+    std::vector<uint32_t>& edge_of = *edges;
     std::map<Edge, uint32_t> index;
     for (uint32_t op = 0; op < g_.size(); ++op) {
       const CellKind kind = g_.kind[op];
@@ -258,22 +261,28 @@ class Finder {
       edge_of[op] = index.try_emplace(edge, static_cast<uint32_t>(index.size())).first->second;
       if (receives) transfers[edge].push_back(std::max(0.0, g_.dur_ns[op]));
     }
-    std::vector<std::pair<double, Edge>> medians;
-    for (auto& [edge, values] : transfers) medians.emplace_back(median_of(values), edge);
-    if (medians.size() < 2) return;
-    std::sort(medians.begin(), medians.end());
-    // Edges of one pair of stages in all replicas are one link; each against the median of those of other pairs.
+    // One pair of stages in all replicas is one link; each against the median of the other links.
     std::map<std::pair<int32_t, int32_t>, std::vector<std::pair<double, int32_t>>> links;
-    for (const auto& [ns, edge] : medians)
-      links[{std::get<1>(edge), std::get<2>(edge)}].emplace_back(ns, std::get<0>(edge));
+    for (auto& [edge, values] : transfers)
+      links[{std::get<1>(edge), std::get<2>(edge)}].emplace_back(median_of(values), std::get<0>(edge));
+    std::vector<double> medians;
+    std::map<std::pair<int32_t, int32_t>, double> median_link;
     for (const auto& [link, replicas] : links) {
-      std::vector<double> rest;
-      for (const auto& [ns, edge] : medians)
-        if (std::pair(std::get<1>(edge), std::get<2>(edge)) != link) rest.push_back(ns);
-      if (rest.empty()) {  // one way alone: against the other replicas
-        for (const auto& [ns, edge] : medians) rest.push_back(ns);
+      std::vector<double> values;
+      for (const auto& [ns, dp] : replicas) values.push_back(ns);
+      medians.push_back(median_link[link] = median_of(std::move(values)));
+    }
+    std::sort(medians.begin(), medians.end());
+    std::vector<std::pair<double, Draft>> found;  // by time beyond the others
+    for (const auto& [link, replicas] : links) {
+      double others = median_link[link];  // one way alone: against the other replicas
+      if (medians.size() > 1) {
+        const auto own =
+            static_cast<size_t>(std::lower_bound(medians.begin(), medians.end(), others) - medians.begin());
+        const auto other = [&](size_t i) { return medians[i < own ? i : i + 1]; };
+        const size_t n = medians.size() - 1;
+        others = (other((n - 1) / 2) + other(n / 2)) / 2;
       }
-      const double others = median_of(rest);
       std::vector<std::pair<double, int32_t>> slow;
       for (const auto& entry : replicas)
         if (entry.first > kSlowLink * others && entry.first > 0) slow.push_back(entry);
@@ -291,12 +300,15 @@ class Finder {
       }
       draft.cause.ratio = others > 0 ? own / others : 0;
       draft.cause.times = {{CellKind::kOther, own, others}};
-      draft.without = [edge_of, factor](uint32_t op, double& dur, double&) {
-        if (edge_of[op] == CellTimes::kNone) return;
-        if (const auto it = factor.find(edge_of[op]); it != factor.end()) dur *= it->second;
+      draft.without = [edges, factor](uint32_t op, double& dur, double&) {
+        if ((*edges)[op] == CellTimes::kNone) return;
+        if (const auto it = factor.find((*edges)[op]); it != factor.end()) dur *= it->second;
       };
-      drafts_.push_back(std::move(draft));
+      found.emplace_back(own - others, std::move(draft));
     }
+    std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    if (found.size() > kMostWorkers) found.resize(kMostWorkers);
+    for (auto& [beyond, draft] : found) drafts_.push_back(std::move(draft));
   }
 
   // Late starts of compute cells: of whole workers, then of single cells.

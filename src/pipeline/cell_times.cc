@@ -12,6 +12,7 @@ namespace stageline {
 namespace {
 
 constexpr size_t kMostPlaces = 10'000'000;
+constexpr int32_t kMostChunks = 100'000'000;
 constexpr size_t kLeastOps = 3;      // of a micro-batch, for its length to be told
 constexpr size_t kLeastBatches = 8;  // for a correlation
 constexpr double kAlike = 0.8;       // correlation from which lengths are the micro-batches' own
@@ -37,7 +38,7 @@ void CellTimes::find_workers() {
   const StepGraph& g = graph_;
   stages_ = std::max(g.stage_count, 1);
   for (size_t op = 0; op < g.size(); ++op)
-    if (is_compute(g.kind[op])) chunks_ = std::max(chunks_, g.chunk[op] + 1);
+    if (is_compute(g.kind[op])) chunks_ = std::max(chunks_, std::min(g.chunk[op], kMostChunks) + 1);
   // Labels that are no chunks of a model.
   if (place_count() > kMostPlaces) chunks_ = 1;
   std::map<std::pair<int32_t, int32_t>, uint32_t> index;
@@ -58,7 +59,6 @@ void CellTimes::find_workers() {
 // about its micro-batch.
 void CellTimes::find_sequences() {
   const StepGraph& g = graph_;
-  sequences_.mean_factor.assign(g.steps.size(), 1.0);
   std::vector<std::vector<double>> of_place(place_count());
   for (size_t s = 0; s < g.steps.size(); ++s)
     for (uint32_t op = g.steps[s].begin; counts_[s] && op < g.steps[s].end; ++op)
@@ -66,13 +66,8 @@ void CellTimes::find_sequences() {
   std::vector<double> usual(of_place.size());
   for (size_t p = 0; p < usual.size(); ++p) usual[p] = median_of(std::move(of_place[p]));
 
-  std::vector<float> factor(g.size(), 1.0F);
+  std::vector<float> factor(g.size(), 1.0F), even(g.size(), 1.0F);
   std::vector<std::pair<double, double>> forward_backward;
-  struct Batch {
-    int32_t dp, label;
-    std::vector<uint32_t> ops;
-    double factor = 1;
-  };
   for (size_t s = 0; s < g.steps.size(); ++s) {
     std::vector<uint32_t> ops;
     for (uint32_t op = g.steps[s].begin; op < g.steps[s].end; ++op)
@@ -102,10 +97,14 @@ void CellTimes::find_sequences() {
       for (size_t b = 0; b < batches.size(); ++b) {
         const double f = middle > 0 && !std::isnan(batches[b].second) ? batches[b].second / middle : 1;
         const size_t end = b + 1 < batches.size() ? batches[b + 1].first : i;
-        for (size_t k = batches[b].first; k < end; ++k) factor[ops[k]] = static_cast<float>(f);
+        const double length = std::isnan(batches[b].second) ? 0 : batches[b].second;
+        for (size_t k = batches[b].first; k < end; ++k) {
+          factor[ops[k]] = static_cast<float>(f);
+          even[ops[k]] = static_cast<float>(length);
+        }
+        if (length > 0) of_step.push_back(length);
         if (!counts_[s]) continue;
         ++sequences_.all;
-        of_step.push_back(f);
         if (f < kLong) continue;
         ++sequences_.long_ones;
         sequences_.long_factor += f;
@@ -114,14 +113,15 @@ void CellTimes::find_sequences() {
         if (counts_[s] && middle > 0) forward_backward.emplace_back(x / middle, y / middle);
       first = i;
     }
-    if (!of_step.empty())
-      sequences_.mean_factor[s] =
-          std::accumulate(of_step.begin(), of_step.end(), 0.0) / static_cast<double>(of_step.size());
+    const double mean = std::accumulate(of_step.begin(), of_step.end(), 0.0) / static_cast<double>(of_step.size());
+    for (const uint32_t op : ops)
+      even[op] = even[op] > 0 ? static_cast<float>(mean / static_cast<double>(even[op])) : 1.0F;
   }
   sequences_.correlation = correlation_of(forward_backward);
   if (sequences_.long_ones > 0) sequences_.long_factor /= static_cast<double>(sequences_.long_ones);
-  if (sequences_.correlation >= kAlike && sequences_.long_ones > 0) factor_ = std::move(factor);
-  if (factor_.empty()) sequences_.mean_factor.assign(g.steps.size(), 1.0);
+  if (sequences_.correlation < kAlike || sequences_.long_ones == 0) return;
+  factor_ = std::move(factor);
+  even_ = std::move(even);
 }
 
 std::vector<double> CellTimes::place_means() const {

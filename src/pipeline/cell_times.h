@@ -38,12 +38,13 @@ class CellTimes {
   double sequence_factor(uint32_t op) const { return factor_.empty() ? 1 : static_cast<double>(factor_[op]); }
   bool sequence_factor_known() const { return !factor_.empty(); }
   struct Sequences {
-    int64_t all = 0, long_ones = 0;   // micro-batches of a step and replica
-    double long_factor = 0;           // mean over the long ones
-    double correlation = 0;           // of forwards with backwards over micro-batches; 0: cannot be told
-    std::vector<double> mean_factor;  // by step; 1 where nothing is known
+    int64_t all = 0, long_ones = 0;  // micro-batches of a step and replica
+    double long_factor = 0;          // mean over the long ones
+    double correlation = 0;          // of forwards with backwards over micro-batches; 0: cannot be told
   };
   const Sequences& sequences() const { return sequences_; }
+  // What an operation's time becomes by when all micro-batches of its step, over all replicas, are equally long.
+  double even_factor(uint32_t op) const { return even_.empty() ? 1 : static_cast<double>(even_[op]); }
   static constexpr double kLong = 1.1;  // factor of a long sequence
 
   // Divides the times of a worker's cells by `factor`, for all that is asked from now on.
@@ -65,7 +66,7 @@ class CellTimes {
   int32_t stages_ = 1, chunks_ = 1;
   std::vector<Worker> workers_;
   std::vector<uint32_t> worker_;
-  std::vector<float> factor_;
+  std::vector<float> factor_, even_;
   std::vector<double> worker_factor_;
   Sequences sequences_;
 };

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "base/parallel.h"
+#include "model/overlapped_pairs.h"
 #include "model/stage_costs.h"
 #include "pipeline/step_draft.h"
 
@@ -27,7 +28,6 @@ class CellWaits {
   CellWaits(const Trace& trace, std::vector<GraphType>& types) : trace_(trace), cells_(trace.cells), types_(types) {}
 
   std::vector<StepDraft> drafts() {
-    find_types();
     take_cells();
     rank_order();
     messages();
@@ -42,32 +42,23 @@ class CellWaits {
   };
   DraftOp& op(const Place& at) { return drafts_[at.draft].ops[at.op]; }
 
-  uint16_t type_of(CellKind kind) const { return type_[static_cast<size_t>(kind)]; }
-
-  void find_types() {
-    std::array<bool, kCellKindCount> there{};
-    for (size_t i = 0; i < cells_.size(); ++i) there[static_cast<size_t>(cells_.kind[i])] = true;
-    for (const Link& link : trace_.links)
-      if (cells_.part[link.from_cell] != cells_.part[link.to_cell]) {
-        there[static_cast<size_t>(CellKind::kRecvForward)] = there[static_cast<size_t>(CellKind::kRecvBackward)] = true;
-        break;
-      }
-    const bool links = there[static_cast<size_t>(CellKind::kRecvForward)];
-    for (int k = 0; k < kCellKindCount; ++k) {
-      const auto kind = static_cast<CellKind>(k);
-      const bool message = kind == CellKind::kRecvForward || kind == CellKind::kRecvBackward;
-      if (!there[static_cast<size_t>(k)] || !(takes_part(kind) || (message && links && !trace_.links.empty())))
-        continue;
-      type_[static_cast<size_t>(k)] = static_cast<uint16_t>(types_.size());
-      types_.push_back({kind == CellKind::kRecvForward    ? "forward message"
-                        : kind == CellKind::kRecvBackward ? "backward message"
-                                                          : std::string(kind_name(kind)),
-                        kind, message || kind == CellKind::kCollective});
+  uint16_t type_of(CellKind kind, bool overlapped = false) {
+    std::optional<uint16_t>& type = type_[overlapped ? 1 : 0][static_cast<size_t>(kind)];
+    if (!type) {
+      type = static_cast<uint16_t>(types_.size());
+      const std::string name = kind == CellKind::kRecvForward    ? "forward message"
+                               : kind == CellKind::kRecvBackward ? "backward message"
+                                                                 : std::string(kind_name(kind));
+      types_.push_back(
+          {(overlapped ? "overlapped " : "") + name, kind, is_message(kind) || kind == CellKind::kCollective});
     }
+    return *type;
   }
 
   void take_cells() {
     place_.resize(cells_.size());
+    // A half of an overlapped pair shares its device with the other half: its time says nothing of such work alone.
+    const std::vector<uint32_t> pairs = overlapped_pairs(cells_);
     for (const StepRange& range : step_ranges(cells_)) {
       if (range.step == kUnknown) continue;
       StepDraft draft;
@@ -77,8 +68,9 @@ class CellWaits {
         place_[i] = {static_cast<uint32_t>(drafts_.size()), static_cast<uint32_t>(draft.ops.size())};
         const int32_t part = cells_.part[i];
         const int64_t start = trace_.common_ns(part, cells_.start_ns[i]);
-        draft.ops.push_back({static_cast<uint32_t>(i), type_of(cells_.kind[i]), cells_.kind[i], part, cells_.chunk[i],
-                             cells_.micro_batch[i], start, std::max(start, trace_.common_ns(part, cells_.end_ns[i]))});
+        draft.ops.push_back({static_cast<uint32_t>(i), type_of(cells_.kind[i], pairs[i] != kNoPair), cells_.kind[i],
+                             part, cells_.chunk[i], cells_.micro_batch[i], start,
+                             std::max(start, trace_.common_ns(part, cells_.end_ns[i]))});
       }
       if (!draft.ops.empty()) drafts_.push_back(std::move(draft));
     }
@@ -237,8 +229,8 @@ class CellWaits {
   const Trace& trace_;
   const Cells& cells_;
   std::vector<GraphType>& types_;
-  std::array<uint16_t, kCellKindCount> type_{};
-  std::vector<Place> place_;                      // by cell
+  std::array<std::array<std::optional<uint16_t>, kCellKindCount>, 2> type_{};  // [overlapped][kind]
+  std::vector<Place> place_;                                                   // by cell
   std::vector<std::vector<int64_t>> before_end_;  // by draft and operation: end of what its rank did before; INT64_MIN
   std::vector<StepDraft> drafts_;
 };

@@ -100,10 +100,10 @@ bool knows_micro_batches(const StepGraph& g) {
   return true;
 }
 
-int32_t chunk_count(const StepGraph& g) {
-  int32_t chunks = 1;
+int64_t chunk_count(const StepGraph& g) {
+  int64_t chunks = 1;
   for (size_t op = 0; op < g.size(); ++op)
-    if (is_compute(g.kind[op])) chunks = std::max(chunks, g.chunk[op] + 1);
+    if (is_compute(g.kind[op])) chunks = std::max(chunks, int64_t{g.chunk[op]} + 1);
   return chunks;
 }
 

@@ -5,6 +5,7 @@
 
 #include "model/stage_costs.h"
 #include "pipeline/align/match.h"
+#include "pipeline/order_graph.h"
 
 namespace stageline {
 namespace {
@@ -28,7 +29,7 @@ std::vector<Transfer> recorded(const Trace& trace) {
     align::for_each_match(matches, tie, [&](const align::Match& m) {
       const int32_t from = m.from_a ? a : b, to = m.from_a ? b : a;
       const int64_t begins = std::max(trace.common_ns(from, m.send_start_ns), trace.common_ns(to, m.recv_start_ns));
-      out.push_back({from, to, static_cast<double>(trace.common_ns(to, m.recv_end_ns) - begins)});
+      out.push_back({from, to, static_cast<double>(between_ns(begins, trace.common_ns(to, m.recv_end_ns)))});
     });
   }
   return out;

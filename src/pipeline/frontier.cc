@@ -4,8 +4,8 @@
 #include <map>
 #include <utility>
 
-#include "base/number.h"
 #include "model/theory.h"
+#include "pipeline/order_graph.h"
 
 namespace stageline {
 namespace {
@@ -55,7 +55,7 @@ Frontier frontier_of(const Trace& trace, const std::vector<int32_t>& without) {
     }
     std::array<double, kFrontierPhases> at{};
     const int64_t ends[kFrontierPhases] = {rank.start_ns, rank.steady_ns, rank.cool_down_ns, rank.end_ns, last};
-    for (size_t k = 0; k < kFrontierPhases; ++k) at[k] = static_cast<double>(sum_or_limit(ends[k], -first));
+    for (size_t k = 0; k < kFrontierPhases; ++k) at[k] = static_cast<double>(between_ns(first, ends[k]));
     pipelines[{rank.step, part.dp}].reach(at, part.stage);
   }
   Frontier out;

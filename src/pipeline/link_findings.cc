@@ -85,6 +85,33 @@ Finding endpoint_finding(const Trace& trace, const Links& links, const LinkEndpo
   return f;
 }
 
+Finding boundary_finding(const LinkBoundary& boundary) {
+  const std::string a = std::to_string(boundary.stage), b = std::to_string(boundary.other_stage);
+  Finding f;
+  f.id = "link.boundary";
+  value_of(boundary.saving_share, f);
+  f.title_en = "Messages between stages " + a + " and " + b + " are slow in every replica";
+  f.title_zh = "第 " + a + " 级与第 " + b + " 级之间的消息在每个副本中都慢";
+  f.detail_en =
+      "It is not one link or rank (" + grouped(boundary.slow) + " of " + grouped(boundary.links) +
+      " links): look at what these stages have between them (another rack or switch, larger activations), and "
+      "at where they are placed.";
+  f.detail_zh = "问题不在某一条链路或某个 rank（" + grouped(boundary.links) + " 条链路中有 " + grouped(boundary.slow) +
+                " 条较慢）：请检查两级之间的路径（跨机架、跨交换机、更大的激活），以及它们的摆放位置。";
+  return f;
+}
+
+Finding many_finding(const Links& links, int64_t slow) {
+  Finding f;
+  f.id = "link.many";
+  value_of(links.saving_share, f);
+  f.title_en = grouped(slow) + " links are slow; none of them matters alone, all of them do";
+  f.title_zh = grouped(slow) + " 条链路较慢；单独一条影响不大，合在一起则有影响";
+  f.detail_en = "The table links says which: look for what they share, such as a switch or a host.";
+  f.detail_zh = "具体链路见 links 表：请查找它们的共同点，例如同一交换机或主机。";
+  return f;
+}
+
 }  // namespace
 
 std::vector<Finding> link_findings(const Trace& trace, const Links& links) {
@@ -102,7 +129,19 @@ std::vector<Finding> link_findings(const Trace& trace, const Links& links) {
       continue;
     findings.push_back(edge_finding(trace, links, edge));
   }
+  for (const LinkBoundary& boundary : links.boundaries)
+    if (std::any_of(links.edges.begin(), links.edges.end(), [&](const LinkEdge& edge) {
+          const std::pair<int32_t, int32_t> stages =
+              std::minmax({trace.parts[static_cast<size_t>(edge.from_part)].stage,
+                           trace.parts[static_cast<size_t>(edge.to_part)].stage});
+          return edge.reading == LinkReading::kBoundary && stages == std::pair(boundary.stage, boundary.other_stage);
+        }))
+      findings.push_back(boundary_finding(boundary));
   std::erase_if(findings, [](const Finding& f) { return !(f.weight >= kLeastLinkWorth); });
+  if (findings.empty() && links.saving_share >= kLeastLinkWorth)
+    findings.push_back(
+        many_finding(links, std::count_if(links.edges.begin(), links.edges.end(),
+                                          [](const LinkEdge& edge) { return edge.reading == LinkReading::kCheap; })));
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
   return findings;

@@ -33,7 +33,7 @@ bool stands_on_mapped(const Trace& trace, const StepGraph& graph) {
   return true;
 }
 
-void from_groups(const Trace& trace, const StepGraph& graph, Transfers& out) {
+void from_groups(const Trace& trace, const StepGraph& graph, LinkTransfers& out) {
   for (const GraphStep& step : graph.steps)
     for (uint32_t i = step.begin; i < step.end;) {
       const uint32_t group = graph.group[i];
@@ -46,13 +46,14 @@ void from_groups(const Trace& trace, const StepGraph& graph, Transfers& out) {
         const int64_t took =
             std::min(graph.end_ns[send], graph.end_ns[recv]) - std::max(graph.start_ns[send], graph.start_ns[recv]);
         out.list.push_back({graph.part[send], graph.part[recv], step.step, is_forward(graph.kind[send]),
-                            static_cast<double>(took), bytes_of(trace, graph.cell[recv])});
+                            static_cast<double>(took), bytes_of(trace, graph.cell[recv]),
+                            std::fabs(static_cast<double>(graph.end_ns[send] - graph.end_ns[recv]))});
       }
       i = end;
     }
 }
 
-void from_messages(const Trace& trace, Transfers& out) {
+void from_messages(const Trace& trace, LinkTransfers& out) {
   const align::Matches matches = align::find_matches(trace, {});
   for (const align::Tie& tie : matches.ties) {
     if (tie.kind != align::TieKind::kMessages) continue;
@@ -60,15 +61,16 @@ void from_messages(const Trace& trace, Transfers& out) {
       const auto from = static_cast<int32_t>(m.from_a ? tie.part_a : tie.part_b);
       const auto to = static_cast<int32_t>(m.from_a ? tie.part_b : tie.part_a);
       const int64_t start = std::max(trace.common_ns(from, m.send_start_ns), trace.common_ns(to, m.recv_start_ns));
-      const int64_t end = std::min(trace.common_ns(from, m.send_end_ns), trace.common_ns(to, m.recv_end_ns));
-      if (trace.cells.step[m.tag] != kUnknown)
-        out.list.push_back({from, to, trace.cells.step[m.tag], is_forward(trace.cells.kind[m.tag]),
-                            static_cast<double>(end - start), bytes_of(trace, m.tag)});
+      const int64_t send_end = trace.common_ns(from, m.send_end_ns), recv_end = trace.common_ns(to, m.recv_end_ns);
+      if (trace.cells.step[m.tag] == kUnknown) return;
+      out.list.push_back({from, to, trace.cells.step[m.tag], is_forward(trace.cells.kind[m.tag]),
+                          static_cast<double>(std::min(send_end, recv_end) - start), bytes_of(trace, m.tag),
+                          std::fabs(static_cast<double>(send_end - recv_end))});
     });
   }
 }
 
-void from_gaps(const Trace& trace, Transfers& out) {
+void from_gaps(const Trace& trace, LinkTransfers& out) {
   const Cells& cells = trace.cells;
   // When a cell's own rank was free: the latest end of its compute cells before it.
   std::vector<int64_t> free_ns(cells.size(), INT64_MIN);
@@ -90,14 +92,14 @@ void from_gaps(const Trace& trace, Transfers& out) {
         cells.kind[link.from_cell] == CellKind::kForward ||
         (cells.kind[link.from_cell] == CellKind::kForwardBackward && cells.kind[link.to_cell] == CellKind::kForward);
     out.list.push_back({from, to, cells.step[link.to_cell], forward,
-                        static_cast<double>(trace.common_ns(to, cells.start_ns[link.to_cell]) - sent), -1});
+                        static_cast<double>(trace.common_ns(to, cells.start_ns[link.to_cell]) - sent), -1, -1});
   }
 }
 
 }  // namespace
 
-Transfers find_transfers(const Trace& trace, const StepGraph& graph) {
-  Transfers out;
+LinkTransfers find_transfers(const Trace& trace, const StepGraph& graph) {
+  LinkTransfers out;
   if (graph.source == GraphSource::kOperations) {
     out.mapped = stands_on_mapped(trace, graph);
     from_groups(trace, graph, out);

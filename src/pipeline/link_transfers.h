@@ -8,22 +8,23 @@
 
 namespace stageline {
 
-struct Transfer {
+struct LinkTransfer {
   int32_t from_part = 0, to_part = 0;
   int32_t step = 0;
   bool forward = true;
-  double ns = 0;      // may be below 0 by what clocks are off
-  double bytes = -1;  // −1: unknown
+  double ns = 0;           // may be below 0 by what clocks are off
+  double bytes = -1;       // −1: unknown
+  double end_gap_ns = -1;  // between the ends of send and receive; −1: none was recorded
 };
 
-struct Transfers {
+struct LinkTransfers {
   LinkEvidence evidence = LinkEvidence::kNone;
   bool mapped = false;  // on common time, else as stamped
-  std::vector<Transfer> list;
+  std::vector<LinkTransfer> list;
 };
 
 // Of the graph's groups where it was made of recorded operations; else of matched messages; else of the links between
 // cells, where the receiver waited. O(cells log cells).
-Transfers find_transfers(const Trace& trace, const StepGraph& graph);
+LinkTransfers find_transfers(const Trace& trace, const StepGraph& graph);
 
 }  // namespace stageline

@@ -15,7 +15,9 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr uint32_t kNoEdge = UINT32_MAX;
-constexpr int64_t kLeastEdges = 2;  // of a class, to compare with
+constexpr double kEndsTogether = 0.25;  // of a transfer: sends end with their receives
+constexpr double kExplained = 1.5;      // of a transfer: what a cell starts later for its sake
+constexpr int64_t kLeastEdges = 2;      // of a class, to compare with
 
 double quantile(std::vector<double> values, double share) {
   if (values.empty()) return kNaN;
@@ -37,7 +39,7 @@ class LinkFinder {
   LinkFinder(const Trace& trace, const StepGraph& graph) : trace_(trace), graph_(graph) {}
 
   Links find() {
-    Transfers transfers = find_transfers(trace_, graph_);
+    LinkTransfers transfers = find_transfers(trace_, graph_);
     out_.evidence = transfers.evidence;
     find_edges(transfers);
     find_classes();
@@ -53,8 +55,8 @@ class LinkFinder {
 
   const Part& part(int32_t p) const { return trace_.parts[static_cast<size_t>(p)]; }
 
-  void find_edges(Transfers& transfers) {
-    std::stable_sort(transfers.list.begin(), transfers.list.end(), [&](const Transfer& a, const Transfer& b) {
+  void find_edges(LinkTransfers& transfers) {
+    std::stable_sort(transfers.list.begin(), transfers.list.end(), [&](const LinkTransfer& a, const LinkTransfer& b) {
       return std::tuple(part(a.from_part).rank, part(a.to_part).rank, !a.forward, a.step) <
              std::tuple(part(b.from_part).rank, part(b.to_part).rank, !b.forward, b.step);
     });
@@ -64,9 +66,9 @@ class LinkFinder {
       edge.from_part = list[i].from_part;
       edge.to_part = list[i].to_part;
       edge.forward = list[i].forward;
-      std::vector<double> all, bytes, rates, one_step;
+      std::vector<double> all, bytes, rates, one_step, end_gaps;
       std::vector<StepMedian> by_step;
-      const auto same = [&](const Transfer& t) {
+      const auto same = [&](const LinkTransfer& t) {
         return t.from_part == edge.from_part && t.to_part == edge.to_part && t.forward == edge.forward;
       };
       while (i < list.size() && same(list[i])) {
@@ -74,6 +76,7 @@ class LinkFinder {
         one_step.clear();
         for (; i < list.size() && same(list[i]) && list[i].step == step; ++i) {
           one_step.push_back(list[i].ns);
+          end_gaps.push_back(list[i].end_gap_ns);
           if (list[i].bytes < 0) continue;
           bytes.push_back(list[i].bytes);
           if (list[i].ns > 0) rates.push_back(list[i].bytes / (list[i].ns / 1e9));
@@ -90,6 +93,7 @@ class LinkFinder {
       index_[{edge.from_part, edge.to_part, edge.forward}] = out_.edges.size();
       out_.edges.push_back(edge);
       by_step_.push_back(std::move(by_step));
+      end_gap_ns_.push_back(lower_median(std::move(end_gaps)));
     }
   }
 
@@ -123,27 +127,31 @@ class LinkFinder {
     return it == index_.end() ? SIZE_MAX : it->second;
   }
 
-  // Tied by something between these two, not by a clock they share.
-  bool tied_by_messages(const LinkEdge& edge) const {
-    const auto measured = [&](int32_t p) { return is_measured(part(p).clock_map.evidence); };
-    const Part &a = part(edge.from_part), &b = part(edge.to_part);
-    if (a.machine != kUnknown && a.machine == b.machine &&
-        (!measured(edge.from_part) || !measured(edge.to_part) ||
-         part(edge.from_part).clock_map.segments.size() == part(edge.to_part).clock_map.segments.size())) {
-      const auto& x = a.clock_map.segments;
-      const auto& y = b.clock_map.segments;
-      bool same = x.size() == y.size();
-      for (size_t s = 0; same && s < x.size(); ++s) same = x[s].offset_ns == y[s].offset_ns && x[s].drift == y[s].drift;
-      if (same) return false;
-    }
-    return measured(edge.from_part) || measured(edge.to_part);
+  static bool same_clock(const Part& a, const Part& b) {
+    const auto &x = a.clock_map.segments, &y = b.clock_map.segments;
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const ClockSegment& s, const ClockSegment& t) {
+      return s.from_ns == t.from_ns && s.offset_ns == t.offset_ns && s.drift == t.drift;
+    });
+  }
+
+  // Stamps on different clocks that were tied by what passes between ranks say which way is longer only where sends end
+  // with their receives: that moment is one, whatever the clocks say.
+  bool knows_direction(size_t e, bool mapped) const {
+    const LinkEdge& edge = out_.edges[e];
+    if (!mapped || same_clock(part(edge.from_part), part(edge.to_part))) return true;
+    const size_t back = way_back(edge);
+    return back != SIZE_MAX && end_gap_ns_[e] >= 0 && end_gap_ns_[back] >= 0 &&
+           end_gap_ns_[e] + end_gap_ns_[back] <= kEndsTogether * edge.both_ns;
   }
 
   void pair_ways(bool mapped) {
     for (LinkEdge& edge : out_.edges) {
       const size_t back = way_back(edge);
       edge.both_ns = back == SIZE_MAX ? kNaN : edge.median_ns + out_.edges[back].median_ns;
-      edge.direction_known = !mapped || !tied_by_messages(edge);
+    }
+    for (size_t e = 0; e < out_.edges.size(); ++e) {
+      LinkEdge& edge = out_.edges[e];
+      edge.direction_known = knows_direction(e, mapped);
       const double usual = usual_ns(edge);
       edge.ratio = usual > 0 ? measured_ns(edge) / usual : kNaN;
       if (class_of(edge).edges < kLeastEdges || std::isnan(edge.ratio)) edge.reading = LinkReading::kAlone;
@@ -181,13 +189,10 @@ class LinkFinder {
     return edge.reading != LinkReading::kAlone && edge.ratio >= kSlowLinkRatio &&
            static_cast<double>(edge.slow_steps) >= kSlowLinkSteps * static_cast<double>(edge.steps);
   }
-  // What a message of the edge is longer than its class's.
-  double excess_ns(const LinkEdge& edge) const {
-    const double excess = measured_ns(edge) - usual_ns(edge);
-    return edge.direction_known ? excess : excess / 2;  // which way it is longer nobody knows: half each
-  }
+  // What a message of the edge is longer than its class's; where the way is not known, as the aligned clocks have it.
+  double excess_ns(const LinkEdge& edge) const { return std::max(0.0, edge.median_ns - class_of(edge).median_ns); }
 
-  // By operation: the edge that it is a message of, and of a receiver's cell the edge whose message it waited for last.
+  // By operation: the edge that it is a message of, and of a receiver's cell the edge whose message it waited for.
   void map_operations() {
     edge_of_op_.assign(graph_.size(), kNoEdge);
     waited_on_.assign(graph_.size(), kNoEdge);
@@ -209,10 +214,14 @@ class LinkFinder {
           edge_of_op_[i] = sends ? edge_of(graph_.part[i], graph_.part[peer], forward)
                                  : edge_of(graph_.part[peer], graph_.part[i], forward);
         } else if (is_compute(kind)) {
-          uint32_t last = kNoEdge;
-          for (const uint32_t on : graph_.waits(i))
-            if (last == kNoEdge || graph_.end_ns[on] >= graph_.end_ns[last]) last = on;
-          if (last != kNoEdge && graph_.cell[last] == kNoCell) waited_on_[i] = edge_of_op_[last];
+          // Not the wait that ended last: the message's operation is cut to what is usual, and of a slow one the rest,
+          // or what the cell's own rank was busy for, is in the cell's delay. Far beyond, it is none of the message's.
+          for (const uint32_t on : graph_.waits(i)) {
+            const uint32_t e = graph_.cell[on] == kNoCell && is_message(graph_.kind[on]) ? edge_of_op_[on] : kNoEdge;
+            if (e != kNoEdge &&
+                static_cast<double>(graph_.start_ns[i] - graph_.start_ns[on]) <= kExplained * out_.edges[e].median_ns)
+              waited_on_[i] = e;
+          }
         }
       }
     in_message_.assign(out_.edges.size(), 0);
@@ -234,44 +243,84 @@ class LinkFinder {
     });
     priced_ = slow;
     if (priced_.size() > kMostPricedLinks) priced_.resize(kMostPricedLinks);
-    constexpr uint32_t kNoWorld = UINT32_MAX;
-    std::vector<uint32_t> world_of_edge(out_.edges.size(), kNoWorld);
     std::vector<bool> is_slow(out_.edges.size(), false);
     for (const size_t e : slow) is_slow[e] = true;
-    for (size_t k = 0; k < priced_.size(); ++k) world_of_edge[priced_[k]] = static_cast<uint32_t>(k) + 2;
-    // Worlds: as recorded, all slow links repaired, each of them.
+    find_boundaries(is_slow);
+    // Worlds: as recorded, all slow links repaired, each of them (there and back where the way is not known), each
+    // boundary. By edge, the worlds in which it is repaired.
+    std::vector<std::vector<uint32_t>> worlds_of(out_.edges.size());
+    uint32_t worlds = 2;
+    for (const size_t e : slow) worlds_of[e].push_back(1);
+    for (const size_t e : priced_) {
+      worlds_of[e].push_back(worlds);
+      if (const size_t back = way_back(out_.edges[e]); !out_.edges[e].direction_known && back != SIZE_MAX)
+        worlds_of[back].push_back(worlds);
+      ++worlds;
+    }
+    for (const LinkBoundary& boundary : out_.boundaries) {
+      for (const size_t e : slow)
+        if (boundary_of(out_.edges[e]) == std::pair(boundary.stage, boundary.other_stage))
+          worlds_of[e].push_back(worlds);
+      ++worlds;
+    }
     const WorldTimes times = replay_worlds(
-        graph_, priced_.size() + 2,
-        [&](uint32_t op, size_t first, std::span<double> dur_ns, std::span<double> delay_ns) {
+        graph_, worlds, [&](uint32_t op, size_t first, std::span<double> dur_ns, std::span<double> delay_ns) {
           std::fill(dur_ns.begin(), dur_ns.end(), graph_.dur_ns[op]);
           // See stragglers.cc: delays of what does not compute are waiting.
           std::fill(delay_ns.begin(), delay_ns.end(), is_compute(graph_.kind[op]) ? graph_.delay_ns[op] : 0.0);
-          const uint32_t own = edge_of_op_[op], waited = waited_on_[op];
-          const uint32_t e = own != kNoEdge ? own : waited;
-          if (e == kNoEdge || !is_slow[e]) return;
-          const double excess = std::max(0.0, excess_ns(out_.edges[e]));
+          const uint32_t own = edge_of_op_[op], e = own != kNoEdge ? own : waited_on_[op];
+          if (e == kNoEdge || worlds_of[e].empty()) return;
+          const double excess = excess_ns(out_.edges[e]);
           double less_dur = 0, less_delay = 0;
-          if (own == kNoEdge) {
+          if (own == kNoEdge)
             // The message's operation holds what its class usually takes; the rest became the receiver's delay.
             less_delay = std::clamp(excess - in_message_[e], 0.0, std::max(0.0, graph_.delay_ns[op]));
-          } else if (graph_.cell[op] == kNoCell) {
-            less_dur = std::clamp(in_message_[e], 0.0, std::max(0.0, graph_.dur_ns[op]));
-          } else {
-            less_dur = std::clamp(excess, 0.0, std::max(0.0, graph_.dur_ns[op]));
-          }
-          for (const uint32_t world : {1u, world_of_edge[e]}) {
-            if (world == kNoWorld || world < first || world - first >= dur_ns.size()) continue;
+          else
+            less_dur = std::clamp(graph_.cell[op] == kNoCell ? std::min(excess, in_message_[e]) : excess, 0.0,
+                                  std::max(0.0, graph_.dur_ns[op]));
+          for (const uint32_t world : worlds_of[e]) {
+            if (world < first || world - first >= dur_ns.size()) continue;
             dur_ns[world - first] -= less_dur;
             delay_ns[world - first] -= less_delay;
           }
         });
     out_.step_ns = times.mean_ns(0);
+    const auto share = [&](double ns) { return out_.step_ns > 0 ? ns / out_.step_ns : 0; };
     out_.saving_ns = slow.empty() ? 0 : out_.step_ns - times.mean_ns(1);
-    out_.saving_share = out_.step_ns > 0 ? out_.saving_ns / out_.step_ns : 0;
-    for (size_t k = 0; k < priced_.size(); ++k) {
-      LinkEdge& edge = out_.edges[priced_[k]];
-      edge.saving_ns = out_.step_ns - times.mean_ns(k + 2);
-      edge.saving_share = out_.step_ns > 0 ? edge.saving_ns / out_.step_ns : 0;
+    out_.saving_share = share(out_.saving_ns);
+    size_t world = 2;
+    for (const size_t e : priced_) {
+      out_.edges[e].saving_ns = out_.step_ns - times.mean_ns(world++);
+      out_.edges[e].saving_share = share(out_.edges[e].saving_ns);
+    }
+    for (LinkBoundary& boundary : out_.boundaries) {
+      boundary.saving_ns = out_.step_ns - times.mean_ns(world++);
+      boundary.saving_share = share(boundary.saving_ns);
+    }
+  }
+
+  std::pair<int32_t, int32_t> boundary_of(const LinkEdge& edge) const {
+    return std::minmax({part(edge.from_part).stage, part(edge.to_part).stage});
+  }
+
+  void find_boundaries(const std::vector<bool>& is_slow) {
+    struct Count {
+      int64_t links[2] = {0, 0}, slow[2] = {0, 0};
+      std::set<int32_t> replicas;
+    };
+    std::map<std::pair<int32_t, int32_t>, Count> counts;
+    for (size_t e = 0; e < out_.edges.size(); ++e) {
+      const LinkEdge& edge = out_.edges[e];
+      if (part(edge.from_part).stage == kUnknown || part(edge.to_part).stage == kUnknown) continue;
+      Count& c = counts[boundary_of(edge)];
+      ++c.links[edge.forward ? 1 : 0];
+      c.slow[edge.forward ? 1 : 0] += is_slow[e] ? 1 : 0;
+      c.replicas.insert(part(edge.from_part).dp);
+    }
+    for (const auto& [stages, c] : counts) {
+      const bool all = (c.slow[0] > 0 && c.slow[0] == c.links[0]) || (c.slow[1] > 0 && c.slow[1] == c.links[1]);
+      if (all && c.replicas.size() > 1 && out_.boundaries.size() < kMostPricedLinks)
+        out_.boundaries.push_back({stages.first, stages.second, c.links[0] + c.links[1], c.slow[0] + c.slow[1], 0, 0});
     }
   }
 
@@ -301,9 +350,13 @@ class LinkFinder {
     for (size_t e = 0; e < out_.edges.size(); ++e) {
       LinkEdge& edge = out_.edges[e];
       if (edge.reading == LinkReading::kAlone) continue;
+      const auto boundary = std::find_if(out_.boundaries.begin(), out_.boundaries.end(), [&](const LinkBoundary& b) {
+        return std::pair(b.stage, b.other_stage) == boundary_of(edge) && b.saving_share >= kLeastLinkWorth;
+      });
       if (slow[e])
         edge.reading = endpoints[edge.from_part].slow_sender   ? LinkReading::kRow
                        : endpoints[edge.to_part].slow_receiver ? LinkReading::kColumn
+                       : boundary != out_.boundaries.end()     ? LinkReading::kBoundary
                        : edge.saving_share >= kLeastLinkWorth  ? LinkReading::kCell
                                                                : LinkReading::kCheap;
       else if (edge.slow_steps > 0)
@@ -316,6 +369,7 @@ class LinkFinder {
   std::map<Key, size_t> index_;
   std::vector<std::vector<StepMedian>> by_step_;  // by edge
   std::vector<uint32_t> edge_of_op_, waited_on_;  // by operation
+  std::vector<double> end_gap_ns_;                // by edge: median; −1: no ends were recorded
   std::vector<double> in_message_;                // by edge: of its excess, what its unrecorded messages hold
   std::vector<size_t> priced_;
   Links out_;
@@ -331,6 +385,7 @@ std::string_view link_reading_name(LinkReading reading) {
     case LinkReading::kCell: return "slow link";
     case LinkReading::kRow: return "slow sender";
     case LinkReading::kColumn: return "slow receiver";
+    case LinkReading::kBoundary: return "slow boundary";
     case LinkReading::kAlone: return "nothing to compare";
   }
   return "";

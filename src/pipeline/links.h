@@ -30,9 +30,10 @@ enum class LinkReading : uint8_t {
   kCell,        // this link alone
   kRow,         // everything that its sender sends
   kColumn,      // everything that its receiver receives
+  kBoundary,    // all links between these two stages, in every replica
   kAlone,       // no other link of its kind to compare with
 };
-std::string_view link_reading_name(LinkReading reading);  // "fine", …, "slow link", "slow sender", "slow receiver"
+std::string_view link_reading_name(LinkReading reading);  // "fine", …, "slow link", "slow sender", "slow receiver", …
 
 inline constexpr double kSlowLinkRatio = 1.2;      // to the median of its class
 inline constexpr double kSlowLinkSteps = 2.0 / 3;  // of the steps, to be persistent
@@ -54,8 +55,8 @@ struct LinkEdge {
   double median_ns = 0, p95_ns = 0;  // of its transfers
   double ratio = 1;                  // to the class; of !direction_known there and back to the classes of both
   double both_ns = 0;                // there and back: its median and that of the way back; NaN: no way back
-  // False where the clocks of its ends were tied by their own messages: what one way is longer than the other cannot be
-  // told from an offset of the clocks.
+  // False where the clocks of its ends were tied by what passes between them, and sends do not end with their receives:
+  // what one way is longer than the other cannot be told from an offset of the clocks.
   bool direction_known = true;
   double bytes = 0;                        // median of a message; NaN: unknown
   double bytes_per_s = 0;                  // median over messages; NaN
@@ -70,12 +71,20 @@ struct LinkEndpoint {  // one rank
   bool slow_sender = false, slow_receiver = false;  // all of at least two peers
 };
 
+// All links between two neighbouring stages, over replicas; where they are slow everywhere.
+struct LinkBoundary {
+  int32_t stage = 0, other_stage = 0;  // ascending
+  int64_t links = 0, slow = 0;
+  double saving_ns = 0, saving_share = 0;
+};
+
 struct Links {
   LinkEvidence evidence = LinkEvidence::kNone;
   double step_ns = 0;  // mean of the replay of what was recorded
   std::vector<LinkClass> classes;
   std::vector<LinkEdge> edges;             // by rank of the sender, receiver, direction
   std::vector<LinkEndpoint> endpoints;     // by part
+  std::vector<LinkBoundary> boundaries;    // all of whose links of one direction are slow, in two replicas or more
   double saving_ns = 0, saving_share = 0;  // all slow links at their class's median together
 };
 
@@ -83,7 +92,8 @@ struct Links {
 inline constexpr size_t kMostPricedLinks = 64;
 Links find_links(const Trace& trace, const StepGraph& graph);
 
-// One finding for every slow endpoint, and for every slow link beside those; ids "link.endpoint", "link.slow".
+// One finding for every slow endpoint, boundary of stages, and slow link beside those; ids "link.endpoint",
+// "link.boundary", "link.slow", and "link.many" where links cost something only together.
 std::vector<Finding> link_findings(const Trace& trace, const Links& links);
 
 }  // namespace stageline

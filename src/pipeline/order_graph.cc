@@ -5,7 +5,6 @@
 #include <queue>
 #include <tuple>
 
-#include "base/number.h"
 #include "model/overlapped_pairs.h"
 
 namespace stageline {
@@ -143,10 +142,12 @@ void OrderGraphs::add_units(size_t l, uint32_t index, OrderGraph& graph) const {
     unit.list = index;
     unit.kind = token.kind;
     unit.chunk = std::max<int16_t>(token.chunk, 0);
-    int64_t start = cells.start_ns[i], end = cells.end_ns[i], loss_ns = 0;
+    int64_t start = cells.start_ns[i], end = cells.end_ns[i];
+    double loss_ns = 0;
     const auto with_loss = [&](size_t cell) {
       if (!loss_cell_of_.empty() && loss_cell_of_[cell] != kNoPair)
-        loss_ns += std::max<int64_t>(0, cells.dur_ns(loss_cell_of_[cell]));
+        loss_ns += static_cast<double>(
+            std::max<int64_t>(0, between_ns(cells.start_ns[loss_cell_of_[cell]], cells.end_ns[loss_cell_of_[cell]])));
     };
     with_loss(i);
     if (token.fused && t + 1 < list.end && lists_.tokens[t + 1].fused) {
@@ -159,8 +160,9 @@ void OrderGraphs::add_units(size_t l, uint32_t index, OrderGraph& graph) const {
     unit.start_ns = trace_.common_ns(list.part, start);
     unit.end_ns = std::max(unit.start_ns, trace_.common_ns(list.part, end));
     const int64_t from = std::max(unit.start_ns, covered);
-    unit.own_ns = static_cast<double>(std::max<int64_t>(0, sum_or_limit(unit.end_ns, -from)) + loss_ns);
-    graph.overlap_ns += std::max<int64_t>(0, std::min(covered, unit.end_ns) - unit.start_ns);
+    unit.own_ns = static_cast<double>(std::max<int64_t>(0, between_ns(from, unit.end_ns))) + loss_ns;
+    graph.overlap_ns +=
+        static_cast<double>(std::max<int64_t>(0, between_ns(unit.start_ns, std::min(covered, unit.end_ns))));
     covered = std::max(covered, unit.end_ns);
     graph.start_ns = std::min(graph.start_ns, unit.start_ns);
     graph.end_ns = std::max(graph.end_ns, unit.end_ns);

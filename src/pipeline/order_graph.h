@@ -21,6 +21,12 @@ namespace stageline {
 
 inline constexpr uint32_t kNoUnit = UINT32_MAX;
 
+// to − from, or the nearest limit of the type: stamps of a damaged file may be any.
+constexpr int64_t between_ns(int64_t from, int64_t to) {
+  int64_t ns = 0;
+  return __builtin_sub_overflow(to, from, &ns) ? (to < from ? INT64_MIN : INT64_MAX) : ns;
+}
+
 // One thing that a rank does: an F, B, I or W, or an overlapped pair of them.
 struct OrderUnit {
   int64_t start_ns = 0, end_ns = 0;  // as recorded, on common time
@@ -40,7 +46,7 @@ struct OrderGraph {
   int64_t unnumbered = 0;            // units without a micro-batch or chunk: what they wait for nobody knows
   int64_t without_producer = 0;      // those whose producer was not recorded
   int64_t broken = 0;                // waits that close a circle, and were left out: labels or clocks are wrong
-  int64_t overlap_ns = 0;            // time in which a rank did two things at once, counted once
+  double overlap_ns = 0;             // time in which a rank did two things at once, counted once
 };
 
 // What graphs of one trace share. References must outlive it.

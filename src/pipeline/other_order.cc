@@ -6,8 +6,8 @@
 #include <limits>
 #include <map>
 
+#include "base/number.h"
 #include "base/parallel.h"
-#include "model/stage_costs.h"
 #include "pipeline/rank_lists.h"
 #include "pipeline/schedule_numbers.h"
 #include "schedules/make.h"
@@ -41,17 +41,19 @@ bool runs_here(const Schedule& schedule, int32_t chunk, int32_t micro_batch) {
 double OrderPlan::most_held() const { return held.empty() ? 0 : *std::max_element(held.begin(), held.end()); }
 
 Result<OrderPlan> compile_order(std::string_view name, const ScheduleSizes& sizes) {
+  // Checked before the order is made: a forward and a backward for every chunk of every micro-batch.
+  const double least = 2.0 * sizes.stages * sizes.micro_batches * (name == "dualpipe" ? 1 : sizes.chunks);
+  if (least > static_cast<double>(kMostPlanCells))
+    return Error{ErrorCode::kLimit,
+                 std::string(name) + " has " + fixed(least, 0) + " cells a pipeline or more; at most " +
+                     std::to_string(kMostPlanCells) + " are tried",
+                 {},
+                 "ask for fewer micro-batches or chunks"};
   Result<Schedule> made = make_schedule(name, sizes);
   if (!made) return std::move(made).error();
   Schedule& schedule = *made;
   size_t count = 0;
   for (const RankOrder& order : schedule.ranks) count += order.size();
-  if (count > kMostPlanCells)
-    return Error{ErrorCode::kLimit,
-                 std::string(name) + " has " + std::to_string(count) + " cells a pipeline, more than the " +
-                     std::to_string(kMostPlanCells) + " that are tried",
-                 {},
-                 "ask for fewer micro-batches or chunks"};
   OrderPlan plan;
   const int32_t m = schedule.sizes.micro_batches, v = schedule.sizes.chunks;
   const auto stages = static_cast<size_t>(virtual_stage_count(schedule));
@@ -283,7 +285,10 @@ void OrderModel::measure(const StepGraph& graph) {
         const auto count = sums[vs].count[d == 2 ? 1 : d];  // weight gradients per backward
         if (count > 0) means.push_back(sums[vs].ns[d] / static_cast<double>(count));
       }
-      stages_.cost_ns[vs][d] = means.empty() ? 0 : median_of(std::move(means));
+      // Of two replicas the faster one: one slow device is no slow stage.
+      const auto middle = means.begin() + static_cast<std::ptrdiff_t>(means.empty() ? 0 : (means.size() - 1) / 2);
+      if (!means.empty()) std::nth_element(means.begin(), middle, means.end());
+      stages_.cost_ns[vs][d] = means.empty() ? 0 : *middle;
     }
 }
 

@@ -53,7 +53,9 @@ class OrderModel {
   const ScheduleSizes& sizes() const { return sizes_; }
   ChunkLayout layout() const { return layout_; }
   const OrderPlan& present() const { return present_; }
-  const StageCosts& stages() const { return stages_; }   // medians over replicas of means over steps and micro-batches
+  const StageCosts& stages() const {
+    return stages_;
+  }  // lower medians over replicas of means over steps and micro-batches
   double weight_share() const { return weight_share_; }  // W ÷ (I + W), measured; else 0.5
   bool weight_measured() const { return weight_measured_; }
   double overlap_ratio() const { return overlap_ratio_; }  // F&B ÷ (F + B), measured; else 1

@@ -87,6 +87,7 @@ Slowdown slowdown(const Trace& trace, const StepGraph& graph) {
     replicas.see(trace.parts[p].dp);
     stages.see(trace.parts[p].stage);
   }
+  if (static_cast<double>(n) * static_cast<double>(replicas.world.size()) > kMostReplicaWork) replicas.world.clear();
   std::map<std::string, uint32_t> type_worlds;
   for (const GraphType& type : graph.types) type_worlds.try_emplace(slowdown_group(type, graph.source), 0);
 
@@ -149,10 +150,10 @@ Slowdown slowdown(const Trace& trace, const StepGraph& graph) {
   numbered(replicas, out.replicas);
   numbered(stages, out.stages);
   for (size_t p = 0; p < works.size(); ++p) {
-    if (!works[p] || world_of_replica[p] == kNoWorld || world_of_stage[p] == kNoWorld) continue;
-    out.workers.push_back(
-        {static_cast<int32_t>(p),
-         std::min(times.mean_ns(world_of_replica[p]), times.mean_ns(world_of_stage[p])) / out.ideal_ns, false});
+    if (!works[p] || world_of_stage[p] == kNoWorld) continue;
+    const double of_stage = times.mean_ns(world_of_stage[p]);
+    const double of_replica = world_of_replica[p] == kNoWorld ? of_stage : times.mean_ns(world_of_replica[p]);
+    out.workers.push_back({static_cast<int32_t>(p), std::min(of_replica, of_stage) / out.ideal_ns, false});
   }
   mark_slowest(trace, out.workers);
 

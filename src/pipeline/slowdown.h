@@ -48,14 +48,16 @@ struct Slowdown {
   std::vector<double> step_no_delay_ns, step_ideal_ns;  // by step of the graph
   std::vector<SlowdownPart> types;                      // messages of one direction together, the largest S first
   std::vector<SlowdownPart> replicas, stages;           // by number
-  std::vector<SlowdownWorker> workers;                  // by part; those with a known replica and stage that have work
+  std::vector<SlowdownWorker> workers;                  // by part; those with a known stage that have work
   std::vector<SlowdownType> operations;                 // by type of the graph
 };
 
 // The type by which an operation is judged: sends and receives of one direction are one.
 std::string slowdown_group(const GraphType& type, GraphSource source);
 
-// O((ops + waits) · (types + replicas + stages)).
+// O((ops + waits) · (types + replicas + stages)). Where operations times replicas pass kMostReplicaWork, replicas are
+// not told apart (`replicas` is empty) and a worker is judged by its stage alone.
+inline constexpr double kMostReplicaWork = 4e9;
 Slowdown slowdown(const Trace& trace, const StepGraph& graph);
 
 }  // namespace stageline

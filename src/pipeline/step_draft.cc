@@ -228,7 +228,10 @@ StepGraph assemble_graph(const Trace& trace, std::vector<StepDraft> drafts, std:
   if (std::find(closes.begin(), closes.end(), 1) == closes.end()) closes.assign(types.size(), 1);
 
   std::vector<OrderedStep> ordered(drafts.size());
-  parallel_for(drafts.size(), [&](size_t s) { ordered[s] = Orderer(drafts[s], closes).order(); });
+  parallel_for(drafts.size(), [&](size_t s) {
+    ordered[s] = Orderer(drafts[s], closes).order();
+    drafts[s].waits = {};
+  });
 
   std::vector<uint32_t> op_base(drafts.size() + 1, 0), wait_base(drafts.size() + 1, 0),
       group_base(drafts.size() + 1, 0);

@@ -11,6 +11,7 @@
 #include "pipeline/edge_latency.h"
 #include "pipeline/link_cells.h"
 #include "pipeline/order_graph.h"
+#include "pipeline/order_replay.h"
 #include "pipeline/schedule_places.h"
 #include "pipeline/step_tail.h"
 
@@ -18,120 +19,25 @@ namespace stageline {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr size_t kKinds = 5;         // F, B, I, W, F&B
-constexpr size_t kLevels = 5;        // T0 … T3, and T4: T3 with ranks held up by receives
 constexpr double kMostOfMedian = 2;  // a gap is its message's up to so many times what messages of its link take
-
-struct Mean {
-  double sum_ns = 0, count = 0;
-  void add(double ns) { sum_ns += ns, ++count; }
-  double ns() const { return count > 0 ? sum_ns / count : 0; }
-};
 
 // One stage of one pipeline: its ranks' busy time with equal costs, and as it was.
 struct StageBusy {
+  int32_t stage = 0;
   double ranks = 0, equal_ns = 0, own_ns = 0;
 };
 
 struct Pipeline {
   size_t first = 0, last = 0;  // lists
-  std::array<double, kLevels> level_ns{};
+  ReplayLevels level_ns{};
   double work_ns = 0, order_ns = kNaN;
   int64_t start_ns = 0, end_ns = 0;  // as recorded
   double busiest_ns = 0;             // of its ranks
   double longest_ns = 0;             // of its ranks, each on its own clock: first start to last end
-  std::vector<StageBusy> stages;     // by stage
+  std::vector<StageBusy> stages;     // by stage, those that it has
   std::vector<GapSample> gaps;
   int64_t units = 0, unnumbered = 0, without_producer = 0, broken = 0;
   double overlap_ns = 0, busy_ns = 0;
-};
-
-// How long messages held up one unit.
-struct MessageTime {
-  double held_ns = 0;       // after its rank was free, the input being there: its rank sat in the receive
-  double after_ns[2] = {};  // after the end of what it waits for
-};
-
-// Costs of one pipeline's units, and what comes out of replaying them.
-class Replayer {
- public:
-  Replayer(const OrderGraph& graph, const RankLists& lists, size_t first) : graph_(graph) {
-    const size_t chunks = static_cast<size_t>(std::max(1, lists.chunks));
-    stage_cost_.resize(static_cast<size_t>(std::max(1, lists.stages)) * chunks * kKinds);
-    for (const OrderUnit& unit : graph.units) {
-      const auto stage = static_cast<size_t>(lists.lists[first + unit.list].stage);
-      cost_index_.push_back(static_cast<uint32_t>((stage * chunks + static_cast<size_t>(unit.chunk)) * kKinds +
-                                                  static_cast<size_t>(unit.kind)));
-      stage_cost_[cost_index_.back()].add(unit.own_ns);
-      kind_cost_[static_cast<size_t>(unit.kind)].add(unit.own_ns);
-    }
-  }
-
-  double equal_ns(uint32_t unit) const { return kind_cost_[static_cast<size_t>(graph_.units[unit].kind)].ns(); }
-
-  // T0, T1, T2 at once, and the gaps of units whose rank was free before their producer had ended.
-  void without_latency(std::array<double, kLevels>& level_ns) {
-    const size_t ranks = graph_.list_begin.size() - 1;
-    using Three = std::array<double, 3>;
-    std::vector<Three> ends(graph_.units.size()), free_at(ranks);
-    std::array<double, kKinds> equal{};
-    for (size_t k = 0; k < kKinds; ++k) equal[k] = kind_cost_[k].ns();
-    std::vector<double> mean(stage_cost_.size());
-    for (size_t i = 0; i < mean.size(); ++i) mean[i] = stage_cost_[i].ns();
-    Three most{};
-    for (const uint32_t u : graph_.order) {
-      const OrderUnit& unit = graph_.units[u];
-      Three at = free_at[unit.list];
-      for (const uint32_t before : unit.after)
-        if (before != kNoUnit)
-          for (size_t k = 0; k < 3; ++k) at[k] = std::max(at[k], ends[before][k]);
-      at[0] += equal[static_cast<size_t>(unit.kind)];
-      at[1] += mean[cost_index_[u]];
-      at[2] += unit.own_ns;
-      ends[u] = free_at[unit.list] = at;
-      for (size_t k = 0; k < 3; ++k) most[k] = std::max(most[k], at[k]);
-    }
-    std::copy(most.begin(), most.end(), level_ns.begin());
-  }
-
-  // T0 in another order of the same units.
-  double equal_costs(const std::vector<uint32_t>& order) const {
-    std::vector<double> ends(graph_.units.size()), free_at(graph_.list_begin.size() - 1);
-    double most = 0;
-    for (const uint32_t u : order) {
-      const OrderUnit& unit = graph_.units[u];
-      double at = free_at[unit.list];
-      for (const uint32_t before : unit.after)
-        if (before != kNoUnit) at = std::max(at, ends[before]);
-      at += equal_ns(u);
-      ends[u] = free_at[unit.list] = at;
-      most = std::max(most, at);
-    }
-    return most;
-  }
-
-  // T3 and T4.
-  void with_messages(const std::vector<MessageTime>& messages, std::array<double, kLevels>& level_ns) const {
-    std::vector<std::array<double, 2>> ends(graph_.units.size()), free_at(graph_.list_begin.size() - 1);
-    level_ns[3] = level_ns[4] = 0;
-    for (const uint32_t u : graph_.order) {
-      const OrderUnit& unit = graph_.units[u];
-      std::array<double, 2> at = free_at[unit.list];
-      at[1] += messages[u].held_ns;
-      for (size_t w = 0; w < 2; ++w)
-        for (size_t k = 0; k < 2 && unit.after[w] != kNoUnit; ++k)
-          at[k] = std::max(at[k], ends[unit.after[w]][k] + messages[u].after_ns[w]);
-      for (double& end : at) end += unit.own_ns;
-      ends[u] = free_at[unit.list] = at;
-      for (size_t k = 0; k < 2; ++k) level_ns[3 + k] = std::max(level_ns[3 + k], at[k]);
-    }
-  }
-
- private:
-  const OrderGraph& graph_;
-  std::vector<uint32_t> cost_index_;  // by unit: into stage_cost_
-  std::vector<Mean> stage_cost_;      // by stage, chunk, kind
-  std::array<Mean, kKinds> kind_cost_{};
 };
 
 class Splitter {
@@ -147,19 +53,19 @@ class Splitter {
 
   void replay(Pipeline& p) const {
     const OrderGraph graph = graphs_.graph(p.first, p.last);
-    Replayer replayer(graph, lists_, p.first);
-    replayer.without_latency(p.level_ns);
+    OrderReplay replayer(graph, lists_, p.first);
+    replayer.without_messages(p.level_ns);
     p.units = static_cast<int64_t>(graph.units.size());
     p.unnumbered = graph.unnumbered;
     p.without_producer = graph.without_producer;
     p.broken = graph.broken;
-    p.overlap_ns = static_cast<double>(graph.overlap_ns);
+    p.overlap_ns = graph.overlap_ns;
     p.start_ns = graph.start_ns;
     p.end_ns = graph.end_ns;
-    p.stages.resize(static_cast<size_t>(lists_.stages));
+    for (const int32_t stage : replayer.stages()) p.stages.push_back({stage, 0, 0, 0});
     for (size_t l = p.first; l < p.last; ++l) {
       const uint32_t begin = graph.list_begin[l - p.first], end = graph.list_begin[l - p.first + 1];
-      StageBusy& stage = p.stages[static_cast<size_t>(lists_.lists[l].stage)];
+      StageBusy& stage = p.stages[replayer.place_of(lists_.lists[l].stage)];
       ++stage.ranks;
       int64_t last_ns = graph.units[begin].end_ns;
       double own_ns = 0;
@@ -171,7 +77,7 @@ class Splitter {
       }
       p.busy_ns += own_ns;
       p.busiest_ns = std::max(p.busiest_ns, own_ns);
-      p.longest_ns = std::max(p.longest_ns, static_cast<double>(last_ns - graph.units[begin].start_ns));
+      p.longest_ns = std::max(p.longest_ns, static_cast<double>(between_ns(graph.units[begin].start_ns, last_ns)));
     }
     p.work_ns = p.busy_ns / static_cast<double>(p.last - p.first);
     p.order_ns = cost_of_order(p, graph, replayer);
@@ -201,21 +107,22 @@ class Splitter {
             at = known.insert(at,
                               {producer.list, kMostOfMedian * latencies.of(lists_.lists[p.first + producer.list].part,
                                                                            lists_.lists[p.first + l].part)});
-          messages[u].after_ns[w] = std::clamp(static_cast<double>(unit.start_ns - producer.end_ns), 0.0, at->most_ns);
+          messages[u].after_ns[w] =
+              std::clamp(static_cast<double>(between_ns(producer.end_ns, unit.start_ns)), 0.0, at->most_ns);
           came = std::max(came, producer.end_ns);
           most_ns = std::max(most_ns, at->most_ns);
         }
         if (came != INT64_MIN && free_at != INT64_MIN && free_at >= came)
-          messages[u].held_ns = std::clamp(static_cast<double>(unit.start_ns - free_at), 0.0, most_ns);
+          messages[u].held_ns = std::clamp(static_cast<double>(between_ns(free_at, unit.start_ns)), 0.0, most_ns);
         free_at = std::max(free_at, unit.end_ns);
       }
     }
-    Replayer(graph, lists_, p.first).with_messages(messages, p.level_ns);
+    OrderReplay(graph, lists_, p.first).with_messages(messages, p.level_ns);
   }
 
  private:
   // T0 as it ran minus T0 with the same units in the order of the recognised schedule.
-  double cost_of_order(const Pipeline& p, const OrderGraph& graph, const Replayer& replayer) const {
+  double cost_of_order(const Pipeline& p, const OrderGraph& graph, const OrderReplay& replayer) const {
     if (theory_.size_of.empty()) return kNaN;
     const int32_t size = theory_.size_of[p.first];
     if (size == kUnknown) return kNaN;
@@ -261,7 +168,8 @@ class Splitter {
           if (before != kNoUnit && (last == kNoUnit || graph.units[before].end_ns > graph.units[last].end_ns))
             last = before;
         if (last != kNoUnit && graph.units[last].list != l && free_at <= graph.units[last].end_ns)
-          gaps.push_back({graph.units[last].list, static_cast<double>(unit.start_ns - graph.units[last].end_ns)});
+          gaps.push_back(
+              {graph.units[last].list, static_cast<double>(between_ns(graph.units[last].end_ns, unit.start_ns))});
         free_at = std::max(free_at, unit.end_ns);
       }
       std::sort(gaps.begin(), gaps.end(),
@@ -307,10 +215,8 @@ WaterfallStep step_of(const Pipeline& p, const RankList& list, double pipeline_n
 }
 
 void add_stages(const Pipeline& p, const WaterfallStep& step, std::vector<WaterfallStage>& sums) {
-  for (size_t s = 0; s < p.stages.size(); ++s) {
-    const StageBusy& busy = p.stages[s];
-    if (busy.ranks == 0) continue;
-    WaterfallStage& sum = sums[s];
+  for (const StageBusy& busy : p.stages) {
+    WaterfallStage& sum = sums[static_cast<size_t>(busy.stage)];
     sum.ranks += static_cast<int64_t>(busy.ranks);
     sum.pipeline_ns += step.pipeline_ns * busy.ranks;
     // Idle at equal costs is the schedule's; what a stage's own costs change of it, imbalance.
@@ -410,9 +316,9 @@ Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const Pipeli
     const Pipeline& p = pipelines[i];
     const RankList& list = lists.lists[p.first];
     const StepSums& whole = *sums_of.at(list.step);
-    const double pipeline_ns = out.clock_free ? p.longest_ns : static_cast<double>(p.end_ns - p.start_ns);
-    const double span_ns =
-        out.clock_free ? std::max(p.longest_ns, tails[i].longest_ns) : static_cast<double>(whole.span_ns());
+    const double pipeline_ns = out.clock_free ? p.longest_ns : static_cast<double>(between_ns(p.start_ns, p.end_ns));
+    const double span_ns = out.clock_free ? std::max(p.longest_ns, tails[i].longest_ns)
+                                          : static_cast<double>(between_ns(whole.start_ns, whole.end_ns));
     WaterfallStep step = step_of(p, list, pipeline_ns, span_ns);
     step.outlier = std::binary_search(outliers.begin(), outliers.end(), list.step);
     step.tail_ns = tails[i].part_ns;

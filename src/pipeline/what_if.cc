@@ -273,6 +273,18 @@ Result<WhatIf> WhatIf::of(const Trace& trace, Diagnostics& notes) {
     notes.add("what_if.outliers", Severity::kInfo,
               "steps of at least 1.3 × the median step are left out of prices; --steps chooses others", {},
               static_cast<int64_t>(outliers.size()));
+  if (std::count(w.counts_.begin(), w.counts_.end(), 1) == 1)
+    notes.add("what_if.one_step", Severity::kInfo, "one step tells no uncertainty: prices stand on it alone");
+  const int32_t stages = std::max(trace.pipeline_stages, w.graph_.stage_count);
+  std::vector<uint8_t> seen(static_cast<size_t>(std::min<int64_t>(stages, static_cast<int64_t>(w.graph_.size()) + 1)));
+  for (const int32_t stage : w.graph_.stage)
+    if (stage >= 0 && static_cast<size_t>(stage) < seen.size()) seen[static_cast<size_t>(stage)] = 1;
+  w.whole_ = std::find(seen.begin(), seen.end(), 0) == seen.end();
+  if (!w.whole_)
+    notes.add(
+        "what_if.stages_missing", Severity::kInfo,
+        "some stages have no operations: what the others waited for is not known, and links and launch delays are "
+        "not priced");
   w.order_ = OrderModel::of(trace, w.graph_);
   if (!w.order_.known())
     notes.add("what_if.no_schedule", Severity::kInfo,

@@ -100,6 +100,8 @@ class WhatIf {
   // stages with equally many layers.
   void set_layers(const std::vector<int32_t>& layers) { layers_ = layer_costs(order_.stages(), layers); }
   const LayerCosts& layers() const { return layers_; }
+  // Every stage of the run has operations. Else what a rank waits for is not there, and looks like its own delay.
+  bool whole() const { return whole_; }
   const std::vector<uint8_t>& counts() const { return counts_; }  // by step: not an outlier
   bool has_stage(int32_t stage, int32_t dp) const;
   // Sums over a worker's cells of what they took and of what the same cells of the other replicas did, [step][dp ·
@@ -128,6 +130,7 @@ class WhatIf {
   OrderModel order_;
   LayerCosts layers_;
   ModelError error_;
+  bool whole_ = true;
   std::vector<int32_t> ranks_;                         // by part
   std::vector<uint8_t> counts_;                        // by step
   std::vector<uint32_t> step_of_;                      // by operation: index into steps

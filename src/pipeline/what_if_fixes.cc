@@ -54,8 +54,10 @@ class Finder {
       more_micro_batches();
     }
     workers();
-    add("links", {.fair_links = true}, links_words());
-    add("launch", {.no_delay = true}, launch_words());
+    if (model_.whole()) {
+      add("links", {.fair_links = true}, links_words());
+      add("launch", {.no_delay = true}, launch_words());
+    }
     add("jitter", {.fair_cells = true}, jitter_words(), true);
     price();
     combine();

@@ -96,7 +96,8 @@ FixWords schedule_words(const std::string& name, int32_t chunks, const OrderMode
   FixWords words;
   words.name = {"schedule " + present + " → " + label, "调度 " + present + " → " + label_zh};
   std::vector<std::string> en, zh;
-  if (chunks != order.sizes().chunks) {
+  const ChunkLayout layout = name == "zb-v" || name == "dualpipe-v" ? ChunkLayout::kV : ChunkLayout::kLoop;
+  if (chunks != order.sizes().chunks || (chunks > 1 && layout != order.layout())) {
     en.push_back("every chunk takes its share of the rank's cell; embedding and head stay with the first and the last");
     zh.push_back("每块按份分担该 rank 的单元用时；词嵌入与输出头归首块和末块");
   }

@@ -34,7 +34,7 @@ bool optimizers_wait(const StepGraph& g) {
 
 Result<StepGraph> build_whole_graph(const Trace& trace, Diagnostics& notes) {
   Diagnostics own;
-  Result<StepGraph> graph = build_step_graph(trace, own);
+  Result<StepGraph> graph = build_step_graph(trace, own, LaunchRule::kInOrder);
   if (!graph) return graph;
   const auto keep = [&] {
     notes.merge(own);

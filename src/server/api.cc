@@ -1,10 +1,25 @@
 #include "server/api.h"
 
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/input.h"
 #include "base/json_writer.h"
 #include "base/text.h"
+#include "engine/engine.h"
+#include "engine/filter_run.h"
 #include "engine/one_clock.h"
+#include "server/counters.h"
+#include "server/flows.h"
+#include "server/histogram.h"
+#include "server/name_search.h"
 #include "server/query.h"
 #include "server/run_json.h"
+#include "server/selection.h"
+#include "server/slice_details.h"
 #include "server/slice_window.h"
 #include "server/tiles.h"
 #include "server/viewer_bundle.h"
@@ -21,7 +36,9 @@ constexpr std::string_view kPage =
     "</head>\n<body>\n<div id=\"app\"></div>\n<noscript>The timeline needs JavaScript. 时间线需要启用 JavaScript。"
     "</noscript>\n<script src=\"/viewer.js\"></script>\n</body>\n</html>\n";
 
+constexpr size_t kMostExportBytes = size_t{2} << 30;  // more is for stageline export
 constexpr const char* kBinary = "application/octet-stream";
+constexpr const char* kJson = "application/json; charset=utf-8";
 
 using Answer = Result<std::string> (*)(const Timeline& timeline, const Query& query);
 struct Route {
@@ -30,9 +47,18 @@ struct Route {
   const char* type;
 };
 constexpr Route kRoutes[] = {
-    {"/api/tiles", tiles_answer, kBinary},
-    {"/api/slices", slices_answer, kBinary},
+    {"/api/tiles", tiles_answer, kBinary}, {"/api/slices", slices_answer, kBinary},
+    {"/api/slice", slice_answer, kJson},   {"/api/select", select_answer, kJson},
+    {"/api/search", search_answer, kJson}, {"/api/find", find_answer, kJson},
+    {"/api/flows", flows_answer, kBinary}, {"/api/counter", counter_answer, kBinary},
 };
+
+// Reading needs as much again as it keeps; the program holds on to what it freed, and a server lives long.
+void return_freed_memory() {
+#if defined(__GLIBC__)
+  malloc_trim(0);
+#endif
+}
 
 int status_of(ErrorCode code) {
   switch (code) {
@@ -43,6 +69,8 @@ int status_of(ErrorCode code) {
     default: return 500;
   }
 }
+
+ApiAnswer refused(const Error& error) { return error_answer(status_of(error.code), error.what, error.hint); }
 
 ApiAnswer asset(std::string_view text, const char* type, std::string_view hash) {
   ApiAnswer answer;
@@ -56,10 +84,32 @@ ApiAnswer asset(std::string_view text, const char* type, std::string_view hash) 
 
 void ViewRun::set_trace(Trace trace) {
   preparing_ = true;
+  // For good: exporting must not move parts under the timeline.
+  if (trace.cells.size() > 0) {
+    drop_other_ranks(trace);
+  } else if (!trace.slice_filter.ranks.empty()) {
+    filter_trace(trace, trace.slice_filter.ranks, INT64_MIN, INT64_MAX);
+  }
   draw_on_one_clock(trace);
   timeline_ = std::make_unique<Timeline>(std::move(trace));
   run_json_ = stageline::run_json(*timeline_, title_, paths_);
+  return_freed_memory();
   ready_.store(true, std::memory_order_release);
+}
+
+Result<std::string> ViewRun::perfetto_bytes() const {
+  const std::lock_guard lock(export_mutex_);
+  const char* folder = getenv("TMPDIR");
+  std::string path = std::string(folder && *folder ? folder : "/tmp") + "/stageline-view-XXXXXX";
+  const int fd = mkstemp(path.data());
+  if (fd < 0) return Error{ErrorCode::kIo, "no temporary file can be made", {path}, "TMPDIR names another folder"};
+  close(fd);
+  ExportOptions options;
+  options.title = title_;
+  const Status written = export_trace(timeline_->trace_to_export(), path, "perfetto", options);
+  Result<std::string> bytes = written ? read_all(path, kMostExportBytes) : Result<std::string>(written.error());
+  unlink(path.c_str());
+  return bytes;
 }
 
 void ViewRun::set_error(const Error& error) {
@@ -99,18 +149,23 @@ ApiAnswer api_answer(const ViewRun& run, std::string_view target) {
   if (path == "/") return {200, "text/html; charset=utf-8", std::string(kPage), {}};
   if (path == "/viewer.js") return asset(web_viewer_js(), "text/javascript; charset=utf-8", web_viewer_js_hash());
   if (path == "/viewer.css") return asset(web_viewer_css(), "text/css; charset=utf-8", web_viewer_css_hash());
-  if (path == "/api/status") return {200, ApiAnswer{}.type, run.status_json(), {}};
+  if (path == "/api/status") return {200, kJson, run.status_json(), {}};
   const Route* route = nullptr;
   for (const Route& known : kRoutes)
     if (known.path == path) route = &known;
-  if (!route && path != "/api/run")
+  if (!route && path != "/api/run" && path != "/api/histogram" && path != "/api/perfetto")
     return error_answer(404, "there is nothing at this path", "docs/viewer-protocol.md lists the paths");
   const Timeline* timeline = run.timeline();
   if (!timeline) return error_answer(503, "the run is still being read", "/api/status says how far it is");
-  if (!route) return {200, ApiAnswer{}.type, run.run_json(), {}};
-  Result<std::string> body = route->answer(*timeline, *query);
-  if (!body) return error_answer(status_of(body.error().code), body.error().what, body.error().hint);
-  return {200, route->type, std::move(*body), {}};
+  if (path == "/api/run") return {200, kJson, run.run_json(), {}};
+  if (path == "/api/histogram") {
+    Result<HistogramAnswer> made = histogram_answer(*timeline, *query);
+    if (!made) return refused(made.error());
+    return {200, made->is_binary ? kBinary : kJson, std::move(made->body), {}};
+  }
+  Result<std::string> body = route ? route->answer(*timeline, *query) : run.perfetto_bytes();
+  if (!body) return refused(body.error());
+  return {200, route ? route->type : kBinary, std::move(*body), {}};
 }
 
 }  // namespace stageline

@@ -30,6 +30,9 @@ class ViewRun {
   const std::string& run_json() const { return run_json_; }  // once timeline() is there
   // {"state": "reading"|"preparing"|"ready"|"failed", …}: the answer to /api/status.
   std::string status_json() const;
+  // The run for Perfetto; once timeline() is there. Errors: kUnavailable for what Perfetto's exporter does not draw,
+  // kIo.
+  Result<std::string> perfetto_bytes() const;
   bool settled() const { return ready_.load() || failed_.load(); }
 
  private:
@@ -38,6 +41,7 @@ class ViewRun {
   Progress progress_;
   std::unique_ptr<Timeline> timeline_;
   std::string run_json_, error_what_, error_hint_;
+  mutable std::mutex export_mutex_;
   std::atomic<bool> preparing_{false}, ready_{false}, failed_{false};
 };
 

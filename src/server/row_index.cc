@@ -15,13 +15,14 @@ bool is_one_row(const ViewLane& lane) {
   return true;
 }
 
-void lay_out(ViewLane& lane) {
-  std::vector<uint8_t> row_of(lane.count, kNoRow);
-  std::vector<int64_t> row_end;
-  std::vector<size_t> counts;
+// Slices for which takes(slice) go into rows from `first` on.
+template <class Takes>
+void lay_out(ViewLane& lane, size_t first, std::vector<uint8_t>& row_of, std::vector<int64_t>& row_end,
+             std::vector<size_t>& counts, Takes takes) {
   for (size_t i = 0; i < lane.count; ++i) {
+    if (!takes(i)) continue;
     const int64_t start = lane.start(i);
-    size_t r = 0;
+    size_t r = first;
     while (r < row_end.size() && row_end[r] > start) ++r;
     if (r == row_end.size()) {
       if (r == kMaxRowsOfLane) {
@@ -34,6 +35,22 @@ void lay_out(ViewLane& lane) {
     row_end[r] = lane.end(i);
     row_of[i] = static_cast<uint8_t>(r);
     ++counts[r];
+  }
+}
+
+void lay_out(ViewLane& lane) {
+  std::vector<uint8_t> row_of(lane.count, kNoRow);
+  std::vector<int64_t> row_end;
+  std::vector<size_t> counts;
+  const auto is_range = [&](size_t i) { return lane.kind(i) == static_cast<uint8_t>(ViewKind::kAnnotation); };
+  if (lane.type == ViewLaneType::kStream) {
+    // A stream's work stands in its first row, wherever the user's ranges are: white there is an idle device.
+    lay_out(lane, 0, row_of, row_end, counts, [&](size_t i) { return !is_range(i); });
+    lane.range_row = row_end.size();
+    lay_out(lane, lane.range_row, row_of, row_end, counts, is_range);
+  } else {
+    lay_out(lane, 0, row_of, row_end, counts, [](size_t) { return true; });
+    lane.range_row = row_end.size();
   }
   lane.rows.resize(row_end.size());
   for (size_t r = 0; r < lane.rows.size(); ++r) lane.rows[r].order.reserve(counts[r]);
@@ -89,6 +106,7 @@ void build_rows_of(ViewLane& lane) {
   if (!lane.has_slices() || lane.count == 0) return;
   if (is_one_row(lane)) {
     lane.rows.resize(1);
+    lane.range_row = 1;
     lane.rows[0].count = lane.count;
   } else {
     lay_out(lane);
@@ -148,7 +166,7 @@ PlaceInRow row_place(const ViewLane& lane, size_t slice) {
 
 size_t enclosing_slice(const ViewLane& lane, PlaceInRow place) {
   const size_t slice = lane.rows[place.row].slice_at(place.position);
-  for (size_t r = place.row; r-- > 0;) {
+  for (size_t r = place.row; r-- > first_row_above(lane, place.row);) {
     const size_t after = first_not(lane.rows[r], [&](size_t i) { return lane.start(i) <= lane.start(slice); });
     if (after == 0) continue;
     const size_t above = lane.rows[r].slice_at(after - 1);

@@ -6,6 +6,7 @@
 
 #include "base/number.h"
 #include "base/parallel.h"
+#include "server/name_index.h"
 #include "server/row_index.h"
 
 namespace stageline {
@@ -29,7 +30,10 @@ Timeline::Timeline(Trace trace) : trace_(std::move(trace)), kind_table_(slice_ki
   sort_lanes();
   build_rows();
   find_steps();
+  occurrences_ = std::make_unique<NameIndex>(lanes_, trace_.names.size());
 }
+
+Timeline::~Timeline() = default;
 
 // What a cell is called: its kind where that and the micro-batch say it all, else its source slice's name.
 void Timeline::add_cell_lanes() {
@@ -43,7 +47,10 @@ void Timeline::add_cell_lanes() {
   const auto group_of = [&](size_t i) {
     return static_cast<size_t>(cells.part[i]) * kLaneCount + static_cast<size_t>(kind_lane(cells.kind[i]));
   };
-  for (size_t i = 0; i < cells.size(); ++i) ++counts[group_of(i)];
+  for (size_t i = 0; i < cells.size(); ++i) {
+    ++counts[group_of(i)];
+    has_chunks_ = has_chunks_ || cells.chunk[i] > 0;
+  }
   std::vector<std::vector<uint32_t>> groups(counts.size());
   for (size_t g = 0; g < groups.size(); ++g) groups[g].reserve(counts[g]);
   for (size_t i = 0; i < cells.size(); ++i) groups[group_of(i)].push_back(static_cast<uint32_t>(i));

@@ -72,7 +72,8 @@ struct ViewLane {
   std::unique_ptr<CellColumns> cells;
   const CounterSeries* counter = nullptr;
   std::vector<ViewRow> rows;
-  size_t hidden = 0;  // slices deeper than kMaxRowsOfLane
+  size_t range_row = 0;  // streams: rows from here on hold the user's ranges, those before the device's work
+  size_t hidden = 0;     // slices deeper than kMaxRowsOfLane
   int64_t start_ns = 0, end_ns = 0;
 
   int64_t relative(int64_t stamp_ns) const { return relative_ns(stamp_ns, zero_ns); }
@@ -100,19 +101,26 @@ struct SlicePlace {
   explicit operator bool() const { return lane != UINT32_MAX; }
 };
 
+class NameIndex;
+
 class Timeline {
  public:
   // Takes the trace over; its clocks are drawn on one axis already. O(slices), parallel over lanes.
   explicit Timeline(Trace trace);
+  ~Timeline();
   Timeline(const Timeline&) = delete;
   Timeline& operator=(const Timeline&) = delete;
 
   const Trace& trace() const { return trace_; }
+  // For exporters, which add to its diagnostics. One at a time.
+  Trace& trace_to_export() { return trace_; }
+  const NameIndex& occurrences() const { return *occurrences_; }
   const std::vector<ViewLane>& lanes() const { return lanes_; }
   const std::vector<ViewStep>& steps() const { return steps_; }
   int64_t origin_ns() const { return origin_ns_; }  // the stamp that is 0; of ranks with their own zero the first's
   int64_t span_ns() const { return span_ns_; }
   uint64_t slice_count() const { return slice_count_; }
+  bool has_chunks() const { return has_chunks_; }            // several model chunks a rank
   uint32_t kinds_present() const { return kinds_present_; }  // bit by kind
 
   SlicePlace place_of_slice(uint32_t part, uint32_t slice) const;  // of Part::slices; none: not drawn
@@ -131,6 +139,7 @@ class Timeline {
   KindTable kind_table_;
   std::vector<ViewLane> lanes_;
   std::vector<ViewStep> steps_;
+  std::unique_ptr<NameIndex> occurrences_;
   std::vector<int64_t> zero_;  // by part
   struct SliceLane {
     size_t begin, end;
@@ -141,6 +150,7 @@ class Timeline {
   int64_t origin_ns_ = 0, span_ns_ = 0;
   uint64_t slice_count_ = 0;
   uint32_t kinds_present_ = 0;
+  bool has_chunks_ = false;
 };
 
 }  // namespace stageline

@@ -8,6 +8,7 @@
   analyses/NAME.txt       its tables: of pipeline cells on readers/paddle-log, of profiler traces on readers/kineto in
                           both modes, of two runs on readers/kineto and readers/kineto-us, of files on files/…
   align/NAME.txt          the clocks of small runs whose clocks are off, made on the spot (ALIGN below)
+  what-if/NAME.txt        the fixes of small runs made on the spot (WHAT_IF below), in every form
   exporters/NAME.txt      the bytes, or facts read back from them by an outside decoder, on readers/paddle-log
 
 readers/kineto* are made by tests/gen/kineto.py, readers/ascend* by tests/gen/ascend_db.py; `run.py --make-inputs` makes them again
@@ -96,6 +97,13 @@ ALIGN = {
     'profile-messages': ([*KINETO_PY, *PIPELINE, '--ranks', 3, '--notes', 'actions', *FAULTS], [], 0),
     'profile-collectives': ([*KINETO_PY, *SMALL, '--ranks', 3, *FAULTS], [], 0),
 }
+# Runs for `what-if`: how they are made (`-o FOLDER` follows), and its options.
+WHAT_IF = {
+    'slow-worker': (['1f1b', '--dp', 2, '--fault', 'slow-rank:5,1.5', '--latency', '0.5', '--jitter', 0.02, '--steps', 4], []),
+    'heavy-head': (['1f1b', '--stages', 3, '--micro-batches', 6, '--fault', 'slow-stage:2,1.5', '--optimizer', 5], ['--layers', '24', '--more-memory']),
+    'own': (['vpp', '--stages', 2, '--micro-batches', 4, '--latency', 2], ['--scale', 'stage=1,kind=F,by=0.5', '--schedule', 'zb-v', '--latency', '1ms']),
+    'no-schedule': (['dualpipe', '--stages', 4, '--jitter', 0.1], ['--ranks', '1', '--scale', 'by=0.5']),
+}
 counts = {'passed': 0, 'failed': 0}
 
 
@@ -104,6 +112,15 @@ def stageline(*args):
     if done.returncode != 0:
         raise RuntimeError(f'stageline {" ".join(map(str, args))}: exit {done.returncode}\n{done.stderr.decode()}')
     return done.stdout
+
+
+def what_if_text(made, options):
+    with tempfile.TemporaryDirectory() as folder:
+        stageline('simulate', *made, '--format', 'cells', '-o', folder)
+        text = ''
+        for form in (['--lang', 'en'], ['--lang', 'zh'], ['--format', 'csv'], ['--format', 'json']):
+            text += f'$ what-if {" ".join(options + form)}\n{stageline("what-if", folder, *options, *form, "-q").decode()}\n'
+        return text
 
 
 def compare(path, text):
@@ -384,6 +401,8 @@ def main():
         compare(HERE / 'analyses' / f'{name}.txt', analysis_text(name))
     for name, how in ALIGN.items():
         compare(HERE / 'align' / f'{name}.txt', align_text(*how))
+    for name, how in WHAT_IF.items():
+        compare(HERE / 'what-if' / f'{name}.txt', what_if_text(*how))
     for name in topics['exporters']:
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / 'out'

@@ -55,6 +55,10 @@ TEST_CASE("doubles print as Python's repr prints them") {
 }
 
 TEST_CASE("numbers for prose") {
+  CHECK(fixed(-0.0004, 3) == "0.000");  // nothing is less than zero and shown as zero
+  CHECK(fixed(-0.0006, 3) == "-0.001");
+  CHECK(fixed(-0.0, 0) == "0");
+  CHECK(fixed(-10, 1) == "-10.0");
   CHECK(human_duration(2.2134e9) == "2.21\u202fs");
   CHECK(human_duration(8.5 * 86'400e9) == "8.5\u202fdays");
   CHECK(human_duration(138'557'450'644'882e3) == "1604\u202fdays");

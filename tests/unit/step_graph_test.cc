@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -212,14 +213,20 @@ TEST_CASE("step graph: a replay of simulated runs is the run") {
 }
 
 TEST_CASE("step graph: without latency and jitter there is no delay and nothing is slow") {
-  SimulateOptions o;
-  const Trace trace = simulated("1f1b", o);
-  const StepGraph graph = graph_of(trace);
-  CHECK(graph.source == GraphSource::kComputeCells);
-  for (size_t i = 0; i < graph.size(); ++i) CHECK(graph.delay_ns[i] == 0);
-  const Slowdown s = slowdown(trace, graph);
-  CHECK(s.s == doctest::Approx(1));
-  CHECK(s.delay_s == doctest::Approx(1));
+  for (const ScheduleDef* def : schedules()) {
+    CAPTURE(def->name);
+    SimulateOptions o;
+    o.dp = 2;
+    o.optimizer_ns = 3 * kMs;
+    o.reduce_ns = 2 * kMs;
+    const Trace trace = simulated(def->name, o);
+    const StepGraph graph = graph_of(trace);
+    CHECK(graph.source == GraphSource::kComputeCells);
+    CHECK(std::count(graph.delay_ns.begin(), graph.delay_ns.end(), 0.0) == static_cast<int64_t>(graph.size()));
+    const Slowdown s = slowdown(trace, graph);
+    CHECK(s.s == doctest::Approx(1));
+    CHECK(s.delay_s == doctest::Approx(1));
+  }
 }
 
 TEST_CASE("slowdown: a slow worker and a slow last stage are found with their price") {

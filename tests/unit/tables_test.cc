@@ -82,7 +82,7 @@ TEST_CASE("text tables align by what the eye sees") {
   CHECK(lines[0] == "stage  span ms  bubble %  to median ×  note");
   CHECK(lines[1] == "    0   66.800      36.4         1.00  plain");
   CHECK(lines[2] == "   10        –         –         1.63  a, \"b\" c");
-  CHECK(lines[3] == "    –   -0.000       0.0            –  慢  [31mstage");  // no escape reaches a terminal
+  CHECK(lines[3] == "    –    0.000       0.0            –  慢  [31mstage");  // no escape reaches a terminal
   const std::string coloured = format_table_text(sample(), 0, true);
   CHECK(coloured.starts_with("\x1b[2mstage"));
   CHECK(coloured.find("\x1b[0m\n    0") != std::string::npos);

@@ -431,3 +431,39 @@ TEST_CASE("waterfall: real jobs") {
     near(part(mean, WaterfallPart::kRest) + mean.held_ns, real.rest, 0.15);
   }
 }
+
+TEST_CASE("waterfall: the headline's parts are the waterfall's, and add up") {
+  SimulateOptions o;
+  o.schedule = schedule_of("1f1b", 4, 8);
+  o.dp = 2;
+  o.jitter = 0.05;
+  o.costs.latency_ns = 500'000;
+  o.optimizer_ns = 9'000'000;
+  o.faults = {{"slow-stage", 3, 1.5}, {"slow-rank", 0, 1.1}};
+  Trace trace = simulated(o);
+  const WaterfallStep mean = mean_of(split(trace));
+  const auto ids_of = [](const Headline& headline) {
+    std::vector<std::string> ids;
+    double sum = 0;
+    for (const SpanPart& p : headline.parts) {
+      ids.push_back(p.id);
+      CHECK_FALSE(p.label_en.empty());
+      CHECK_FALSE(p.label_zh.empty());
+      sum += p.share;
+    }
+    CHECK(std::abs(sum - 1) < 1e-9);
+    return ids;
+  };
+  const Headline headline = find_findings(trace).headline;
+  CHECK(ids_of(headline) == std::vector<std::string>{"compute", "bubble", "imbalance", "jitter", "message", "replicas",
+                                                     "tail", "rest"});
+  CHECK(headline.parts[2].share == part(mean, WaterfallPart::kImbalance) / mean.span_ns);
+  // The share in the sentence is that of the bar.
+  CHECK(headline.title_en.find(std::to_string(std::lround(100 - 100 * headline.parts[0].share)) + "\u202f%") !=
+        std::string::npos);
+
+  // Without the ranks of three stages nobody knows what the fourth one waits for.
+  filter_trace(trace, {1, 5}, INT64_MIN, INT64_MAX);
+  link_cells(trace);
+  CHECK(ids_of(find_findings(trace).headline) == std::vector<std::string>{"compute", "bubble", "outside"});
+}

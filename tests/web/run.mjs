@@ -1,41 +1,18 @@
 // node run.mjs MAKE_REPORT FOLDER: writes reports and drives them in a headless Chromium.
 // Exit 0 good, 1 a failure, 77 nothing to drive them with.
-import {execFileSync, spawnSync} from 'node:child_process';
-import {existsSync, mkdirSync, readFileSync, writeFileSync} from 'node:fs';
+import {execFileSync} from 'node:child_process';
+import {mkdirSync} from 'node:fs';
 import {dirname, join} from 'node:path';
 import {fileURLToPath} from 'node:url';
-import {createHash} from 'node:crypto';
+import {launch} from './browser.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const [makeReport, folder] = process.argv.slice(2);
 
-function skip(why) {
-  console.log(`skipped: ${why}`);
-  process.exit(77);
-}
-
-const places = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome',
-                '/usr/bin/google-chrome-stable', '/snap/bin/chromium', '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome'];
-const chromium = places.find(path => path && existsSync(path));
-if (!chromium) skip('no Chromium found; set CHROMIUM to its path');
-
-// Installed once per state of the lock file.
-const stamp = join(here, 'node_modules/.stageline-lock-hash');
-const wanted = createHash('sha256').update(readFileSync(join(here, 'package-lock.json'))).digest('hex');
-if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== wanted) {
-  const done = spawnSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {cwd: here, encoding: 'utf8'});
-  if (done.status !== 0) skip(`playwright-core could not be installed: ${(done.stderr ?? '').split('\n')[0]}`);
-  writeFileSync(stamp, wanted);
-}
-const playwright = await import('playwright-core').catch(error => skip(`playwright-core does not load: ${error.message}`));
-
+const browser = await launch();
 mkdirSync(folder, {recursive: true});
 execFileSync(makeReport, [folder, join(here, '..')], {stdio: 'inherit'});
 
-const browser = await playwright.chromium.launch({
-  executablePath: chromium,
-  args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking', '--no-first-run'],
-});
 const {cases: pipelineCases} = await import('./report_test.mjs');
 const {cases: profileCases} = await import('./profile_test.mjs');
 const {cases: theoryCases} = await import('./theory_test.mjs');

@@ -33,7 +33,7 @@ struct RankAnswer {
   int32_t rank = 0;
   bool any = false;
   std::array<int64_t, kSets> time_ns = {};  // by set of classes that ran at the same time
-  std::array<std::vector<NameTotal>, kClasses.size()> names;
+  std::array<std::vector<DurationTotal>, kClasses.size()> names;
 };
 
 std::string set_name(size_t set) {
@@ -219,8 +219,8 @@ Table exact_kernels(const TorchRun& run, const std::vector<RankAnswer>& ranks, c
   for (const RankAnswer& answer : ranks)
     for (size_t c = 0; c < kClasses.size(); ++c) {
       int64_t whole = 0;
-      for (const NameTotal& total : answer.names[c]) whole += total.stats.sum_ns;
-      for (const NameTotal& total : fold_by_share(answer.names[c], run.trace->names, options.fold)) {
+      for (const DurationTotal& total : answer.names[c]) whole += total.stats.sum_ns;
+      for (const DurationTotal& total : fold_by_share(answer.names[c], run.trace->names, options.fold)) {
         const DurationStats& s = total.stats;
         std::string name = total.folded > 0 ? "others (" + std::to_string(total.folded) + ")"
                                             : shown_name(run.trace->names.text(total.name));

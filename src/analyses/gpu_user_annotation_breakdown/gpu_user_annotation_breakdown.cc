@@ -19,7 +19,7 @@ struct Options {
 
 struct RankAnswer {
   int32_t rank = 0;
-  std::vector<NameTotal> names;
+  std::vector<DurationTotal> names;
   std::vector<int64_t> busy_ns;  // by name id: device work within its ranges
 };
 
@@ -106,11 +106,11 @@ Table exact_table(const TorchRun& run, const std::vector<RankAnswer>& ranks, con
                {"max_ns", "longest", Type::kDuration, ""}});
   for (const RankAnswer& answer : ranks) {
     int64_t whole = 0;
-    for (const NameTotal& total : answer.names) whole += total.stats.sum_ns;
-    const std::vector<NameTotal> shown = fold_by_share(answer.names, run.trace->names, options.fold);
+    for (const DurationTotal& total : answer.names) whole += total.stats.sum_ns;
+    const std::vector<DurationTotal> shown = fold_by_share(answer.names, run.trace->names, options.fold);
     int64_t busy_left = 0;
     for (const int64_t ns : answer.busy_ns) busy_left += ns;
-    for (const NameTotal& total : shown) {
+    for (const DurationTotal& total : shown) {
       const DurationStats& s = total.stats;
       std::string name = total.folded > 0 ? "others (" + std::to_string(total.folded) + ")"
                                           : std::string(run.trace->names.text(total.name));

@@ -16,12 +16,15 @@ std::string hosts_text(int32_t hosts) { return hosts == 1 ? "same" : hosts == 0 
 std::string way_text(bool forward) { return forward ? "forward" : "backward"; }
 
 Table slow_table(const Trace& trace, const Links& links) {
-  Table table("slow-links", "Links that are slow, and what they cost",
-              {{"id", "id", Type::kText, "link.slow: one link; link.endpoint: everything of one rank"},
-               {"saving_share", "saving", Type::kShare,
-                "Of the mean step, by a replay in which its messages take what is usual in their class"},
-               {"words", "in words", Type::kText, "What is slow"},
-               {"what_to_do", "what to do", Type::kText, "Evidence and what to look at"}});
+  Table table(
+      "slow-links", "Links that are slow, and what they cost",
+      {{"id", "id", Type::kText,
+        "link.slow: one link; link.endpoint: everything of one rank; link.boundary: everything between two stages; "
+        "link.many: links that matter only together"},
+       {"saving_share", "saving", Type::kShare,
+        "Of the mean step, by a replay in which its messages take what is usual in their class"},
+       {"words", "in words", Type::kText, "What is slow"},
+       {"what_to_do", "what to do", Type::kText, "Evidence and what to look at"}});
   for (const Finding& f : link_findings(trace, links)) table.add_row({f.id, f.weight, f.title_en, f.detail_en});
   return table;
 }
@@ -55,7 +58,8 @@ Table edges_table(const Trace& trace, const Links& links) {
        {"saving_ns", "saving", Type::kDuration, "Mean step minus the mean of a replay with its messages as usual"},
        {"saving_share", "saving", Type::kShare, "The same as a share of the mean step"},
        {"reading", "reading", Type::kText,
-        "slow link (this one alone), slow sender, slow receiver (all of that rank's), slow, worth little (under 1 % of "
+        "slow link (this one alone), slow sender, slow receiver (all of that rank's), slow boundary (all between "
+        "two stages, in every replica), slow, worth little (under 1 % of "
         "the step), now and then (in under two thirds of the steps), fine, or nothing to compare"}});
   for (const LinkEdge& e : links.edges) {
     const Part &from = trace.parts[static_cast<size_t>(e.from_part)], &to = trace.parts[static_cast<size_t>(e.to_part)];

@@ -14,6 +14,8 @@ namespace {
 
 using Type = ColumnType;
 
+constexpr size_t kMostCellsOfReport = 5'000'000;
+
 int64_t known(int32_t value) { return value == kUnknown ? kNullInteger : value; }
 
 // The stage at the other end of a message, the sender's of one that nobody recorded; of a collective the stage of the
@@ -200,6 +202,11 @@ const ChosenStep& usual_step(const std::vector<ChosenStep>& steps) {
 
 Result<AnalysisResult> run(const AnalysisInput& input) {
   AnalysisResult result;
+  if (input.for_report && input.trace->cells.size() > kMostCellsOfReport)
+    return Error{ErrorCode::kLimit,
+                 "a report of more than five million cells is made without the critical path",
+                 {},
+                 "ask for it alone: stageline analyze pipeline-critical-path"};
   const Result<int64_t> wanted = input.options.integer("step", INT64_MIN);
   if (!wanted) return wanted.error();
   const Result<StepGraph> graph = build_step_graph(*input.trace, result.notes, LaunchRule::kInOrder);

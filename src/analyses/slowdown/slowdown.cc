@@ -12,6 +12,8 @@ namespace {
 
 using Type = ColumnType;
 
+constexpr size_t kMostCellsOfReport = 5'000'000;
+
 int64_t known(int32_t value) { return value == kUnknown ? kNullInteger : value; }
 int64_t whole_ns(double ns) { return std::isfinite(ns) ? std::llround(ns) : kNullInteger; }
 
@@ -128,12 +130,20 @@ Table step_parts_table(const StepGraph& graph, const Slowdown& s) {
 
 Result<AnalysisResult> run(const AnalysisInput& input) {
   AnalysisResult result;
+  if (input.for_report && input.trace->cells.size() > kMostCellsOfReport)
+    return Error{ErrorCode::kLimit,
+                 "a report of more than five million cells is made without slowdown",
+                 {},
+                 "ask for it alone: stageline analyze slowdown"};
   const Result<StepGraph> graph = build_step_graph(*input.trace, result.notes);
   if (!graph) return graph.error();
   const Slowdown s = slowdown(*input.trace, *graph);
   if (!(s.s >= kLeastSlowdown))
     result.notes.add("slowdown.little", Severity::kInfo,
                      "stragglers cost less than 3 %: M_S and M_W, shares of next to nothing, are left empty");
+  if (s.replicas.empty())
+    result.notes.add("slowdown.replicas", Severity::kInfo,
+                     "replicas are not known, or too many to tell apart: workers are judged by their stage alone");
   result.tables.push_back(job_table(*graph, s));
   result.tables.push_back(types_table(*graph, s));
   result.tables.push_back(

@@ -1,6 +1,7 @@
 // Where the time of a step went, as a sum that closes. Definitions: docs/analyses/waterfall.md.
 #include "pipeline/waterfall.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -15,15 +16,17 @@ using Type = ColumnType;
 
 double share(double part, double whole) { return whole > 0 ? part / whole : std::numeric_limits<double>::quiet_NaN(); }
 int64_t known(int32_t value) { return value == kUnknown ? kNullInteger : value; }
-int64_t rounded(double ns) { return std::isnan(ns) ? kNullInteger : std::llround(ns); }
+// Whole nanoseconds; of stamps without sense no more than 127 years.
+int64_t whole_ns(double ns) { return std::llround(std::clamp(ns, -4e18, 4e18)); }
+int64_t rounded(double ns) { return std::isnan(ns) ? kNullInteger : whole_ns(ns); }
 
 // Durations rounded so that they add up to the rounded sum: each is the difference of two rounded running sums.
 class RunningSum {
  public:
   int64_t next(double ns) {
-    const int64_t before = std::llround(sum_);
+    const int64_t before = whole_ns(sum_);
     sum_ += ns;
-    return std::llround(sum_) - before;
+    return whole_ns(sum_) - before;
   }
 
  private:

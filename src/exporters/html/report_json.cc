@@ -129,6 +129,13 @@ void write_findings(JsonWriter& json, const std::vector<Finding>& findings) {
     write_both(json, "note", finding.value_note_en, finding.value_note_zh);
     write_both(json, "title", finding.title_en, finding.title_zh);
     write_both(json, "detail", finding.detail_en, finding.detail_zh);
+    if (finding.price.saving_ns > 0) {
+      json.field("lost_ns", static_cast<int64_t>(std::llround(finding.lost_ns_per_step)));
+      json.field("uncertainty_ns", static_cast<int64_t>(std::llround(finding.uncertainty_ns)));
+      json.field("saving_ns", static_cast<int64_t>(std::llround(finding.price.saving_ns)));
+    }
+    if (!finding.evidence.analysis.empty())
+      json.field("analysis", finding.evidence.analysis).field("table", finding.evidence.table);
     json.end_object();
   }
   json.end_array();

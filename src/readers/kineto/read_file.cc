@@ -69,8 +69,8 @@ class Window {
 
 class FileReader {
  public:
-  FileReader(const std::string& path, Input& input, size_t workers)
-      : path_(path), window_(input, kStretchBytes * std::max<size_t>(workers, 1)) {
+  FileReader(const std::string& path, Input& input, size_t workers, Progress* progress)
+      : path_(path), window_(input, kStretchBytes * std::max<size_t>(workers, 1)), progress_(progress) {
     for (size_t w = 0; w < std::max<size_t>(workers, 1); ++w) parsers_.push_back(std::make_unique<ChunkParser>(path));
     rows_.path = path;
   }
@@ -224,7 +224,9 @@ class FileReader {
   }
 
   void append(size_t parser) {
+    const auto before = static_cast<int64_t>(rows_.row_count);
     rows_.append(parsers_[parser]->rows().take(), parsers_[parser]->rows().dictionaries(), parser);
+    if (progress_) progress_->add_events(static_cast<int64_t>(rows_.row_count) - before);
   }
 
   void events() {
@@ -292,6 +294,7 @@ class FileReader {
 
   std::string path_;
   Window window_;
+  Progress* progress_;  // may be null
   std::vector<std::unique_ptr<ChunkParser>> parsers_;
   FileRows rows_;
   State state_ = State::kOuter;
@@ -303,7 +306,7 @@ class FileReader {
 Result<FileRows> read_file(const std::string& path, size_t workers, Progress* progress) {
   Result<Input> input = Input::open(path, progress);
   if (!input) return std::move(input).error();
-  return FileReader(path, *input, workers).run();
+  return FileReader(path, *input, workers, progress).run();
 }
 
 }  // namespace stageline::kineto

@@ -15,7 +15,11 @@ export interface Part {
   machineName: string; source: string;
   zero: string;  // nanoseconds that the part's starts count from; may pass 2^53
 }
-export interface Finding { id: string; weight: number; value: string; note: Both; title: Both; detail: Both }
+export interface Finding {
+  id: string; weight: number; value: string; note: Both; title: Both; detail: Both;
+  lost_ns?: number; uncertainty_ns?: number; saving_ns?: number;  // of the mean step, where a replay tells
+  analysis?: string; table?: string;  // where its numbers are
+}
 export interface SpanPart { id: string; share: number; label: Both }
 export interface Flaw { name: string; severity: 'info' | 'warning' | 'loss'; message: string; count: number; where: string }
 export interface Palette {

@@ -4,7 +4,7 @@ import type {Report, Table} from '../data/report';
 import {h} from '../dom';
 import {bytes, duration, grouped, percent} from '../format';
 import {t} from '../i18n/i18n';
-import {barTable, kindName, legend, shareCell, type BarPart, type BarRow, type Kind} from '../plots/bars';
+import {barTable, legend, shareCell, type BarPart, type BarRow, type Kind} from '../plots/bars';
 import {plain} from '../plots/series';
 import {rankLabel, type Topic} from './topic';
 

@@ -53,9 +53,9 @@ export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors):
     if (mine !== asked) return;
     facts = found;
     const at = {lane: slice.lane, row: slice.row};
-    stage.flows.selected = (found.links ?? []).map(link => link.direction === 'out'
-      ? {from: {...at, t: slice.start + slice.dur}, to: {lane: link.lane, row: link.row, t: link.start}, type: 0}
-      : {from: {lane: link.lane, row: link.row, t: link.start + link.dur}, to: {...at, t: slice.start}, type: 0});
+    stage.flows.selected = found.links.map(({direction, slice: other}) => direction === 'out'
+      ? {from: {...at, t: slice.start + slice.dur}, to: {lane: other.lane, row: other.row, t: other.start_ns}}
+      : {from: {lane: other.lane, row: other.row, t: other.start_ns + other.dur_ns}, to: {...at, t: slice.start}});
     store.change({});
   }
   function select(slice: SliceRef | null, second = false): void {
@@ -63,8 +63,8 @@ export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors):
     ++asked;
     facts = null;
     stage.flows.selected = [];
-    store.change({selected: slice, second: slice ? store.state.second : null, panel: slice ? 'slice' : store.state.panel,
-                  message: slice ? w('live.slice', slice.name, duration(slice.dur), placeTitle(store, slice.lane)) : ''});
+    store.change({selected: slice, second: slice ? store.state.second : null, panel: slice ? 'slice' : store.state.panel === 'slice' ? 'none' : store.state.panel,
+                  message: '', spoken: slice ? w('live.slice', slice.name, duration(slice.dur), placeTitle(store, slice.lane)) : ''});
     if (slice) load(slice).catch(failed);
   }
   function goTo(slice: SliceRef): void {
@@ -120,8 +120,8 @@ export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors):
       if (next !== undefined) nearestIn(next, t).then(slice => slice && goTo(slice)).catch(failed);
     },
     alongFlow(by) {
-      const link = facts?.links?.find(one => one.direction === (by < 0 ? 'in' : 'out'));
-      if (link) goTo(refOf(link));
+      const link = facts?.links.find(one => one.direction === (by < 0 ? 'in' : 'out'));
+      if (link) goTo(refOf(link.slice));
       else if (store.state.selected) store.say(w(by < 0 ? 'flow.noneIn' : 'flow.noneOut'));
     },
     findNext(by) {
@@ -158,7 +158,7 @@ export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors):
       const shift = at(second) + (shifts.get(a) ?? 0) - at(selected), next = new Map(shifts);
       if (shift === 0) next.delete(b);
       else next.set(b, shift);
-      store.change({shifts: next, message: w('align.done', rankTitle(store.run.ranks[b]!), duration(shift))});
+      store.change({shifts: next, message: w('align.done', rankTitle(store.run.ranks[b]!), `${shift < 0 ? '−' : '+'}${duration(Math.abs(shift))}`)});
     },
     rowHeight(by) {
       const now = stage.scene().layout.rowHeight, next = by > 0 ? Math.max(now + 1, now * 1.25) : Math.min(now - 1, now / 1.25);
@@ -168,7 +168,7 @@ export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors):
       const {state} = store;
       if (state.lit) store.change({lit: null});
       else if (state.selected) select(null);
-      else if (state.area) store.change({area: null, panel: 'slice'});
+      else if (state.area) store.change({area: null, panel: state.panel === 'area' ? 'none' : state.panel});
       else if (state.second) store.change({second: null});
     },
     ...doors,

@@ -6,34 +6,37 @@ import {listOf} from './api';
 import {Histogram} from './histogram';
 import {count} from './numbers';
 import type {PanelProps} from './panel';
-import type {Area} from './store';
+import type {Area, Store} from './store';
 import {kindName, w, type Word} from './words';
 
 export interface Total {
-  name: string; name_id: number; kind: number; count: number; sum: number; self: number;
-  min: number; mean: number; median: number; p95: number; max: number;
+  name: string; name_id: number; kind: number; count: number; sum_ns: number; self_ns: number;
+  min_ns: number; mean_ns: number; median_ns: number; p95_ns: number; max_ns: number;
 }
-interface Answer { totals: Total[]; names: number; count: number; sum: number; self: number; busy?: number }
+interface Answer { slices: number; left_out: number; exact: boolean; rows: Total[] }
 
-type Column = 'count' | 'sum' | 'self' | 'mean' | 'median' | 'p95' | 'min' | 'max';
-const COLUMNS: Column[] = ['count', 'sum', 'self', 'mean', 'median', 'p95', 'min', 'max'];
+type Column = 'count' | 'sum_ns' | 'self_ns' | 'mean_ns' | 'median_ns' | 'p95_ns' | 'min_ns' | 'max_ns';
+const COLUMNS: Column[] = ['count', 'sum_ns', 'self_ns', 'mean_ns', 'median_ns', 'p95_ns', 'min_ns', 'max_ns'];
 const MOST = 300;
 
-// Lanes of ranks moved by hand are asked with their own times: one window for all others.
-const windowOf = (area: Area) => ({lanes: listOf(area.lanes), t0: area.t0, t1: area.t1});
+// Lanes of one rank are asked with its own times; several ranks, moved differently, by the times they were recorded at.
+export function windowOf(store: Store, area: Area): {lanes: string; t0: number; t1: number} {
+  const shifts = new Set(area.lanes.map(lane => store.shiftOf(lane))), shift = shifts.size === 1 ? [...shifts][0]! : 0;
+  return {lanes: listOf(area.lanes), t0: area.t0 - shift, t1: area.t1 - shift};
+}
 
 export function AreaPanel({api, store, actions}: PanelProps) {
   const {area} = store.state, [answer, setAnswer] = useState<Answer | null>(null), [error, setError] = useState('');
-  const [sort, setSort] = useState<Column>('sum'), [down, setDown] = useState(true), [open, setOpen] = useState<Total | null>(null);
+  const [sort, setSort] = useState<Column>('sum_ns'), [down, setDown] = useState(true), [open, setOpen] = useState<Total | null>(null);
   const key = area ? `${area.t0},${area.t1},${area.lanes.join()}` : '';
   useEffect(() => {
     if (!area) return;
     const controller = new AbortController();
-    api.json<Answer>('select', {...windowOf(area), limit: MOST}, controller.signal)
+    api.json<Answer>('select', {...windowOf(store, area), limit: MOST}, controller.signal)
       .then(found => {
         setAnswer(found);
         setError('');
-        setOpen(before => (before ? found.totals.find(one => one.name_id === before.name_id && one.kind === before.kind) ?? null : null));
+        setOpen(before => (before ? found.rows.find(one => one.name_id === before.name_id && one.kind === before.kind) ?? null : null));
       })
       .catch((failure: unknown) => { if (!controller.signal.aborted) setError(String(failure)); });
     return () => controller.abort();
@@ -42,18 +45,21 @@ export function AreaPanel({api, store, actions}: PanelProps) {
   if (error) return <p role="alert">{error}</p>;
   if (!answer) return <p class="quiet hint">…</p>;
   const kinds = new Map(store.run.kinds.map(kind => [kind.id, kind])), span = area.t1 - area.t0;
-  const rows = [...answer.totals].sort((a, b) => (a[sort] - b[sort]) * (down ? -1 : 1));
-  const most = Math.max(...answer.totals.map(one => one.sum), 1);
+  const rows = [...answer.rows].sort((a, b) => (a[sort] - b[sort]) * (down ? -1 : 1));
+  const moved = new Set(area.lanes.map(lane => store.shiftOf(lane))).size > 1;
+  const most = Math.max(...answer.rows.map(one => one.sum_ns), 1);
   const order = (column: Column): void => {
     if (column === sort) setDown(!down);
     setSort(column);
   };
   return (
     <div class="area">
-      <p class="sum">{w('area.sum', duration(span), area.lanes.length === 1 ? w('area.lane') : w('area.lanes', area.lanes.length), count(answer.count))}
+      <p class="sum">{w('area.sum', duration(span), area.lanes.length === 1 ? w('area.lane') : w('area.lanes', area.lanes.length), count(answer.slices))}
         <button class="pill" onClick={() => store.jump({t0: area.t0, t1: area.t1})}>{w('area.zoom')}</button>
-        <button class="pill" onClick={() => store.change({area: null, panel: 'slice'})}>{w('area.clear')}</button>
-        {answer.names > answer.totals.length && <span class="quiet">{w('area.more', answer.totals.length, answer.names)}</span>}
+        <button class="pill" onClick={() => store.change({area: null, panel: 'none'})}>{w('area.clear')}</button>
+        {answer.left_out > 0 && <span class="quiet">{w('area.more', answer.rows.length, answer.left_out)}</span>}
+        {!answer.exact && <span class="quiet">{w('area.binned')}</span>}
+        {moved && <span class="quiet">{w('area.moved')}</span>}
       </p>
       <div class={open ? 'split open' : 'split'}>
         <div class="table-box">
@@ -61,7 +67,7 @@ export function AreaPanel({api, store, actions}: PanelProps) {
             <thead><tr><th class="text">{w('slice.name')}</th><th class="text">{w('slice.kind')}</th><th class="bar" />
               {COLUMNS.map(column => (
                 <th aria-sort={column === sort ? (down ? 'descending' : 'ascending') : undefined}>
-                  <button class="plain" onClick={() => order(column)}>{w(`total.${column}` as Word)}{column === sort ? (down ? ' ↓' : ' ↑') : ''}</button></th>))}</tr></thead>
+                  <button class="plain" onClick={() => order(column)}>{w(`total.${column.replace('_ns', '')}` as Word)}{column === sort ? (down ? ' ↓' : ' ↑') : ''}</button></th>))}</tr></thead>
             <tbody>
               {rows.map(one => (
                 <tr class={open?.name_id === one.name_id && open.kind === one.kind ? 'now' : ''}>
@@ -70,9 +76,9 @@ export function AreaPanel({api, store, actions}: PanelProps) {
                     store.change({lit: {ids: new Set([one.name_id]), label: one.name, from: 'name'}});
                   }} title={one.name.slice(0, 1000)}>{one.name.slice(0, 300) || '–'}</button></th>
                   <td class="text"><i class="swatch" style={{background: kinds.get(one.kind)?.[store.theme].fill}} />{kindName(kinds.get(one.kind))}</td>
-                  <td class="bar"><i style={{width: `${one.sum / most * 100}%`, background: kinds.get(one.kind)?.[store.theme].fill}} /></td>
+                  <td class="bar"><i style={{width: `${one.sum_ns / most * 100}%`, background: kinds.get(one.kind)?.[store.theme].fill}} /></td>
                   {COLUMNS.map(column => (
-                    <td title={column === 'sum' ? w('area.share', percent(one.sum / span / area.lanes.length)) : undefined}>
+                    <td title={column === 'sum_ns' ? w('area.share', percent(one.sum_ns / span / area.lanes.length)) : undefined}>
                       {column === 'count' ? count(one.count) : duration(one[column])}</td>))}
                 </tr>))}
             </tbody>

@@ -20,6 +20,7 @@ export class Counters {
 
   of(lane: number): Series | undefined { return this.series.get(lane); }
   drop(): void { this.series.clear(); }
+  busy(): boolean { return this.loading.size > 0; }
 
   plan(lanes: readonly number[], view: Viewport, widthPx: number): void {
     const columnNs = (view.t1 - view.t0) / widthPx;

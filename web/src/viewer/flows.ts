@@ -4,11 +4,10 @@ import {timeAt, visibleRows, type Scene} from './scene';
 import type {Store} from './store';
 import {f64, u32, u8, type Column} from './wire';
 
-export interface Flow { from: End; to: End; type: number }
+export interface Flow { from: End; to: End }
 export interface End { lane: number; row: number; t: number }
-export const FLOW_TYPES = ['message', 'launch', 'forward_backward', 'flow'] as const;
 
-interface Header { columns: Column[]; complete?: boolean; types?: string[] }
+interface Header { columns: Column[]; complete: boolean }
 const LIMIT = 2000;
 
 export class Flows {
@@ -18,6 +17,8 @@ export class Flows {
   private key = '';
   private controller: AbortController | null = null;
   constructor(private readonly api: Api, private readonly store: Store, private readonly ready: () => void) {}
+
+  busy(): boolean { return this.controller !== null; }
 
   plan(scene: Scene): void {
     if (!this.store.state.flows) {
@@ -35,10 +36,10 @@ export class Flows {
     this.api.wire<Header>('flows', {lanes: listOf([...lanes]), t0: view.t0 - margin, t1: view.t1 + margin, limit: LIMIT}, this.controller.signal)
       .then(wire => {
         const [fl, fr, ft] = [u32(wire, 'from_lane'), u8(wire, 'from_row'), f64(wire, 'from_t')];
-        const [tl, tr, tt, type] = [u32(wire, 'to_lane'), u8(wire, 'to_row'), f64(wire, 'to_t'), u8(wire, 'type')];
-        this.complete = wire.header.complete ?? fl.length < LIMIT;
+        const [tl, tr, tt] = [u32(wire, 'to_lane'), u8(wire, 'to_row'), f64(wire, 'to_t')];
+        this.complete = wire.header.complete;
         this.list = Array.from(fl, (_, i): Flow => ({from: {lane: fl[i]!, row: fr[i]!, t: ft[i]!},
-                                                     to: {lane: tl[i]!, row: tr[i]!, t: tt[i]!}, type: type[i]!}));
+                                                     to: {lane: tl[i]!, row: tr[i]!, t: tt[i]!}}));
       })
       .catch(() => { this.list = []; })
       .finally(() => {

@@ -1,9 +1,9 @@
 // The bar above the timeline: what the run is, how its clocks stand, and the ways in for those who have no keys.
 import {currentLang} from '../i18n/i18n';
 import {duration} from '../format';
-import {t as report} from '../i18n/i18n';
+import {t as report, type Key} from '../i18n/i18n';
 import type {Actions} from './actions';
-import type {Grouping} from './api';
+import type {Grouping, Kind} from './api';
 import {short} from './numbers';
 import type {Stage} from './stage';
 import type {State, Store} from './store';
@@ -11,6 +11,21 @@ import {kindName, w} from './words';
 
 type ClockState = 'shared' | 'unaligned' | 'per-rank' | 'aligned' | 'partly-aligned';
 const CLOCKS: readonly string[] = ['shared', 'unaligned', 'per-rank', 'aligned', 'partly-aligned'];
+
+// Kinds of one group share a colour and so one entry: by the group's name where there are several.
+const GROUP_WORDS: Record<string, Key> = {forward: 'group.0', backward: 'group.1', weight: 'group.2', message: 'group.3', collective: 'group.4', other: 'group.6'};
+function legendOf(kinds: readonly Kind[]): [Kind, string][] {
+  const groups = new Map<string, Kind[]>();
+  for (const kind of kinds) {
+    const members = groups.get(kind.group);
+    if (members) members.push(kind);
+    else groups.set(kind.group, [kind]);
+  }
+  return [...groups].map(([group, members]) => {
+    const word = GROUP_WORDS[group];
+    return [members[0]!, members.length > 1 && word ? report(word) : kindName(members[0])];
+  });
+}
 
 export function Header({store, stage, actions}: {store: Store; stage: Stage; actions: Actions}) {
   const {run, state} = store, {clock} = run;
@@ -43,8 +58,8 @@ export function Header({store, stage, actions}: {store: Store; stage: Stage; act
       <button class="pill" id="lang" lang={currentLang() === 'zh' ? 'en' : 'zh-CN'} onClick={actions.toggleLang} title={report('lang.switch')}>{report('lang.other')}</button>
       <button class="pill" id="keys" onClick={actions.help} title={w('cmd.help')}>?</button>
       <ul class="key">
-        {run.kinds.map(kind => (
-          <li><i style={{background: kind[store.theme].fill}} class={kind.group === 'weight' ? 'hatched' : ''} />{kindName(kind)}</li>))}
+        {legendOf(run.kinds).map(([kind, name]) => (
+          <li><i style={{background: kind[store.theme].fill}} class={kind.group === 'weight' ? 'hatched' : ''} />{name}</li>))}
         <li><i class="idle" />{w('key.idle')}</li>
         {stage.tiles.error && <li class="error" role="alert">{stage.tiles.error}</li>}
       </ul>

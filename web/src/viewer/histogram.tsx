@@ -3,16 +3,15 @@
 import {useEffect, useRef, useState} from 'preact/hooks';
 import {duration} from '../format';
 import type {Actions} from './actions';
-import {listOf, slicesOf, type Api, type SlicesAnswer} from './api';
-import type {Total} from './area';
+import type {Api, SlicesAnswer} from './api';
+import {windowOf, type Total} from './area';
 import {count} from './numbers';
 import type {Area, SliceRef, Store} from './store';
 import {placeTitle} from './titles';
 import {w} from './words';
-import {decode} from './wire';
 
-interface Bin { from: number; to: number; count: number; sum: number }
-interface Answer { bins: Bin[] }
+interface Bin { from: number; to: number; count: number }
+interface Answer { edges_ns: number[]; counts: number[] }
 interface Props { api: Api; store: Store; actions: Actions; area: Area; total: Total }
 
 const WIDTH = 360, HEIGHT = 110, LISTED = 40;
@@ -20,12 +19,12 @@ const WIDTH = 360, HEIGHT = 110, LISTED = 40;
 export function Histogram({api, store, actions, area, total}: Props) {
   const [bins, setBins] = useState<Bin[]>([]), [range, setRange] = useState<[number, number] | null>(null), [list, setList] = useState<SlicesAnswer | null>(null);
   const from = useRef(-1), svg = useRef<SVGSVGElement>(null);
-  const where = {name: total.name_id, kind: total.kind, lanes: listOf(area.lanes), t0: area.t0, t1: area.t1};
+  const where = {name_ids: total.name_id, kind: total.kind, ...windowOf(store, area)};
   useEffect(() => {
     const controller = new AbortController();
     setRange(null);
     setList(null);
-    api.json<Answer>('histogram', where, controller.signal).then(answer => setBins(answer.bins)).catch(actions.failed);
+    api.json<Answer>('histogram', where, controller.signal).then(({edges_ns: edges, counts}) => setBins(counts.map((n, i) => ({from: edges[i]!, to: edges[i + 1]!, count: n})))).catch(actions.failed);
     return () => controller.abort();
   }, [total.name_id, total.kind, area]);
 
@@ -39,9 +38,8 @@ export function Histogram({api, store, actions, area, total}: Props) {
     if (!first || !last) return;
     choose(a, b);
     store.change({lit: {ids: new Set([total.name_id]), label: `${total.name} ${duration(first.from)} – ${duration(last.to)}`, from: 'histogram',
-                        min: first.from, max: last.to}});
-    api.bytes(api.url('histogram', {...where, min: first.from, max: last.to, limit: 2000}).replace('/api/', ''))
-      .then(buffer => setList(slicesOf(decode(buffer)))).catch(actions.failed);
+                        min: first.from, max: last.to - 1}});
+    api.slices({...where, min: first.from, max: last.to - 1, limit: 2000}, undefined, 'histogram').then(setList).catch(actions.failed);
   }
   const most = Math.max(...bins.map(bin => bin.count), 1), wide = WIDTH / Math.max(bins.length, 1);
   const inRange = (i: number): boolean => range !== null && i >= range[0] && i <= range[1];
@@ -53,7 +51,7 @@ export function Histogram({api, store, actions, area, total}: Props) {
     <div class="histogram">
       <h3>{w('histogram')} <span class="quiet name">{total.name.slice(0, 80)}</span></h3>
       <svg ref={svg} viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" tabindex={0}
-        aria-label={w('histogram.aria', count(total.count), duration(total.min), duration(total.max))}
+        aria-label={w('histogram.aria', count(total.count), duration(total.min_ns), duration(total.max_ns))}
         onPointerDown={event => {
           from.current = at(event);
           choose(from.current, from.current);

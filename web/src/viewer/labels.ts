@@ -1,7 +1,7 @@
 // Names of groups, ranks and lanes at the left: real buttons over the canvas, only those in sight. What is pinned stands
 // in a head of its own that does not scroll.
 import {h, styled} from '../dom';
-import {currentLang} from '../i18n/i18n';
+import {currentLang, t as report} from '../i18n/i18n';
 import {AXIS_HEIGHT, type DisplayRow} from './layout';
 import {dragLabel, moveByKey} from './reorder';
 import {topOfRows, visibleRows, type Scene} from './scene';
@@ -24,7 +24,7 @@ function icon(path: string): SVGElement {
   return svg as SVGElement;
 }
 
-export function makeLabels(store: Store, redraw: () => void): Labels {
+export function makeLabels(store: Store): Labels {
   const head = h('div', {class: 'labels head'}), body = h('div', {class: 'labels body', role: 'list'});
   let shown = new Map<string, HTMLElement>(), stale = true, gutter = 0;
 
@@ -36,7 +36,7 @@ export function makeLabels(store: Store, redraw: () => void): Labels {
     const {run, state} = store, lane = row.kind === 'lane' ? run.lanes[row.lane]! : null;
     const small = row.h < 11, folds = row.kind !== 'lane';
     const strong = row.kind === 'group' ? groupTitle(row) : lane ? laneTitle(store, lane, row.merged) : rankTitle(run.ranks[row.rank]!);
-    const weak = row.kind === 'group' ? w('ranks', row.count) : lane ? (row.merged ? rankNote(store, row.rank) : kindOfLane(lane)) : rankNote(store, row.rank);
+    const weak = row.kind === 'group' ? row.count === 1 ? report('ranks.one') : report('ranks', row.count) : lane ? (row.merged ? rankNote(store, row.rank) : kindOfLane(lane)) : rankNote(store, row.rank);
     const toggle = (): void => store.change({collapsed: toggled(state.collapsed, row.key)});
     const name = h('button', {class: 'name', 'aria-expanded': folds ? String(!row.collapsed) : null, 'data-key': row.key,
                               title: [strong, weak, lane ? w('label.slices', lane.slices.toLocaleString('en').replaceAll(',', '\u202f')) : ''].filter(Boolean).join(' · '),
@@ -59,8 +59,9 @@ export function makeLabels(store: Store, redraw: () => void): Labels {
     }
     const element = h('div', {class: `label ${row.kind}${small ? ' small' : ''}${row.merged ? ' merged' : ''}`, role: 'listitem'}, name,
       tools.length > 0 && h('span', {class: 'tools'}, ...tools));
-    styled(element, {top: `${row.y}px`, height: `${row.h}px`, 'padding-left': `${10 + row.level * 14}px`});
-    dragLabel(element, store, row, redraw);
+    styled(element, {top: `${row.y}px`, height: `${row.h}px`, 'padding-left': `${10 + row.level * 14}px`,
+                     '--row': `${row.kind === 'lane' ? row.h / Math.max(row.rows, 1) : row.h}px`});
+    dragLabel(element, store, row);
     return element;
   }
 

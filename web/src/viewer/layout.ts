@@ -20,8 +20,8 @@ export interface DisplayRow {
 export interface Layout { rows: DisplayRow[]; height: number; pinned: DisplayRow[]; pinnedHeight: number; rowHeight: number }
 
 export const AXIS_HEIGHT = 34;
-export const MAX_ROWS = 6;      // of a lane, until it is unfolded
-const HEADING = 24, GAP = 2, COUNTER = 40;
+export const MAX_ROWS = [40, 24, 16, 10, 6];  // of a lane, until it is unfolded: the most with which all still fits
+const HEADING = 24, GAP = 2, COUNTER = 40, READABLE = 18;
 export const LEAST_ROW = 3, MOST_ROW = 46;
 
 const groupValue = (rank: Rank, grouping: State['grouping']): number =>
@@ -30,9 +30,9 @@ const rankKey = (index: number): string => `r${index}`;
 
 interface Shape { lane: Lane; rows: number; more: number }
 
-function shapeOf(lane: Lane, state: State): Shape {
+function shapeOf(lane: Lane, state: State, most: number): Shape {
   const all = lane.type === 'counter' ? 1 : Math.max(lane.rows, 1);
-  const rows = state.expanded.has(lane.id) ? all : Math.min(all, MAX_ROWS);
+  const rows = state.expanded.has(lane.id) ? all : Math.min(all, most);
   return {lane, rows, more: all - rows};
 }
 
@@ -52,17 +52,19 @@ export function lanesByRank(run: Run, state: State): Lane[][] {
 // The height of a row at which everything fits, within what can be read.
 function fittingHeight(shapes: number, headings: number, height: number): number {
   const free = height - headings * (HEADING + GAP);
-  return Math.max(12, Math.min(MOST_ROW, Math.floor(free / Math.max(shapes, 1)) - GAP));
+  return Math.max(READABLE, Math.min(MOST_ROW, Math.floor(free / Math.max(shapes, 1)) - GAP));
 }
 
 export function makeLayout(run: Run, state: State, height: number): Layout {
   const byRank = lanesByRank(run, state), single = run.ranks.length === 1;
-  const shapes = byRank.map(lanes => lanes.map(lane => shapeOf(lane, state)));
-  let rowHeight = state.rowHeight;
-  if (rowHeight === 0) {
-    const count = shapes.flat().reduce((sum, shape) => sum + shape.rows, 0);
-    const headings = shapes.filter(list => list.length > 1).length + (state.grouping === 'none' ? 0 : 4);
-    rowHeight = fittingHeight(count, headings, height - AXIS_HEIGHT);
+  const deepest = run.lanes.reduce((most, lane) => Math.max(most, lane.rows), 1), free = height - AXIS_HEIGHT;
+  const headings = byRank.filter(lanes => lanes.length > 1).length + (state.grouping === 'none' ? 0 : 4);
+  let shapes: Shape[][] = [], rowHeight = state.rowHeight, most = 0;
+  for (most of deepest > MAX_ROWS.at(-1)! ? MAX_ROWS : MAX_ROWS.slice(-1)) {
+    shapes = byRank.map(lanes => lanes.map(lane => shapeOf(lane, state, most)));
+    const count = shapes.flat().reduce((sum, shape) => sum + shape.rows, 0), highest = run.lanes.some(lane => lane.type !== 'cells') ? 30 : MOST_ROW;
+    if (state.rowHeight === 0) rowHeight = Math.min(fittingHeight(count, headings, free), highest);
+    if (headings * HEADING + count * (rowHeight + GAP) <= free) break;
   }
   const rows: DisplayRow[] = [], heading = Math.min(HEADING, Math.max(rowHeight, 16)), gap = rowHeight < 8 ? 1 : GAP;
   let y = 4;
@@ -105,7 +107,7 @@ export function makeLayout(run: Run, state: State, height: number): Layout {
   const total = y + 8;
   y = 2;
   const pinned: DisplayRow[] = [];
-  for (const id of state.pinned) addLane(shapeOf(run.lanes[id]!, {...state, expanded: new Set()}), 0, true, pinned, 'p');
+  for (const id of state.pinned) addLane(shapeOf(run.lanes[id]!, {...state, expanded: new Set()}, MAX_ROWS.at(-1)!), 0, true, pinned, 'p');
   return {rows, height: total, pinned, pinnedHeight: pinned.length > 0 ? y + 4 : 0, rowHeight};
 }
 

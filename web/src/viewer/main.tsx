@@ -96,7 +96,8 @@ function build(api: Api, run: Run, root: HTMLElement, theme: Theme): void {
     pending = 0;
     render(<Header store={store} stage={stage} actions={actions} />, top);
     render(<Panel api={api} store={store} stage={stage} actions={actions} />, bottom);
-    if (live.textContent !== store.state.message) live.textContent = store.state.message;
+    const sentence = store.state.spoken || store.state.message;
+    if (live.textContent !== sentence) live.textContent = sentence;
   }
   // Panels follow once a frame, and not at all while only the window moves.
   store.onChange(before => {
@@ -119,7 +120,6 @@ function build(api: Api, run: Run, root: HTMLElement, theme: Theme): void {
   listenToKeys(store, stage, actions);
   if (location.hash) fromHash(store, location.hash, actions, api);
   restyle();
-  stage.canvas.focus({preventScroll: true});
   expose(store, stage, actions);
 }
 

@@ -1,6 +1,6 @@
 // One box for three questions: where is this name, where is this lane, what can be done. A dialog with a list.
 import {render} from 'preact';
-import {useEffect, useRef, useState} from 'preact/hooks';
+import {useEffect, useLayoutEffect, useRef, useState} from 'preact/hooks';
 import {h} from '../dom';
 import {fit} from '../chart/viewport';
 import type {Actions, OmniMode} from './actions';
@@ -10,15 +10,15 @@ import {short} from './numbers';
 import type {Stage} from './stage';
 import type {Store} from './store';
 import {laneName, placeTitle} from './titles';
-import {kindName, w} from './words';
+import {w} from './words';
 
 interface Item { title: string; note: string; keys?: string; run(): void }
-interface Found { names: {name: string; name_id: number; kind: number; count: number}[]; total_names?: number; total?: number }
+interface Found { names: number; occurrences: number; matches: {name: string; name_id: number; count: number}[] }
 
-const DELAY_MS = 80, MOST = 200;
+const DELAY_MS = 80, MOST = 500;
 
 // Letters of the wish in their order, somewhere in the text.
-function matches(text: string, wish: string): boolean {
+function fits(text: string, wish: string): boolean {
   let at = 0;
   const low = text.toLowerCase();
   for (const letter of wish.toLowerCase()) {
@@ -35,7 +35,7 @@ function Omni({mode: first, api, store, stage, actions, close}: Props) {
   const [mode, setMode] = useState(first), [text, setText] = useState(''), [active, setActive] = useState(0);
   const [found, setFound] = useState<Item[]>([]), [note, setNote] = useState('');
   const field = useRef<HTMLInputElement>(null), list = useRef<HTMLUListElement>(null);
-  useEffect(() => field.current?.focus(), [mode]);
+  useLayoutEffect(() => field.current?.focus(), [mode]);
 
   useEffect(() => {
     if (mode !== 'search') return;
@@ -45,16 +45,15 @@ function Omni({mode: first, api, store, stage, actions, close}: Props) {
     }
     const controller = new AbortController();
     const timer = setTimeout(() => {
-      api.json<Found>('search', {q: text, limit: MOST}, controller.signal).then(answer => {
-        const kinds = new Map(store.run.kinds.map(kind => [kind.id, kind]));
-        const all: Item[] = answer.names.length > 1 ? [{
-          title: w('search.all', answer.names.length), note: w('search.times', short(answer.names.reduce((sum, one) => sum + one.count, 0))),
-          run: () => light(answer.names.map(one => one.name_id), text)}] : [];
-        setFound([...all, ...answer.names.map((one): Item => ({
-          title: one.name, note: `${kindName(kinds.get(one.kind))} · ${w('search.times', short(one.count))}`,
-          run: () => light([one.name_id], one.name)}))]);
-        setNote(answer.names.length === 0 ? w('search.none') : '');
-        setActive(all.length > 0 && answer.names.length > 0 ? 1 : 0);
+      const regex = /^\/(.+)\/$/.exec(text);
+      api.json<Found>('search', {q: regex ? regex[1]! : text, regex: regex ? 1 : undefined, limit: MOST}, controller.signal).then(({names, occurrences, matches}) => {
+        const all: Item[] = matches.length > 1 ? [{
+          title: names > matches.length ? w('search.most', matches.length, names) : w('search.all', names), note: w('search.times', short(occurrences)),
+          run: () => light(matches.map(one => one.name_id), text)}] : [];
+        setFound([...all, ...matches.map((one): Item => ({
+          title: one.name, note: w('search.times', short(one.count)), run: () => light([one.name_id], one.name)}))]);
+        setNote(names === 0 ? w('search.none') : '');
+        setActive(0);
       }).catch((error: unknown) => { if (!controller.signal.aborted) setNote(error instanceof Error ? error.message : String(error)); });
     }, DELAY_MS);
     return () => {
@@ -69,7 +68,7 @@ function Omni({mode: first, api, store, stage, actions, close}: Props) {
     actions.findNext(1);
   }
   function lanes(): Item[] {
-    const fitting = store.run.lanes.filter(lane => matches(placeTitle(store, lane.id), text));
+    const fitting = store.run.lanes.filter(lane => fits(`${placeTitle(store, lane.id)} ${w(`lane.${lane.type}`)}`, text));
     return fitting.slice(0, MOST).map(lane => ({
       title: placeTitle(store, lane.id), note: `${w(`lane.${lane.type}`)} · ${w('label.slices', short(lane.slices))}`,
       run: () => {
@@ -82,7 +81,7 @@ function Omni({mode: first, api, store, stage, actions, close}: Props) {
     }));
   }
   const items = mode === 'search' ? found : mode === 'lanes' ? lanes()
-    : commandsOf(store, stage, actions).filter(one => matches(one.title, text)).map(one => ({title: one.title, note: '', keys: one.keys, run: one.run}));
+    : commandsOf(store, stage, actions).filter(one => fits(one.title, text)).map(one => ({title: one.title, note: '', keys: one.keys, run: one.run}));
   const chosen = Math.min(active, Math.max(items.length - 1, 0));
 
   function go(item: Item | undefined): void {
@@ -109,7 +108,7 @@ function Omni({mode: first, api, store, stage, actions, close}: Props) {
         {modes.map(one => (
           <button role="tab" aria-selected={one === mode} onClick={() => { setMode(one); setText(''); setActive(0); }}>{w(`omni.${one}`)}</button>))}
       </div>
-      <input ref={field} type="text" role="combobox" aria-expanded="true" aria-controls="omni-list" aria-activedescendant={items.length > 0 ? `omni-${chosen}` : undefined}
+      <input ref={field} type="text" autofocus role="combobox" aria-expanded="true" aria-controls="omni-list" aria-activedescendant={items.length > 0 ? `omni-${chosen}` : undefined}
         aria-label={w(`omni.${mode}`)} placeholder={w(`omni.${mode}.hint`)} value={text} spellcheck={false} autocomplete="off"
         onInput={event => { setText(event.currentTarget.value); setActive(0); }} onKeyDown={key} />
       {mode === 'search' && note && <p class="quiet note">{note}</p>}

@@ -124,8 +124,12 @@ function paintUncertainty(pen: Pen, scene: Scene, t: number): void {
   pen.globalAlpha = 1;
 }
 
-export function paintOverlay(pen: Pen, scene: Scene, pointed: Pointed, flows: Flows): void {
-  const {ratio, store: {state}} = scene;
+// True when there was anything to draw; `clean`: the canvas is empty already, and may stay so.
+export function paintOverlay(pen: Pen, scene: Scene, pointed: Pointed, flows: Flows, clean: boolean): boolean {
+  const {ratio, store: {state}} = scene, pointing = pointed.drag !== null || (pointed.x >= scene.gutter && pointed.x <= scene.width - RIGHT_MARGIN);
+  const anything = pointing || state.selected || state.second || state.area || state.marks.length > 0 || pointed.hovered ||
+    (state.flows && flows.list.length > 0);
+  if (clean && !anything) return false;
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   pen.clearRect(0, 0, scene.width, scene.height);
   pen.save();
@@ -133,7 +137,7 @@ export function paintOverlay(pen: Pen, scene: Scene, pointed: Pointed, flows: Fl
   pen.rect(scene.gutter, topOfRows(scene) - scene.layout.pinnedHeight, scene.width - scene.gutter - RIGHT_MARGIN + 4, scene.height);
   pen.clip();
   pen.globalAlpha = 0.55;
-  for (const flow of flows.list) arrow(pen, scene, flow, false);
+  if (state.flows) for (const flow of flows.list) arrow(pen, scene, flow, false);
   pen.globalAlpha = 1;
   for (const flow of flows.selected) arrow(pen, scene, flow, true);
   if (pointed.hovered && !same(pointed.hovered, state.selected)) outline(pen, scene, pointed.hovered, 1);
@@ -145,7 +149,7 @@ export function paintOverlay(pen: Pen, scene: Scene, pointed: Pointed, flows: Fl
   if (pointed.drag) {
     const {x0, x1, y0, y1} = pointed.drag, [a, b] = [Math.min(x0, x1), Math.max(x0, x1)];
     paintArea(pen, scene, timeAt(scene, a), timeAt(scene, b), null, Math.max(Math.min(y0, y1), AXIS_HEIGHT), Math.max(y0, y1));
-  } else if (pointed.x >= scene.gutter && pointed.x <= scene.width - RIGHT_MARGIN) {
+  } else if (pointing) {
     const t = timeAt(scene, pointed.x);
     paintUncertainty(pen, scene, t);
     pen.fillStyle = scene.colours.ink;
@@ -155,6 +159,7 @@ export function paintOverlay(pen: Pen, scene: Scene, pointed: Pointed, flows: Fl
     const span = scene.view.t1 - scene.view.t0;
     tag(pen, scene, pointed.x, span < 1e7 ? exactMs(Math.round(t)) : duration(t), scene.colours.mut);
   }
+  return !!anything;
 }
 
 export const same = (a: SliceRef | null, b: SliceRef | null): boolean => !!a && !!b && a.lane === b.lane && a.slice === b.slice;

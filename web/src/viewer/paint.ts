@@ -3,7 +3,7 @@ import {exactMs, tickName} from '../format';
 import {timeTicks} from '../chart/ticks';
 import {paintCounter} from './counters';
 import {AXIS_HEIGHT, type DisplayRow} from './layout';
-import {FONT, plotWidth, RIGHT_MARGIN, rowPixels, topOfRows, visibleRows, type Scene} from './scene';
+import {FONT, plotWidth, RIGHT_MARGIN, rowPitch, rowPixels, topOfRows, visibleRows, type Scene} from './scene';
 import {duration} from '../format';
 import {TINTS} from './colours';
 import type {Entry} from './tiles';
@@ -92,7 +92,7 @@ function paintSlices(context: CanvasRenderingContext2D, scene: Scene, frame: Fra
     ++painted.slices;
     if (dim) context.globalAlpha = 0.22;
     if (dur === 0) {  // an instant is a hairline, whatever the zoom
-      context.fillStyle = colours.ink;
+      context.fillStyle = colours.fill[kind]?.[0] ?? colours.ink;
       context.fillRect(left, top, Math.max(1, Math.round(ratio)), height);
       context.globalAlpha = 1;
       continue;
@@ -107,15 +107,17 @@ function paintSlices(context: CanvasRenderingContext2D, scene: Scene, frame: Fra
     if (!texts || dim || exact < 14 * ratio) continue;
     // Text begins where the slice does, or at the window's edge when it begins before.
     const visible = Math.min(right, frame.right) - Math.max(left, frame.left), pad = 4 * ratio;
-    const number = cells && slices.microBatch[i]! >= 0 ? String(slices.microBatch[i]) : '';
+    const bare = cells && slices.microBatch[i]! >= 0 ? String(slices.microBatch[i]) : '', long = duration(dur);
+    const number = bare !== '' && visible > 120 * ratio ? `${slices.names.get(slices.name[i]!) ?? ''} ${bare} · ${long}` : bare;
     const wanted = `${number ? 600 : 400} ${size}px ${FONT}`;
     if (wanted !== font) context.font = font = wanted;
     context.fillStyle = colours.text[kind]?.[tint] ?? colours.bg;
     const y = top + height / 2 + ratio;
     if (number) {
-      if (visible < widthOf(context, number, size) + 3 * ratio) continue;
+      const text = visible >= widthOf(context, number, size) + 3 * ratio ? number : bare;
+      if (visible < widthOf(context, text, size) + 3 * ratio) continue;
       context.textAlign = 'center';
-      context.fillText(number, Math.max(left, frame.left) + visible / 2, y);
+      context.fillText(text, Math.max(left, frame.left) + visible / 2, y);
       context.textAlign = 'left';
     } else {
       const name = slices.names.get(slices.name[i]!) ?? '', room = visible - 2 * pad;
@@ -124,7 +126,7 @@ function paintSlices(context: CanvasRenderingContext2D, scene: Scene, frame: Fra
       if (shown === '') continue;
       context.fillText(shown, x, y);
       if (shown === name) {
-        const used = widthOf(context, name, size) + 8 * ratio, long = duration(dur);
+        const used = widthOf(context, name, size) + 8 * ratio;
         if (room - used > widthOf(context, long, size)) {
           context.globalAlpha = 0.78;
           context.fillText(long, x + used, y);
@@ -138,18 +140,18 @@ function paintSlices(context: CanvasRenderingContext2D, scene: Scene, frame: Fra
 
 function paintLane(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, row: DisplayRow, top: number, painted: Painted): void {
   const {colours, tiles, view, ratio, store} = scene, lane = store.run.lanes[row.lane]!;
-  const rowPx = rowPixels(scene, row), y0 = Math.round(top * ratio), shift = store.shiftOf(lane.id);
+  const pitch = rowPitch(scene, row), height = rowPixels(scene, row), y0 = Math.round(top * ratio), shift = store.shiftOf(lane.id);
   const from = Math.max(Math.round(frame.px(shift)), frame.left), to = Math.min(Math.round(frame.px(store.run.span_ns + shift)), frame.right);
   ++painted.lanes;
-  if (lane.type === 'counter') return paintCounter(context, scene, frame, row, y0, rowPx);
+  if (lane.type === 'counter') return paintCounter(context, scene, frame, row, y0, pitch);
   const entries = tiles.entriesOf(lane.id);
   if (entries.length === 0) ++painted.missing;
   const parts = sources(entries, view.t0, view.t1);
-  const hatched = lane.type === 'cells' && rowPx >= 12 * ratio;
+  const hatched = lane.type === 'cells' && pitch >= 12 * ratio;
   context.textBaseline = 'middle';
   context.textAlign = 'left';
   for (let sub = 0; sub < row.rows; ++sub) {
-    const y = y0 + sub * rowPx, height = Math.max(1, rowPx - (rowPx > 8 * ratio && row.rows > 1 ? Math.round(ratio) : 0));
+    const y = y0 + sub * pitch;
     context.fillStyle = hatched ? colours.hatch : sub === 0 ? colours.idle : colours.soft;
     if (to > from) context.fillRect(from, y, to - from, height);
     for (const [entry, span] of parts) {
@@ -186,9 +188,9 @@ function paintAxis(context: CanvasRenderingContext2D, scene: Scene, frame: Frame
     context.fillStyle = colours.line;
     context.fillRect(x, 17 * ratio, Math.max(1, Math.round(ratio)), 5 * ratio);
     const label = (deep ? '+' : '') + ticks.label(value), half = context.measureText(label).width / 2;
-    if (x + half > scene.width * ratio || x - half < frame.left - 20 * ratio) continue;
+    if (x + half > scene.width * ratio) continue;
     context.fillStyle = colours.mut;
-    context.fillText(label, x, 13 * ratio);
+    context.fillText(label, Math.max(x, frame.left + half), 13 * ratio);
   }
   if (deep) {
     context.textAlign = 'right';

@@ -29,7 +29,7 @@ export function Panel(props: PanelProps) {
           <span class="lit">{w('shifted', state.shifts.size)}
             <button class="plain link" onClick={() => store.change({shifts: new Map()})}>{w('shifted.clear')}</button></span>)}
         <span class="space" />
-        <span class="say">{state.message}</span>
+        <span class="say">{state.message || (open ? '' : w('slice.none'))}</span>
         <button class="plain" onClick={() => props.actions.togglePanel()} title={w('cmd.panel')}>{open ? w('panel.close') : w('panel.open')} <kbd>Q</kbd></button>
       </div>
       {open && (

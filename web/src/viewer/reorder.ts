@@ -50,17 +50,12 @@ export function moveByKey(event: KeyboardEvent, store: Store, row: DisplayRow): 
   store.say(w(by < 0 ? 'moved.up' : 'moved.down', isRank(row) ? rankTitle(store.run.ranks[row.rank]!) : store.run.lanes[row.lane]!.name));
 }
 
-let dragged: DisplayRow | null = null;
 const rowOf = new WeakMap<Element, DisplayRow>();
 
-export function dragLabel(element: HTMLElement, store: Store, row: DisplayRow, redraw: () => void): void {
+// A press that moves drags the label; where the pointer is let go, a line shows before or after which label it goes.
+export function dragLabel(element: HTMLElement, store: Store, row: DisplayRow): void {
   rowOf.set(element, row);
   if (row.kind === 'group') return;
-  let from = 0, moving = false;
-  const clear = (): void => {
-    for (const one of document.querySelectorAll('.label.before, .label.after')) one.classList.remove('before', 'after');
-    element.classList.remove('dragged');
-  };
   const under = (event: PointerEvent): {target: DisplayRow; element: Element; after: boolean} | null => {
     const hit = document.elementsFromPoint(event.clientX, event.clientY).map(one => one.closest('.label')).find(one => one && one !== element);
     const target = hit && rowOf.get(hit);
@@ -68,37 +63,35 @@ export function dragLabel(element: HTMLElement, store: Store, row: DisplayRow, r
     const box = hit.getBoundingClientRect();
     return {target, element: hit, after: event.clientY > box.top + box.height / 2};
   };
-  element.addEventListener('pointerdown', event => {
-    if (event.button !== 0 || (event.target as Element).closest('.icon')) return;
-    from = event.clientY;
-    dragged = row;
-  });
-  const move = (event: PointerEvent): void => {
-    if (dragged !== row || (!moving && Math.abs(event.clientY - from) < 5)) return;
-    if (!moving) element.setPointerCapture(event.pointerId);
-    moving = true;
-    clear();
-    element.classList.add('dragged');
-    const at = under(event);
-    if (at) at.element.classList.add(at.after ? 'after' : 'before');
-  };
-  element.addEventListener('pointermove', move);
-  element.addEventListener('pointerup', event => {
-    if (moving) {
+  element.addEventListener('pointerdown', press => {
+    if (press.button !== 0 || (press.target as Element).closest('.icon')) return;
+    let moving = false;
+    const clear = (): void => {
+      for (const one of document.querySelectorAll('.label.before, .label.after')) one.classList.remove('before', 'after');
+      element.classList.remove('dragged');
+    };
+    const move = (event: PointerEvent): void => {
+      if (!moving && Math.abs(event.clientY - press.clientY) < 5) return;
+      moving = true;
+      clear();
+      element.classList.add('dragged');
       const at = under(event);
-      if (at) moveTo(store, row, at.target, at.after);
+      if (at) at.element.classList.add(at.after ? 'after' : 'before');
+    };
+    const finish = (event: PointerEvent): void => {
+      removeEventListener('pointermove', move);
+      removeEventListener('pointerup', finish);
+      removeEventListener('pointercancel', finish);
+      clear();
+      if (!moving) return;
       const swallow = (click: Event): void => click.stopPropagation();  // the press that moved is no press on the button
       addEventListener('click', swallow, {capture: true});
       setTimeout(() => removeEventListener('click', swallow, {capture: true}), 0);
-      redraw();
-    }
-    clear();
-    moving = false;
-    dragged = null;
-  });
-  element.addEventListener('pointercancel', () => {
-    clear();
-    moving = false;
-    dragged = null;
+      const at = event.type === 'pointerup' ? under(event) : null;
+      if (at) moveTo(store, row, at.target, at.after);
+    };
+    addEventListener('pointermove', move);
+    addEventListener('pointerup', finish);
+    addEventListener('pointercancel', finish);
   });
 }

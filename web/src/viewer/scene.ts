@@ -2,7 +2,7 @@
 import type {Viewport} from '../chart/viewport';
 import type {Colours} from './colours';
 import type {Counters} from './counters';
-import {AXIS_HEIGHT, laneHeight, rowsWithin, type DisplayRow, type Layout} from './layout';
+import {AXIS_HEIGHT, rowsWithin, type DisplayRow, type Layout} from './layout';
 import type {SliceRef, Store} from './store';
 import type {Tiles} from './tiles';
 
@@ -60,6 +60,10 @@ export function rowOfLane(scene: Scene, lane: number): DisplayRow | null {
     layout.rows.find(row => row.kind === 'rank' && row.collapsed && row.rank === store.laneRank(lane)) ?? null;
 }
 
-export const rowPixels = (scene: Scene, row: DisplayRow): number =>
+// Device pixels from one row of a lane to the next, and what of them is drawn: a seam stays between nested rows.
+export const rowPitch = (scene: Scene, row: DisplayRow): number =>
   Math.max(1, Math.round((row.kind === 'rank' ? row.h : row.h / Math.max(row.rows, 1)) * scene.ratio));
-export {laneHeight};
+export function rowPixels(scene: Scene, row: DisplayRow): number {
+  const pitch = rowPitch(scene, row);
+  return pitch > 8 * scene.ratio && row.rows > 1 ? pitch - Math.max(1, Math.round(scene.ratio)) : pitch;
+}

@@ -1,20 +1,20 @@
-// What /api/slice says of one slice.
+// What /api/slice says of one slice, and how other answers name slices.
 import type {SliceRef} from './store';
 
-// A slice as answers name it.
-export interface SliceEnd { lane: number; slice: number; row: number; start: number; dur: number; kind: number; name: string; name_id: number }
-export interface Link extends SliceEnd { type: string; direction: 'in' | 'out' }
+export interface SliceEnd { lane: number; slice: number; row: number; start_ns: number; dur_ns: number; kind: number; name: string; name_id: number }
+export interface Link { type: 'message' | 'launch' | 'forward-backward' | 'flow'; direction: 'in' | 'out'; rank: number; slice: SliceEnd }
 export interface SliceFacts extends SliceEnd {
-  self: number; rank: number; step?: number; stage?: number; dp?: number; micro_batch?: number; chunk?: number;
-  category?: string;
-  owner?: SliceEnd | null;
-  parent?: SliceEnd | null;
-  previous?: SliceEnd | null; next?: SliceEnd | null;
-  stack?: string[];
-  links?: Link[];
-  args?: unknown;
-  args_error?: string;
+  lane_name: string; end_ns: number; self_ns: number; stamp_ns: string; rank: number;
+  label?: string; category?: string;
+  step: number; stage: number; dp: number; micro_batch: number; chunk: number;  // −1: none
+  owner: SliceEnd | null; parent: SliceEnd | null; previous: SliceEnd | null; next: SliceEnd | null;
+  source: SliceEnd | null;       // of a cell: the slice it was read from
+  stack: string[];
+  links: Link[];
+  args: {key: string; value: string}[];
+  args_missing?: string;         // why there are none
 }
 
 export const refOf = (end: SliceEnd): SliceRef =>
-  ({lane: end.lane, slice: end.slice, row: end.row, start: end.start, dur: end.dur, kind: end.kind, name: end.name, nameId: end.name_id});
+  ({lane: end.lane, slice: end.slice, row: Math.max(end.row, 0), start: end.start_ns, dur: end.dur_ns, kind: end.kind, name: end.name,
+    nameId: end.name_id});

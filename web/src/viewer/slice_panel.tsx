@@ -12,21 +12,7 @@ const kindOf = (store: Store, id: number) => store.run.kinds.find(kind => kind.i
 
 function Jump({to, actions}: {to: SliceEnd | null | undefined; actions: PanelProps['actions']}) {
   if (!to) return <span class="quiet">–</span>;
-  return <button class="plain link jump" onClick={() => actions.goTo(refOf(to))} title={to.name}><span>{shown(to.name)}</span><small> {duration(to.dur)}</small></button>;
-}
-
-// Arguments as they were recorded: objects are indented lists, long lists are cut with a word.
-function Value({value, depth = 0}: {value: unknown; depth?: number}): ComponentChildren {
-  if (value === null || typeof value !== 'object') return <>{shown(typeof value === 'string' ? value : JSON.stringify(value))}</>;
-  const entries = Object.entries(value as object), most = 200;
-  if (Array.isArray(value) && entries.every(([, one]) => one === null || typeof one !== 'object')) return <>{shown(JSON.stringify(value))}</>;
-  if (depth > 6) return <>{shown(JSON.stringify(value))}</>;
-  return (
-    <dl class="args">
-      {entries.slice(0, most).map(([key, one]) => <><dt>{key}</dt><dd><Value value={one} depth={depth + 1} /></dd></>)}
-      {entries.length > most && <><dt /><dd class="quiet">{w('args.more', entries.length - most)}</dd></>}
-    </dl>
-  );
+  return <button class="plain link jump" onClick={() => actions.goTo(refOf(to))} title={to.name}><span>{shown(to.name)}</span><small> {duration(to.dur_ns)}</small></button>;
 }
 
 function Compare({store, actions}: PanelProps) {
@@ -41,7 +27,7 @@ function Compare({store, actions}: PanelProps) {
       <caption>{w('compare')}</caption>
       <thead><tr><th /><th>{w('compare.held.short')}</th><th>{w('compare.selected')}</th><th>{w('compare.difference')}</th><th>{w('compare.ratio')}</th></tr></thead>
       <tbody>
-        <tr><th class="text">{w('slice.name')}</th><td><Jump to={{...b, name_id: b.nameId}} actions={actions} /></td><td class="name">{shown(a.name)}</td><td /><td /></tr>
+        <tr><th class="text">{w('slice.name')}</th><td><Jump to={{...b, name_id: b.nameId, start_ns: b.start, dur_ns: b.dur}} actions={actions} /></td><td class="name">{shown(a.name)}</td><td /><td /></tr>
         <tr><th class="text">{w('slice.place')}</th><td>{placeTitle(store, b.lane)}</td><td>{placeTitle(store, a.lane)}</td><td /><td /></tr>
         {row('slice.start', at(a), at(b))}{row('slice.end', at(a) + a.dur, at(b) + b.dur)}{row('slice.duration', a.dur, b.dur)}
       </tbody>
@@ -55,10 +41,11 @@ function Facts({slice, facts, store}: {slice: SliceRef; facts: SliceFacts | null
     ['slice.place', placeTitle(store, slice.lane)],
     ['slice.start', exactMs(slice.start)], ['slice.duration', exactMs(slice.dur)]];
   if (facts) {
-    if (facts.self !== undefined && facts.self !== slice.dur) rows.push(['slice.self', `${exactMs(facts.self)} · ${percent(slice.dur > 0 ? facts.self / slice.dur : 0)}`]);
-    const numbers: [Word, number | undefined][] = [['slice.step', facts.step], ['slice.microBatch', facts.micro_batch], ['slice.chunk', facts.chunk],
+    if (facts.self_ns !== slice.dur) rows.push(['slice.self', `${exactMs(facts.self_ns)} · ${percent(slice.dur > 0 ? facts.self_ns / slice.dur : 0)}`]);
+    const numbers: [Word, number][] = [['slice.step', facts.step], ['slice.microBatch', facts.micro_batch], ['slice.chunk', facts.chunk],
                                                    ['slice.stage', facts.stage], ['slice.dp', facts.dp]];
-    for (const [key, value] of numbers) if (value !== undefined && value !== null && value >= 0) rows.push([key, value]);
+    for (const [key, value] of numbers) if (value >= 0) rows.push([key, value]);
+    rows.push(['slice.stamp', `${facts.stamp_ns}\u202fns`]);
   }
   return <dl class="facts">{rows.map(([key, value]) => <><dt>{w(key)}</dt><dd>{value}</dd></>)}</dl>;
 }
@@ -88,20 +75,21 @@ export function SlicePanel(props: PanelProps) {
             <dt>{w('slice.previous')} <kbd>,</kbd></dt><dd><Jump to={facts?.previous} actions={actions} /></dd>
             <dt>{w('slice.next')} <kbd>.</kbd></dt><dd><Jump to={facts?.next} actions={actions} /></dd>
             {facts?.parent && <><dt>{w('slice.parent')}</dt><dd><Jump to={facts.parent} actions={actions} /></dd></>}
+            {facts?.source && <><dt>{w('slice.source')}</dt><dd><Jump to={facts.source} actions={actions} /></dd></>}
             {facts?.owner && <><dt>{w('slice.owner')}</dt><dd><Jump to={facts.owner} actions={actions} /></dd></>}
           </dl>
           {links.length > 0 && <h3>{w('slice.links')}</h3>}
           {links.length > 0 && (
             <dl class="facts">{links.slice(0, 50).map(link => (
-              <><dt>{w(link.direction === 'in' ? 'link.in' : 'link.out', w(`link.${link.type}` as Word))} <kbd>{link.direction === 'in' ? '[' : ']'}</kbd></dt>
-                <dd><Jump to={link} actions={actions} /> <small class="quiet">{placeTitle(store, link.lane)}</small></dd></>))}</dl>)}
-          {facts?.stack && facts.stack.length > 0 && <><h3>{w('slice.stack')}</h3><ol class="stack">{facts.stack.slice(0, 100).map(frame => <li>{frame}</li>)}</ol></>}
+              <><dt>{w(link.direction === 'in' ? 'link.in' : 'link.out', w(`link.${link.type}`))} <kbd>{link.direction === 'in' ? '[' : ']'}</kbd></dt>
+                <dd><Jump to={link.slice} actions={actions} /> <small class="quiet">{placeTitle(store, link.slice.lane)}</small></dd></>))}</dl>)}
+          {facts !== null && facts.stack.length > 0 && <><h3>{w('slice.stack')}</h3><ol class="stack">{facts.stack.slice(0, 100).map(frame => <li>{frame}</li>)}</ol></>}
         </div>
         <div>
           <h3>{w('slice.args')}</h3>
           {facts === null ? <p class="quiet">…</p>
-            : facts.args_error ? <p class="quiet">{facts.args_error}</p>
-            : facts.args && Object.keys(facts.args).length > 0 ? <Value value={facts.args} /> : <p class="quiet">{w('args.none')}</p>}
+            : facts.args.length > 0 ? <dl class="args">{facts.args.map(({key, value}) => <><dt>{key}</dt><dd>{shown(value)}</dd></>)}</dl>
+            : <p class="quiet">{facts.args_missing || w('args.none')}</p>}
         </div>
       </div>
     </div>

@@ -22,6 +22,7 @@ export interface Stage {
   restyle(): void;       // theme, language, size
   showLane(lane: number): void;
   frames(): number;
+  settled(): boolean;    // nothing is on its way, nothing is left to draw
   painted(): Painted;
   onFrame(step: (now: number) => boolean): void;  // called every frame until it returns false
 }
@@ -31,7 +32,7 @@ const gutterOf = (width: number): number => (width < 560 ? 104 : width < 900 ? 1
 export function makeStage(api: Api, store: Store): Stage {
   const canvas = h('canvas', {class: 'rows', tabindex: '0', role: 'application'});
   const over = h('canvas', {class: 'over', 'aria-hidden': 'true'});
-  const labels = makeLabels(store, () => stage.draw());
+  const labels = makeLabels(store);
   const layers = h('div', {class: 'layers'}, canvas, over);
   const scroller = h('div', {class: 'scroller'}, layers, labels.head, labels.body);
   const element = h('div', {class: 'stage'}, scroller);
@@ -39,7 +40,7 @@ export function makeStage(api: Api, store: Store): Stage {
   const pointed: Pointed = {x: -1, y: -1, drag: null, hovered: null};
   const steps: ((now: number) => boolean)[] = [];
   let colours: Colours | null = null, layout: Layout | null = null, ratio = 1, width = 0, height = 0;
-  let scheduled = 0, dirty = true, count = 0, last: Painted = {lanes: 0, missing: 0, slices: 0, labels: 0}, complete = false;
+  let scheduled = 0, dirty = true, overClean = false, count = 0, last: Painted = {lanes: 0, missing: 0, slices: 0, labels: 0}, complete = false;
 
   const tiles = new Tiles(api, store, () => stage.draw()), counters = new Counters(api, store, () => stage.draw());
   const flows = new Flows(api, store, () => stage.drawOverlay());
@@ -61,6 +62,7 @@ export function makeStage(api: Api, store: Store): Stage {
     }
     styled(layers, {height: `${height}px`, 'margin-bottom': `${-height}px`});
     layout = null;
+    overClean = false;
   }
 
   function wants(at: Scene): {lanes: LaneWant[]; counters: number[]} {
@@ -92,7 +94,7 @@ export function makeStage(api: Api, store: Store): Stage {
       }
       canvas.dispatchEvent(new Event('painted'));
     }
-    paintOverlay(overContext, at, pointed, flows);
+    overClean = !paintOverlay(overContext, at, pointed, flows, overClean);
     const wanted = wants(at), px = Math.round(plotWidth(at) * ratio);
     tiles.plan(wanted.lanes, at.view, px);
     counters.plan(wanted.counters, at.view, px);
@@ -121,6 +123,7 @@ export function makeStage(api: Api, store: Store): Stage {
       else if (row.y + Math.min(row.h, room) > scroller.scrollTop + room) scroller.scrollTop = row.y + row.h - room + 12;
     },
     frames: () => count,
+    settled: () => scheduled === 0 && !tiles.busy() && !counters.busy() && !flows.busy(),
     painted: () => last,
     onFrame(step) { steps.push(step); schedule(); },
   };

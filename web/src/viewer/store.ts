@@ -32,6 +32,7 @@ export interface State {
   flows: boolean;
   panel: 'slice' | 'area' | 'marks' | 'none';
   message: string;                 // one line for everyone, read out
+  spoken: string;                  // read out where the page shows it already
 }
 
 export const PREFERRED_LANES: Record<Lane['type'], number> = {cells: 0, stream: 1, thread: 2, counter: 3};
@@ -56,7 +57,7 @@ export class Store {
       grouping: run.groupings.includes('stage') ? 'stage' : run.groupings.includes('machine') ? 'machine' : 'none',
       collapsed: new Set(), expanded: new Set(), pinned: [], hidden: new Set(),
       rankOrder: run.ranks.map((_, i) => i), laneOrder: run.lanes.map(lane => lane.id), shifts: new Map(),
-      selected: null, second: null, area: null, marks: [], lit: null, flows: false, panel: 'slice', message: '',
+      selected: null, second: null, area: null, marks: [], lit: null, flows: false, panel: 'none', message: '', spoken: '',
     };
     if (run.ranks.length <= 1 || run.ranks.length > 512) this.state.grouping = run.ranks.length > 512 ? this.state.grouping : 'none';
   }
@@ -91,7 +92,7 @@ export class Store {
     if (view) this.setView(view, false);
   }
 
-  say(message: string): void { this.change({message}); }
+  say(message: string): void { this.change({message, spoken: ''}); }
   laneRank(lane: number): number { return this.run.lanes[lane]!.rank_index; }
   shiftOf(lane: number): number { return this.state.shifts.get(this.laneRank(lane)) ?? 0; }
 }

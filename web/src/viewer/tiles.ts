@@ -32,7 +32,7 @@ export interface Entry {
 interface Request { controller: AbortController; t0: number; t1: number; columnNs: number; lanes: Map<number, LaneWant> }
 
 const MARGIN = 0.5, MOST_LINES = 4096, MOST_COLUMNS = 12000, MOST_LANES = 256;
-const SLICE_LIMIT = 24000, KEEP_PIXELS = 14e6, FRAME_MS = 6;
+const SLICE_LIMIT = 24000, KEEP_PIXELS = 6e6, BAND_PIXELS = 6e5, FRAME_MS = 6, RETRY_MS = 2000;
 
 export class Tiles {
   colours: Uint32Array = new Uint32Array(256);
@@ -104,9 +104,9 @@ export class Tiles {
     if (this.request === request) this.request = null;
     if (request.controller.signal.aborted) return;
     this.error = error instanceof ApiError ? `${error.message} ${error.hint}`.trim() : String(error);
-    this.retryAt = performance.now() + 2000;
-    setTimeout(this.ready, 2050);
-    this.ready();
+    this.retryAt = performance.now() + RETRY_MS;
+    setTimeout(this.ready, RETRY_MS + 20);
+    this.store.change({});  // the header says it
   }
 
   // Whether the newest picture of a lane is at the window's resolution and covers it with something to spare.
@@ -135,7 +135,10 @@ export class Tiles {
       this.api.wire<TilesAnswer['header']>('tiles', {...window, n: columns}, signal),
       this.api.slices({...window, min_ns: Math.floor(asked), limit: SLICE_LIMIT}, signal)]);
     if (epoch !== this.epoch) return;
-    this.error = '';
+    if (this.error) {
+      this.error = '';
+      this.store.change({});
+    }
     const leastNs = Math.max(slices.min_ns, columnNs * BIG_COLUMNS);
     if (shift !== 0) for (let i = 0; i < slices.start.length; ++i) slices.start[i]! += shift;
     this.jobs.push(this.shade(request, tiles, slices, leastNs, shift, columns));
@@ -169,14 +172,13 @@ export class Tiles {
       canvas.height = Math.max(lines, 1);
       const pen = canvas.getContext('2d', {willReadFrequently: true})!;
       const sheet: Sheet = {t0: request.t0, columnNs: request.columnNs, columns, canvas, slices, leastNs, shift, used: this.frame, overview};
-      let top = 0, strip: ImageData | null = null, pixels = new Uint32Array(0);
+      // Rows are shaded into a band of lines, and bands are put: a call a row costs more than its pixels.
+      const bandLines = Math.max(Math.floor(BAND_PIXELS / columns), ...batch.map(one => one.rowPx));
+      const band = pen.createImageData(columns, bandLines), pixels = new Uint32Array(band.data.buffer);
+      let top = 0, bandTop = 0;
       for (const {lane, rows, rowPx} of batch) {
         const entry: Entry = {sheet, top, rows, rowPx, ranges: [], coverage: []};
         const found = byLane.get(lane) ?? [];
-        if (!strip || strip.height !== rowPx) {
-          strip = pen.createImageData(columns, rowPx);
-          pixels = new Uint32Array(strip.data.buffer);
-        }
         for (let row = 0; row < rows; ++row) {
           const shares = found.find(r => r.row === row)?.kinds ?? [];
           const coverage: Coverage = {kinds: shares.map(k => k.kind),
@@ -184,15 +186,21 @@ export class Tiles {
           const range = ranges.get(lane * 256 + row) ?? [0, 0];
           entry.coverage.push(coverage);
           entry.ranges.push(range);
-          if (shares.length > 0) {
-            shadeRow(residual(coverage, slices, range[0], range[1], leastNs, request.t0, request.columnNs), columns, rowPx, this.colours, pixels);
-            pen.putImageData(strip, 0, top + row * rowPx);
-            yield;
+          const line = top + row * rowPx;
+          if (line + rowPx - bandTop > bandLines) {
+            pen.putImageData(band, 0, bandTop);
+            pixels.fill(0);
+            bandTop = line;
           }
+          if (shares.length === 0) continue;
+          shadeRow(residual(coverage, slices, range[0], range[1], leastNs, request.t0, request.columnNs), columns, rowPx, this.colours,
+                   pixels.subarray((line - bandTop) * columns));
+          yield;
         }
         finished.push([lane, entry]);
         top += rows * rowPx;
       }
+      pen.putImageData(band, 0, bandTop, 0, 0, columns, top - bandTop);
       this.sheets.add(sheet);
       batch = want ? [want] : [];
       lines = want ? want.rows * want.rowPx : 0;

@@ -1,15 +1,31 @@
 import type {App} from '../app';
 import {h} from '../dom';
+import type {Finding} from '../data/report';
 import {both, t} from '../i18n/i18n';
+
+// Two findings may be of one kind; the second gets a number.
+function anchor(findings: Finding[], i: number): string {
+  const nth = findings.slice(0, i).filter(other => other.id === findings[i].id).length;
+  return `finding-${findings[i].id}${nth > 0 ? `-${nth + 1}` : ''}`;
+}
+
+// Where the numbers are: the page's own table, and what to type.
+function evidence(app: App, finding: Finding): HTMLElement | false {
+  if (!finding.analysis) return false;
+  const table = app.report.tables.find(other => other.name === finding.table);
+  const command = `stageline analyze ${finding.analysis} …${finding.table ? ` --table ${finding.table}` : ''}`;
+  return h('p', {class: 'detail'}, table ? h('a', {href: `#table-${table.name}`}, h('code', {}, command)) : h('code', {}, command));
+}
 
 export function findingsView(app: App): HTMLElement {
   const {findings} = app.report;
   return h('section', {class: 'findings'},
     h('h2', {}, t('findings')),
     findings.length === 0 && h('p', {class: 'quiet'}, t('findings.none')),
-    ...findings.map(finding => h('div', {class: 'find', id: `finding-${finding.id}`},
+    ...findings.map((finding, i) => h('div', {class: 'find', id: anchor(findings, i)},
       h('h3', {}, both(finding.title)),
       h('p', {class: 'detail'}, both(finding.detail)),
+      evidence(app, finding),
       !!finding.value && h('p', {class: `price${finding.weight > 0 ? '' : ' none'}`}, finding.value,
         h('small', {}, both(finding.note))))));
 }

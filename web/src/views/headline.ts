@@ -19,7 +19,7 @@ function spanBar(parts: SpanPart[]): HTMLElement {
   // Room for the words inside the part, on a page of the usual width; CJK letters are twice as wide.
   const letters = (text: string): number => [...text].reduce((n, c) => n + (c > '\u2e7f' ? 2 : 1), 0);
   const fits = (part: SpanPart): boolean => part.share * 1180 >= 96 + letters(both(part.label)) * 7.6;
-  const words = (part: SpanPart): string => `${percent(part.share)} ${both(part.label)}`;
+  const words = (part: SpanPart): string => `${percent(part.share).replace('-', '−')} ${both(part.label)}`;
   const bar = h('div', {class: 'split', role: 'img', 'aria-label': t('span.aria', said.map(words).join(', '))},
     ...shown.map(part => styled(
       h('div', {class: `part ${family(part.id)}${fits(part) ? '' : ' thin'}`, title: words(part)},

@@ -1,0 +1,51 @@
+// Replays of the order that ran, with more and more of the real inputs (pipeline/waterfall.h).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "pipeline/order_graph.h"
+
+namespace stageline {
+
+// When the last unit ends, from 0, in ns: T0 … T4.
+using ReplayLevels = std::array<double, 5>;
+
+// How long messages held up one unit.
+struct MessageTime {
+  double held_ns = 0;       // after its rank was free, the input being there: its rank sat in the receive
+  double after_ns[2] = {};  // after the end of what it waits for
+};
+
+// The costs of one pipeline's units. Every replay is O(units). References must outlive it.
+class OrderReplay {
+ public:
+  // `first`: the graph's first list.
+  OrderReplay(const OrderGraph& graph, const RankLists& lists, size_t first);
+
+  // The stages that the pipeline has, ascending, and the place of one among them.
+  const std::vector<int32_t>& stages() const { return stages_; }
+  size_t place_of(int32_t stage) const;
+  // What a unit takes when every one of its kind takes the same.
+  double equal_ns(uint32_t unit) const { return kind_ns_[static_cast<size_t>(graph_.units[unit].kind)]; }
+
+  // T0 (equal costs by kind), T1 (means by stage, chunk and kind) and T2 (own durations), in one pass.
+  void without_messages(ReplayLevels& level_ns) const;
+  // T0 in another order of the same units.
+  double equal_costs(const std::vector<uint32_t>& order) const;
+  // T3 (own durations and MessageTime::after_ns) and T4 (and held_ns); `messages` by unit.
+  void with_messages(const std::vector<MessageTime>& messages, ReplayLevels& level_ns) const;
+
+ private:
+  size_t number_costs(const RankLists& lists, size_t first);
+
+  static constexpr size_t kKinds = 5;  // F, B, I, W, F&B
+  const OrderGraph& graph_;
+  std::vector<int32_t> stages_;
+  std::vector<uint32_t> cost_index_;  // by unit: into stage_ns_
+  std::vector<double> stage_ns_;      // mean by stage, chunk, kind
+  std::array<double, kKinds> kind_ns_{};
+};
+
+}  // namespace stageline

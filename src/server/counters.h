@@ -1,0 +1,16 @@
+// Counters over time, a column of pixels at a time.
+#pragma once
+
+#include <string>
+
+#include "server/query.h"
+#include "server/timeline.h"
+
+namespace stageline {
+
+// The answer to /api/counter: least, greatest and mean value of each of n columns of the window. A value holds from its
+// sample to the next; the mean is over time. Columns before the first sample are not-a-number.
+// O(samples in the window + n). Errors: kUsage.
+Result<std::string> counter_answer(const Timeline& timeline, const Query& query);
+
+}  // namespace stageline

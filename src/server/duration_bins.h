@@ -1,0 +1,41 @@
+// Durations counted in bins of 1/32 of an octave: quantiles and histograms without keeping durations.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace stageline {
+
+// Bin of a duration ≥ 0: below 32 ns a bin each, above 32 bins for each power of two. Ascending.
+inline constexpr int kSubBits = 5;
+inline constexpr size_t kDurationBins = (62 - kSubBits + 1) << kSubBits;
+constexpr size_t duration_bin(int64_t dur_ns) {
+  const auto d = static_cast<uint64_t>(dur_ns);
+  if (d < (uint64_t{1} << kSubBits)) return static_cast<size_t>(d);
+  const int octave = static_cast<int>(std::bit_width(d)) - 1 - kSubBits;
+  return (static_cast<size_t>(octave + 1) << kSubBits) + static_cast<size_t>((d >> octave) & ((1u << kSubBits) - 1));
+}
+// The least duration of a bin.
+constexpr int64_t bin_start_ns(size_t bin) {
+  if (bin < (size_t{1} << kSubBits)) return static_cast<int64_t>(bin);
+  const size_t octave = (bin >> kSubBits) - 1;
+  return static_cast<int64_t>(((bin & ((size_t{1} << kSubBits) - 1)) + (size_t{1} << kSubBits)) << octave);
+}
+
+// Nearest rank, to the middle of its bin, within [min, max].
+inline int64_t binned_quantile(const uint32_t* bins, uint64_t count, double share, int64_t min_ns, int64_t max_ns) {
+  const auto wanted = static_cast<uint64_t>(share * static_cast<double>(count - 1)) + 1;
+  uint64_t so_far = 0;
+  for (size_t b = 0; b < kDurationBins; ++b) {
+    so_far += bins[b];
+    if (so_far < wanted) continue;
+    const int64_t low = bin_start_ns(b), high = b + 1 < kDurationBins ? bin_start_ns(b + 1) - 1 : low;
+    return std::clamp(low + (high - low) / 2, min_ns, max_ns);
+  }
+  return max_ns;
+}
+
+}  // namespace stageline

@@ -1,0 +1,17 @@
+// Arrows between slices: messages of the pipeline, launches of device work, forward to backward, and the source's own.
+#pragma once
+
+#include <string>
+
+#include "server/query.h"
+#include "server/timeline.h"
+
+namespace stageline {
+
+// The answer to /api/flows: arrows of which one end lies in the lanes and the window. Launches are left out where more
+// than kMostLaunchSlices slices would have to be looked at: arrows would hide everything there anyhow.
+// O(links + slices in the window). Errors: kUsage.
+inline constexpr size_t kMostLaunchSlices = 500'000;
+Result<std::string> flows_answer(const Timeline& timeline, const Query& query);
+
+}  // namespace stageline

@@ -1,0 +1,136 @@
+#include "server/name_index.h"
+
+#include <algorithm>
+#include <bit>
+#include <tuple>
+
+#include "base/parallel.h"
+
+namespace stageline {
+namespace {
+
+constexpr size_t kMostBits = 4096;  // of a block: 1/8 B a slice
+
+using Place = std::tuple<int64_t, int64_t, int64_t>;
+
+// The first slice of the lane that starts at or after t.
+size_t first_from(const ViewLane& lane, int64_t t_ns) {
+  size_t low = 0, high = lane.count;
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (lane.start(middle) < t_ns) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+// The first slice of lane `id` behind the cursor.
+size_t first_behind(const ViewLane& lane, int64_t id, const NameIndex::Cursor& cursor) {
+  if (id < cursor.lane) return first_from(lane, cursor.start_ns + 1);
+  size_t i = first_from(lane, cursor.start_ns);
+  if (id > cursor.lane) return i;
+  while (i < lane.count && lane.start(i) == cursor.start_ns && static_cast<int64_t>(i) <= cursor.slice) ++i;
+  return i;
+}
+
+}  // namespace
+
+NameIndex::NameIndex(const std::vector<ViewLane>& lanes, size_t name_count) : counts_(name_count) {
+  words_ = std::min(kMostBits, std::bit_ceil(std::max<size_t>(64, name_count))) / 64;
+  size_t blocks = 0;
+  for (const ViewLane& lane : lanes) {
+    lane_begin_.push_back(blocks);
+    // Short lanes are looked at as they are.
+    if (lane.has_slices() && lane.count >= kNameBlock) blocks += (lane.count + kNameBlock - 1) / kNameBlock;
+  }
+  lane_begin_.push_back(blocks);
+  bits_.assign(blocks * words_, 0);
+  parallel_for(lanes.size(), [&](size_t l) {
+    if (lane_begin_[l] == lane_begin_[l + 1]) return;
+    const size_t width = words_ * 64;
+    for (size_t i = 0; i < lanes[l].count; ++i) {
+      const size_t bit = lanes[l].names[i] & (width - 1);
+      bits_[(lane_begin_[l] + i / kNameBlock) * words_ + bit / 64] |= uint64_t{1} << bit % 64;
+    }
+  });
+  for (const ViewLane& lane : lanes)
+    for (size_t i = 0; lane.has_slices() && i < lane.count; ++i) ++counts_[lane.names[i]];
+}
+
+std::vector<uint64_t> NameIndex::mask_of(const NameSet& names) const {
+  std::vector<uint64_t> mask(words_);
+  for (StringId id = 0; id < names.size(); ++id)
+    if (names.has(id)) mask[id / 64 & (words_ - 1)] |= uint64_t{1} << id % 64;
+  return mask;
+}
+
+bool NameIndex::may_hold(size_t lane, size_t block, const std::vector<uint64_t>& mask) const {
+  if (lane_begin_[lane] == lane_begin_[lane + 1]) return true;
+  const uint64_t* own = bits_.data() + (lane_begin_[lane] + block) * words_;
+  for (size_t w = 0; w < words_; ++w)
+    if (own[w] & mask[w]) return true;
+  return false;
+}
+
+SlicePlace NameIndex::next(const std::vector<ViewLane>& lanes, const std::vector<uint32_t>& chosen,
+                           const NameSet& names, Cursor from) const {
+  const std::vector<uint64_t> mask = mask_of(names);
+  SlicePlace best;
+  int64_t best_start = INT64_MAX;
+  for (const uint32_t l : chosen) {
+    const ViewLane& lane = lanes[l];
+    if (!lane.has_slices()) continue;
+    for (size_t i = first_behind(lane, l, from); i < lane.count && lane.start(i) < best_start;) {
+      const size_t end = std::min(lane.count, (i / kNameBlock + 1) * kNameBlock);
+      if (!may_hold(l, i / kNameBlock, mask)) {
+        i = end;
+        continue;
+      }
+      while (i < end && !names.has(lane.names[i])) ++i;
+      if (i == end) continue;
+      if (lane.start(i) < best_start) {
+        best_start = lane.start(i);
+        best = {l, static_cast<uint32_t>(i)};
+      }
+      break;
+    }
+  }
+  return best;
+}
+
+SlicePlace NameIndex::previous(const std::vector<ViewLane>& lanes, const std::vector<uint32_t>& chosen,
+                               const NameSet& names, Cursor from) const {
+  const std::vector<uint64_t> mask = mask_of(names);
+  SlicePlace best;
+  int64_t best_start = INT64_MIN;
+  for (const uint32_t l : chosen) {
+    const ViewLane& lane = lanes[l];
+    if (!lane.has_slices()) continue;
+    // What is not behind the cursor stands before it, but for the slice at the cursor itself.
+    size_t i = first_behind(lane, l, from);
+    if (static_cast<int64_t>(l) == from.lane && i > 0 && static_cast<int64_t>(i - 1) == from.slice &&
+        lane.start(i - 1) == from.start_ns)
+      --i;
+    while (i > 0 && lane.start(i - 1) >= best_start) {
+      const size_t begin = (i - 1) / kNameBlock * kNameBlock;
+      if (!may_hold(l, (i - 1) / kNameBlock, mask)) {
+        i = begin;
+        continue;
+      }
+      while (i > begin && !names.has(lane.names[i - 1])) --i;
+      if (i == begin) continue;
+      // Of one time the later lane counts; lanes come in order.
+      if (lane.start(i - 1) >= best_start) {
+        best_start = lane.start(i - 1);
+        best = {l, static_cast<uint32_t>(i - 1)};
+      }
+      break;
+    }
+  }
+  return best;
+}
+
+}  // namespace stageline

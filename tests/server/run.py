@@ -1,0 +1,403 @@
+"""The viewer's server as an attacker finds it: traversal, rebinding, oversized and slow requests, crowds, abrupt ends.
+
+Starts `stageline serve` on a small simulated run and talks to it over sockets. STAGELINE_BIN names the program.
+"""
+import concurrent.futures
+import http.client
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+BIN = os.environ.get('STAGELINE_BIN') or str(pathlib.Path(__file__).resolve().parents[2] / 'build/dev/stageline')
+CROWD = 1000
+
+
+class Server:
+    """A running `stageline serve PATH…`; `port` and `url` are what it printed."""
+
+    def __init__(self, *arguments):
+        self.process = subprocess.Popen([BIN, 'serve', *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.url = self.process.stdout.readline().strip()
+        found = re.match(r'http://([^/]+):(\d+)/', self.url)
+        if not found:
+            raise RuntimeError(self.process.stderr.read())
+        self.port = int(found[2])
+
+    def stop(self, how=signal.SIGTERM):
+        """Exit code; the process must go by itself."""
+        self.process.send_signal(how)
+        code = self.process.wait(timeout=60)
+        self.err = self.process.stderr.read()
+        self.process.stdout.close()
+        self.process.stderr.close()
+        return code
+
+    def get(self, target, headers=(), method='GET'):
+        """(status, headers, body) of one request on a connection of its own; the target goes out as it is."""
+        connection = http.client.HTTPConnection('127.0.0.1', self.port, timeout=60)
+        connection.putrequest(method, target, skip_host=any(k.lower() == 'host' for k, _ in headers))
+        for key, value in headers:
+            connection.putheader(key, value)
+        connection.endheaders()
+        answer = connection.getresponse()
+        body = answer.read()
+        connection.close()
+        return answer.status, {k.lower(): v for k, v in answer.getheaders()}, body
+
+    def raw(self, data, timeout=60):
+        """What comes back for these bytes until the other side ends."""
+        with socket.create_connection(('127.0.0.1', self.port), timeout=timeout) as s:
+            try:
+                s.sendall(data)
+                return receive_all(s)
+            except (ConnectionResetError, BrokenPipeError):
+                return b''
+
+    def wait_ready(self):
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            state = json.loads(self.get('/api/status')[2])['state']
+            if state in ('ready', 'failed'):
+                return state
+            time.sleep(0.05)
+        raise TimeoutError('never ready')
+
+
+def receive_all(s):
+    out = b''
+    while chunk := s.recv(65536):
+        out += chunk
+    return out
+
+
+class ServerTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.run_path = os.path.join(cls.folder.name, 'run')
+        subprocess.run([BIN, 'simulate', '1f1b', '--stages', '4', '--steps', '3', '-o', cls.run_path], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        pathlib.Path(cls.folder.name, 'secret.txt').write_text('the secret')
+        cls.server = Server(cls.run_path, '--port', '0', '--quiet')
+        assert cls.server.wait_ready() == 'ready'
+
+    @classmethod
+    def tearDownClass(cls):
+        code = cls.server.stop()
+        cls.folder.cleanup()
+        assert code == 0, (code, cls.server.err)
+        assert cls.server.err == '', cls.server.err
+
+    def alive(self):
+        status, _, body = self.server.get('/api/run')
+        self.assertEqual(status, 200)
+        self.assertEqual(len(json.loads(body)['ranks']), 4)
+
+    def test_page_and_headers(self):
+        for target in ('/', '/viewer.js', '/viewer.css', '/api/status', '/api/run', '/api/tiles?n=10', '/nothing'):
+            status, headers, body = self.server.get(target)
+            self.assertEqual(status, 404 if target == '/nothing' else 200, target)
+            policy = headers['content-security-policy']
+            self.assertIn("default-src 'none'", policy)
+            self.assertNotIn('unsafe', policy)
+            self.assertNotIn('*', policy)
+            self.assertEqual(headers['x-content-type-options'], 'nosniff')
+            self.assertEqual(headers['cross-origin-resource-policy'], 'same-origin')
+            self.assertNotIn('access-control-allow-origin', headers)
+            self.assertNotIn('cross-origin-opener-policy', headers)  # the page opens Perfetto and talks to it
+            self.assertGreater(len(body), 0)
+
+    def test_page_has_nothing_inline(self):
+        page = self.server.get('/')[2].decode()
+        self.assertNotRegex(page, r'<script(?![^>]*\bsrc=)')
+        self.assertNotRegex(page, r'<style|style=|\son\w+=')
+        self.assertNotRegex(page, r'https?://')
+
+    def test_head_and_etag_and_gzip(self):
+        status, headers, body = self.server.get('/viewer.js', method='HEAD')
+        whole = self.server.get('/viewer.js')[2]
+        self.assertEqual((status, body, int(headers['content-length'])), (200, b'', len(whole)))
+        status, again, body = self.server.get('/viewer.js', [('If-None-Match', headers['etag'])])
+        self.assertEqual((status, body), (304, b''))
+        self.assertEqual(self.server.get('/viewer.js', [('If-None-Match', '"other"')])[0], 200)
+        # Keep-alive, with a HEAD and a 304 between: nothing may follow their headers.
+        connection = http.client.HTTPConnection('127.0.0.1', self.server.port, timeout=60)
+        for method, extra in (('HEAD', {}), ('GET', {'If-None-Match': headers['etag']}), ('GET', {}), ('HEAD', {}), ('GET', {})):
+            connection.request(method, '/viewer.js', headers=extra)
+            answer = connection.getresponse()
+            body = answer.read()
+            self.assertEqual(body, b'' if method == 'HEAD' or extra else whole)
+        connection.close()
+
+    def test_traversal(self):
+        secret = os.path.join(self.folder.name, 'secret.txt')
+        for target in ('/../secret.txt', '/..%2fsecret.txt', '/%2e%2e/secret.txt', '/....//secret.txt', '/' + secret, secret,
+                       '/%2f' + secret[1:], '/viewer.js/../../secret.txt', '/..\\secret.txt', '/viewer.js%00', '//' + secret[1:],
+                       '/api/../../secret.txt', '/api/tiles/../../../etc/passwd', 'file://' + secret, '/proc/self/environ',
+                       '/api/slice?path=' + secret, '/' + os.path.basename(self.run_path)):
+            status, _, body = self.server.get(target)
+            self.assertGreaterEqual(status, 400, target)
+            self.assertNotIn(b'the secret', body)
+            self.assertNotIn(b'root:', body)
+        self.alive()
+
+    def test_rebinding(self):
+        port = str(self.server.port)
+        for host in ('localhost', 'localhost:' + port, '127.0.0.1:9', '[::1]:' + port, 'LOCALHOST'):
+            self.assertEqual(self.server.get('/api/run', [('Host', host)])[0], 200, host)
+        for host in ('evil.example', 'evil.example:' + port, 'localhost.evil.example', '127.0.0.1.nip.io', '127.0.0.2', '0.0.0.0', '',
+                     'localhost:' + port + '.evil.example', 'evil@localhost'):
+            for target in ('/', '/api/run', '/api/events', '/viewer.js'):
+                status, _, body = self.server.get(target, [('Host', host)])
+                self.assertEqual(status, 403, (host, target))
+                self.assertNotIn(b'ranks', body)
+        self.assertEqual(self.server.get('/api/run', [('Host', 'localhost'), ('Host', 'evil.example')])[0], 400)
+        self.assertIn(b' 400 ', self.server.raw(b'GET /api/run HTTP/1.1\r\nConnection: close\r\n\r\n').split(b'\r\n')[0])
+        self.assertIn(b' 400 ', self.server.raw(b'GET http://evil.example/api/run HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
+                      .split(b'\r\n')[0])
+
+    def test_other_sites(self):
+        for site, expected in (('cross-site', 403), ('same-site', 403), ('same-origin', 200), ('none', 200)):
+            self.assertEqual(self.server.get('/api/run', [('Sec-Fetch-Site', site)])[0], expected)
+        self.assertEqual(self.server.get('/', [('Sec-Fetch-Site', 'cross-site')])[0], 200)  # a link to the page
+
+    def test_methods_and_bodies(self):
+        for method in ('POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE', 'CONNECT', 'PATCH'):
+            status = self.server.get('/api/run', method=method)[0]
+            self.assertIn(status, (400, 405), method)
+        head = b'GET /api/run HTTP/1.1\r\nHost: localhost\r\n'
+        for body in (b'Content-Length: 5\r\n\r\nhello', b'Content-Length: 99999999999\r\n\r\n', b'Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n'):
+            first = self.server.raw(head + body).split(b'\r\n')[0]
+            self.assertRegex(first, rb' (400|413) ', body)
+        for rubbish in (b'\x00\x01\x02\x03\r\n\r\n', b'\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', b'GET\r\n\r\n', b'HELO me\r\n\r\n',
+                        b'GET / HTTP/9.9\r\n\r\n', b'GET / HTTP/1.1\r\nHost localhost\r\n\r\n', b'GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n',
+                        b'GET /api/run\r\n\r\n', b'\r\n' * 100):
+            answer = self.server.raw(rubbish + b'\r\n\r\n')
+            self.assertNotIn(b' 200 ', answer.split(b'\r\n')[0], rubbish)
+        self.alive()
+
+    def test_smuggled(self):
+        """A body that is refused is never read as the next request."""
+        inner = b'GET /api/run HTTP/1.1\r\nHost: localhost\r\n\r\n'
+        data = b'GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n' % len(inner) + inner
+        self.assertEqual(self.server.raw(data).count(b'HTTP/1.1 '), 1)
+
+    def test_oversized(self):
+        head = b'GET /api/run HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n'
+        self.assertIn(b' 200 ', self.server.raw(head + b'X-Pad: ' + b'a' * 12_000 + b'\r\n\r\n').split(b'\r\n')[0])
+        for data in (head + b'X-Pad: ' + b'a' * 17_000 + b'\r\n\r\n', head + b'A: b\r\n' * 5000 + b'\r\n',
+                     b'GET /' + b'a' * 20_000 + b' HTTP/1.1\r\nHost: localhost\r\n\r\n', b'G' * 50_000):
+            first = self.server.raw(data).split(b'\r\n')[0]
+            self.assertTrue(first == b'' or re.search(rb' (400|431) ', first), first)
+        self.alive()
+
+    def test_long_expensive_questions(self):
+        for target in ('/api/search?regex=1&q=' + '(a*)*' * 40 + 'b', '/api/tiles?n=16384&lanes=' + ','.join(['0'] * 2000),
+                       '/api/slices?limit=200000', '/api/find?q=zzzz&dir=prev&from=1e18'):
+            self.assertIn(self.server.get(target)[0], (200, 400, 413), target[:60])
+        self.alive()
+
+    def test_pipelined(self):
+        one = b'GET /api/status HTTP/1.1\r\nHost: localhost\r\n\r\n'
+        last = b'GET /api/status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n'
+        self.assertEqual(self.server.raw(one * 20 + last).count(b'HTTP/1.1 200 '), 21)
+
+    def test_events_end_when_the_run_is_there(self):
+        answer = self.server.raw(b'GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n')
+        head, _, body = answer.partition(b'\r\n\r\n')
+        self.assertIn(b'text/event-stream', head)
+        self.assertIn(b"default-src 'none'", head)
+        events = [json.loads(line[6:]) for line in body.decode().split('\n\n') if line.startswith('data: ')]
+        self.assertEqual(events[-1]['state'], 'ready')
+
+    def test_crowd(self):
+        """A thousand connections that say nothing, a byte or half a request: what works goes on, and is there after them."""
+        import resource
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if hard < CROWD + 200:
+            print('skipped: 1000 connections need more descriptors')
+            return
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        crowd = []
+        try:
+            for k in range(CROWD - 50):
+                s = socket.create_connection(('127.0.0.1', self.server.port), timeout=30)
+                s.sendall((b'', b'G', b'GET /api/run HTTP/1.1\r\nHost: loc')[k % 3])
+                crowd.append(s)
+            self.alive()
+            for _ in range(150):  # beyond the limit some are turned away at once, and nothing breaks
+                crowd.append(socket.create_connection(('127.0.0.1', self.server.port), timeout=30))
+        finally:
+            for k, s in enumerate(crowd):
+                if k % 2:
+                    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))  # a reset, not a farewell
+                s.close()
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                return self.alive()
+            except (OSError, http.client.HTTPException):
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.1)
+
+    def test_abrupt_ends(self):
+        def one(k):
+            with socket.create_connection(('127.0.0.1', self.server.port), timeout=30) as s:
+                request = b'GET /api/tiles?n=16384 HTTP/1.1\r\nHost: localhost\r\n\r\n'
+                s.sendall(request if k % 3 == 0 else request[:20 + k % 30])
+                if k % 3 == 0:
+                    s.recv(10)  # of an answer of many kB
+                if k % 2:
+                    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+            list(pool.map(lambda k: self.quietly(one, k), range(300)))
+        self.alive()
+
+    @staticmethod
+    def quietly(do, k):
+        try:
+            do(k)
+        except OSError:
+            pass  # the server may be first to hang up
+
+    def test_many_at_once(self):
+        """Answers to equal questions are equal bytes, whoever else asks."""
+        targets = ['/api/run', '/api/tiles?n=333', '/api/slices', '/api/select', '/api/flows', '/api/search?q=b', '/api/perfetto']
+        expected = {t: self.server.get(t)[2] for t in targets}
+        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+            for target, body in zip(targets * 10, pool.map(lambda t: self.server.get(t)[2], targets * 10)):
+                self.assertEqual(body, expected[target], target)
+
+
+class LifeTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.run_path = os.path.join(cls.folder.name, 'run')
+        subprocess.run([BIN, 'simulate', '1f1b', '--stages', '2', '--steps', '1', '-o', cls.run_path], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def test_signals_end_it(self):
+        for how in (signal.SIGINT, signal.SIGTERM):
+            server = Server(self.run_path, '--port', '0')
+            server.wait_ready()
+            idle = socket.create_connection(('127.0.0.1', server.port), timeout=30)  # must not keep it
+            self.assertEqual(server.stop(how), 0)
+            self.assertEqual(idle.recv(1), b'')
+            idle.close()
+            with self.assertRaises(OSError):
+                socket.create_connection(('127.0.0.1', server.port), timeout=5)
+
+    def test_a_signal_while_reading_ends_it(self):
+        fifo = os.path.join(self.folder.name, 'slow.json')
+        os.mkfifo(fifo)
+        server = Server(fifo, '--port', '0', '--reader', 'kineto')
+        self.assertEqual(json.loads(server.get('/api/status')[2])['state'], 'reading')
+        self.assertEqual(server.get('/api/run')[0], 503)
+        self.assertEqual(server.get('/')[0], 200)  # the page is there at once
+        self.assertEqual(server.stop(), 0)
+
+    def test_a_run_that_cannot_be_read_says_why(self):
+        bad = os.path.join(self.folder.name, 'bad.json')
+        pathlib.Path(bad).write_text('{"no": "trace"}')
+        server = Server(bad, '--port', '0')
+        self.assertEqual(server.wait_ready(), 'failed')
+        status = json.loads(server.get('/api/status')[2])
+        self.assertTrue(status['error'])
+        server.stop()
+        self.assertIn('stageline: ', server.err)
+
+    def test_ports(self):
+        first = Server(self.run_path, '--port', '0')
+        try:
+            taken = subprocess.run([BIN, 'serve', self.run_path, '--port', str(first.port)], capture_output=True, text=True, timeout=60)
+            self.assertEqual(taken.returncode, 2)
+            self.assertIn('the port is taken', taken.stderr)
+            self.assertIn('--port', taken.stderr)
+            second, third = Server(self.run_path), Server(self.run_path)  # the usual port, and the next free one
+            self.assertNotEqual(second.port, third.port)
+            self.assertEqual([second.stop(), third.stop()], [0, 0])
+        finally:
+            first.stop()
+        for words in (['--port', '70000'], ['--port', 'x'], ['--host', '']):
+            self.assertEqual(subprocess.run([BIN, 'serve', self.run_path, *words], capture_output=True, timeout=60).returncode, 2, words)
+        nowhere = subprocess.run([BIN, 'serve', self.run_path, '--host', '192.0.2.1'], capture_output=True, text=True, timeout=60)
+        self.assertEqual(nowhere.returncode, 2)
+        self.assertIn('cannot listen', nowhere.stderr)
+
+    def test_token_elsewhere(self):
+        server = Server(self.run_path, '--port', '0', '--host', '0.0.0.0')
+        try:
+            token = re.search(r'\?token=([0-9a-f]{32})$', server.url)[1]
+            cookie = None
+            for target in ('/', '/api/run', '/api/status', '/viewer.js', '/api/events', '/?token=', '/?token=' + token[:-1] + 'x', '/?token=' + token + '0'):
+                status, headers, body = server.get(target)
+                self.assertEqual(status, 403, target)
+                self.assertNotIn('set-cookie', headers)
+                self.assertNotIn(token.encode(), body)
+            status, headers, _ = server.get('/?token=' + token)
+            self.assertEqual(status, 200)
+            cookie = headers['set-cookie']
+            self.assertIn('HttpOnly', cookie)
+            self.assertIn('SameSite=Strict', cookie)
+            pair = cookie.split(';')[0]
+            self.assertEqual(server.get('/viewer.js', [('Cookie', 'a=b; ' + pair)])[0], 200)
+            self.assertEqual(server.get('/viewer.js', [('Cookie', pair[:-1] + 'x')])[0], 403)
+            self.assertEqual(server.get('/api/status?token=' + token, [('Host', 'cluster.example')])[0], 200)
+            big = server.get('/viewer.js', [('Cookie', pair), ('Accept-Encoding', 'gzip')])
+            self.assertEqual(big[1].get('content-encoding', 'gzip'), 'gzip')
+        finally:
+            self.assertEqual(server.stop(), 0)
+        self.assertIn('warning', server.err)
+
+
+class SlowTest(unittest.TestCase):
+    def test_slow_clients_are_left(self):
+        """A header that arrives a byte at a time is given up within the bound, whatever arrives meanwhile."""
+        if not os.environ.get('STAGELINE_SLOW_TESTS'):
+            print('skipped: slow requests take 20 s (STAGELINE_SLOW_TESTS=1)')
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([BIN, 'simulate', '1f1b', '--stages', '2', '--steps', '1', '-o', folder + '/run'], check=True,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            server = Server(folder + '/run', '--port', '0')
+            s = socket.create_connection(('127.0.0.1', server.port), timeout=60)
+            began = time.monotonic()
+            ended = None
+            for byte in b'GET /api/run HTTP/1.1\r\nHost: localhost\r\n' + b'X-Slow: ' + b'a' * 1000:
+                try:
+                    s.sendall(bytes([byte]))
+                    s.settimeout(0.3)
+                    if s.recv(100) == b'':
+                        ended = time.monotonic() - began
+                        break
+                except socket.timeout:
+                    continue
+                except OSError:
+                    ended = time.monotonic() - began
+                    break
+            self.assertIsNotNone(ended)
+            self.assertLess(ended, 40)
+            s.close()
+            self.assertEqual(server.stop(), 0)
+
+
+if __name__ == '__main__':
+    program = unittest.main(exit=False, verbosity=0)
+    result = program.result
+    failed = len(result.failures) + len(result.errors)
+    print(f'{result.testsRun - failed} passed, {failed} failed')
+    sys.exit(1 if failed or result.testsRun == 0 else 0)

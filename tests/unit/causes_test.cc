@@ -1,0 +1,143 @@
+#include "pipeline/causes.h"
+
+#include <doctest/doctest.h>
+
+#include "engine/cause_words.h"
+#include "engine/explain.h"
+#include "pipeline/cell_times.h"
+#include "pipeline/link_cells.h"
+#include "pipeline/theory.h"
+#include "pipeline/whole_graph.h"
+#include "unit/make_trace.h"
+
+using namespace stageline;
+using testing::make_1f1b_trace;
+using testing::TraceSpec;
+
+namespace {
+
+CauseList causes_of(Trace& trace) {
+  if (trace.links.empty()) link_cells(trace);
+  Diagnostics notes;
+  const auto graph = build_whole_graph(trace, notes);
+  REQUIRE(graph);
+  return find_causes(trace, *graph, theory_of(trace));
+}
+
+}  // namespace
+
+TEST_CASE("causes: an even run has none, whatever its bubble") {
+  for (const int32_t stages : {1, 2, 8}) {
+    Trace trace = make_1f1b_trace({.stages = stages, .micro_batches = 8, .steps = 3, .dp = 2});
+    trace.pipeline_stages = stages;
+    const CauseList list = causes_of(trace);
+    CHECK(list.causes.empty());
+    CHECK(list.together_ns == 0);
+    CHECK(list.steps == 3);
+    CHECK(list.step_ns == (8.0 + stages - 1) * (8'050'000 + 16'200'000));
+  }
+}
+
+TEST_CASE("causes: micro-batches that are long forward and backward are sequences, not ranks or stages") {
+  // Without waiting: each rank's cells one after the other, so that lengths may be set freely.
+  const TraceSpec spec{.stages = 2, .micro_batches = 8, .steps = 4, .dp = 2};
+  Trace trace = make_1f1b_trace(spec);
+  std::vector<int64_t> moved(trace.parts.size() * 4, 0);
+  for (size_t i = 0; i < trace.cells.size(); ++i) {
+    int64_t& by =
+        moved[static_cast<size_t>(trace.cells.step[i]) * trace.parts.size() + static_cast<size_t>(trace.cells.part[i])];
+    const int64_t dur = trace.cells.dur_ns(i);
+    trace.cells.start_ns[i] += by;
+    // Micro-batch 3 of replica 0, and 5 of replica 1.
+    const bool is_long =
+        trace.cells.micro_batch[i] == (trace.parts[static_cast<size_t>(trace.cells.part[i])].dp == 0 ? 3 : 5);
+    if (is_long) by += dur;
+    trace.cells.end_ns[i] = trace.cells.start_ns[i] + dur * (is_long ? 2 : 1);
+  }
+  trace.pipeline_stages = 2;
+  link_cells(trace);
+  Diagnostics notes;
+  const auto graph = build_whole_graph(trace, notes);
+  REQUIRE(graph);
+  const std::vector<bool> counts(graph->steps.size(), true);
+  const CellTimes times(*graph, counts);
+  CHECK(times.sequences().all == 4 * 2 * 8);
+  CHECK(times.sequences().long_ones == 4 * 2);
+  CHECK(times.sequences().long_factor == doctest::Approx(2));
+  CHECK(times.sequences().correlation > 0.99);
+  for (uint32_t op = 0; op < graph->size(); ++op)
+    if (times.worker_of(op) != CellTimes::kNone)
+      CHECK(times.sequence_factor(op) ==
+            doctest::Approx(graph->micro_batch[op] == (graph->dp[op] == 0 ? 3 : 5) ? 2.0 : 1.0));
+  const CauseList list = causes_of(trace);
+  REQUIRE_FALSE(list.causes.empty());
+  CHECK(list.causes[0].kind == CauseKind::kLongSequences);
+  for (const Cause& c : list.causes) CHECK(c.kind != CauseKind::kSlowStage);
+}
+
+TEST_CASE("causes: every finding speaks both languages and names its price") {
+  CauseList list;
+  list.step_ns = 100e6;
+  list.steps = 5;
+  Trace trace = make_1f1b_trace({.stages = 4, .micro_batches = 8, .steps = 2, .dp = 2});
+  trace.pipeline_stages = 4;
+  const Recognition recognition = [&] {
+    Recognition r = recognise(trace);
+    Divergence d;
+    d.stage = 1;
+    d.lists = 2;
+    d.sentence_en = "runs F1 before F0";
+    d.sentence_zh = "先执行 F1";
+    r.divergences.insert(r.divergences.begin(), d);
+    return r;
+  }();
+  for (const CauseKind kind :
+       {CauseKind::kSlowStage, CauseKind::kSlowWorker, CauseKind::kSlowLink, CauseKind::kLongSequences,
+        CauseKind::kPauses, CauseKind::kLateWorker, CauseKind::kOrder, CauseKind::kUnsplit}) {
+    Cause c;
+    c.kind = kind;
+    c.stage = 3;
+    c.from_stage = 2;
+    c.part = 7;
+    c.dp = 1;
+    c.ratio = 1.5;
+    c.count = 3;
+    c.of = 10;
+    c.lost_ns = 20e6;
+    c.times = {{CellKind::kForward, 15e6, 10e6}};
+    list.causes = {c};
+    const auto findings = cause_findings(trace, list, recognition);
+    REQUIRE(findings.size() == 1);
+    const Finding& f = findings[0];
+    CAPTURE(f.id);
+    for (const std::string* text : {&f.id, &f.cause, &f.value, &f.title_en, &f.title_zh, &f.detail_en, &f.detail_zh,
+                                    &f.price.fix_en, &f.price.fix_zh, &f.evidence.analysis})
+      CHECK_FALSE(text->empty());
+    CHECK(f.lost_ns_per_step == 20e6);
+    CHECK(f.weight == doctest::Approx(0.2));
+    CHECK(f.price.saving_ns == 20e6);
+    CHECK(f.detail_en.find("20.0") != std::string::npos);
+    CHECK(f.detail_zh.find("20.0") != std::string::npos);
+    CHECK(f.detail_en.ends_with("."));
+    CHECK(f.title_zh.find("：") != std::string::npos);
+  }
+}
+
+TEST_CASE("explain: hostile cells are survived") {
+  Trace trace = make_1f1b_trace({.stages = 3, .micro_batches = 4, .steps = 5, .dp = 2});
+  for (size_t i = 0; i < trace.cells.size(); ++i) {
+    if (i % 3 == 0) trace.cells.micro_batch[i] = kUnknown;
+    if (i % 4 == 0) trace.cells.chunk[i] = 2'000'000'000;
+    if (i % 7 == 0) trace.cells.end_ns[i] = trace.cells.start_ns[i] - 5;
+    if (i % 5 == 0) trace.cells.start_ns[i] = trace.cells.start_ns[0];
+    if (i % 11 == 0) trace.cells.step[i] = kUnknown;
+  }
+  trace.parts[2].stage = kUnknown;
+  trace.cells.sort();
+  link_cells(trace);
+  const Explanation e = explain(trace, {});
+  CHECK(e.findings.size() <= kMostFindings);
+  Trace none;
+  CHECK(explain(none, {}).findings.empty());
+  CHECK_FALSE(explained_findings(explain(none, {})).list.empty());
+}

@@ -1,0 +1,147 @@
+#include "pipeline/run_diff.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <map>
+
+#include "engine/diff_report.h"
+#include "pipeline/beyond_noise.h"
+#include "pipeline/link_cells.h"
+#include "unit/make_trace.h"
+
+using namespace stageline;
+using testing::make_1f1b_trace;
+using testing::TraceSpec;
+
+namespace {
+
+Trace linked(const TraceSpec& spec) {
+  Trace trace = make_1f1b_trace(spec);
+  trace.pipeline_stages = spec.stages;
+  link_cells(trace);
+  return trace;
+}
+
+double effect(const RunDiff& diff, DiffCause cause) {
+  double sum = 0;
+  for (const DiffGroup& g : diff.groups)
+    if (g.cause == cause) sum += g.effect_ns;
+  return sum;
+}
+
+double total(const RunDiff& diff) {
+  double sum = 0;
+  for (const DiffGroup& g : diff.groups) sum += g.effect_ns;
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("diff: a run with itself has no groups but an empty rest") {
+  const Trace a = linked({.stages = 3, .micro_batches = 5, .steps = 4, .dp = 2});
+  const auto diff = diff_runs(a, a);
+  REQUIRE(diff);
+  CHECK(diff->change_ns == 0);
+  CHECK_FALSE(diff->sure);
+  REQUIRE(diff->groups.size() == 1);
+  CHECK(diff->groups[0].cause == DiffCause::kRest);
+  CHECK(diff->groups[0].effect_ns == 0);
+  CHECK(diff->unmatched == 0);
+  CHECK(diff->unused == 0);
+  CHECK(headline(*diff).en.starts_with("No difference beyond noise"));
+}
+
+TEST_CASE("diff: times that changed on all stages are told by stage and kind, and add up") {
+  const TraceSpec spec{.stages = 2, .micro_batches = 4, .steps = 3};
+  TraceSpec slower = spec;
+  slower.forward_ns += 1'000'000;
+  const auto diff = diff_runs(linked(spec), linked(slower));
+  REQUIRE(diff);
+  // 1F1B on p stages: (m + p − 1) · (F + B).
+  CHECK(diff->a.step_ns == 5.0 * (8'050'000 + 16'200'000));
+  CHECK(diff->change_ns == 5'000'000);
+  CHECK(diff->sure);
+  CHECK(diff->changes_en.empty());
+  CHECK(effect(*diff, DiffCause::kCompute) == doctest::Approx(5e6));
+  CHECK(std::abs(diff->groups.back().effect_ns) < 1);
+  for (const DiffGroup& g : diff->groups) {
+    if (g.cause != DiffCause::kCompute) continue;
+    CHECK(g.kind == CellKind::kForward);
+    CHECK(g.a_ns == 8'050'000);
+    CHECK(g.b_ns == 9'050'000);
+    CHECK(g.count == 12);
+  }
+}
+
+TEST_CASE("diff: other sizes are told first, and the sum closes whatever differs") {
+  const Trace a = linked({.stages = 4, .micro_batches = 4, .steps = 3});
+  for (const TraceSpec& spec :
+       {TraceSpec{.stages = 4, .micro_batches = 8, .steps = 3}, TraceSpec{.stages = 2, .micro_batches = 4, .steps = 5},
+        TraceSpec{.stages = 4, .micro_batches = 4, .steps = 1, .dp = 3}}) {
+    const auto diff = diff_runs(a, linked(spec));
+    REQUIRE(diff);
+    CHECK_FALSE(diff->changes_en.empty());
+    CHECK(diff->changes_en.size() == diff->changes_zh.size());
+    CHECK(diff->groups.front().cause == DiffCause::kSchedule);
+    CHECK(total(*diff) == doctest::Approx(diff->change_ns));
+  }
+  // Twice the micro-batches at the same times: all of it is the size.
+  const auto more = diff_runs(a, linked({.stages = 4, .micro_batches = 8, .steps = 3}));
+  REQUIRE(more);
+  CHECK(more->change_ns == 4.0 * (8'050'000 + 16'200'000));
+  CHECK(more->groups.front().effect_ns == doctest::Approx(more->change_ns));
+}
+
+TEST_CASE("diff: one rank that changed is named, and a label that counts on matches") {
+  const TraceSpec spec{.stages = 2, .micro_batches = 3, .steps = 4, .dp = 2};
+  const Trace a = linked(spec);
+  Trace b = make_1f1b_trace(spec);
+  b.pipeline_stages = 2;
+  for (size_t i = 0; i < b.cells.size(); ++i) {
+    b.cells.micro_batch[i] += 100;
+    // The last cell of rank 3: nothing waits for it.
+    if (b.cells.part[i] == 2 && b.cells.kind[i] == CellKind::kBackward && b.cells.micro_batch[i] == 102)
+      b.cells.end_ns[i] += 3'000'000;
+  }
+  link_cells(b);
+  const auto diff = diff_runs(a, b);
+  REQUIRE(diff);
+  CHECK(diff->unmatched == 0);
+  CHECK(diff->change_ns == 3'000'000);
+  REQUIRE_FALSE(diff->groups.empty());
+  CHECK(diff->groups[0].cause == DiffCause::kCompute);
+  CHECK(diff->groups[0].rank == 2);
+  CHECK(diff->groups[0].effect_ns == doctest::Approx(3e6));
+}
+
+TEST_CASE("diff: hostile runs are refused or survive") {
+  Trace none;
+  const Trace fine = linked({});
+  CHECK_FALSE(diff_runs(none, fine));
+  CHECK_FALSE(diff_runs(fine, none));
+  Trace odd = make_1f1b_trace({.steps = 2});
+  for (size_t i = 0; i < odd.cells.size(); ++i) {
+    if (i % 3 == 0) odd.cells.micro_batch[i] = kUnknown;
+    if (i % 7 == 0) odd.cells.end_ns[i] = odd.cells.start_ns[i] - 5;
+    if (i % 5 == 0) odd.cells.start_ns[i] = odd.cells.start_ns[0];
+    if (i % 11 == 0) odd.cells.step[i] = kUnknown;
+  }
+  odd.parts[2].stage = kUnknown;
+  odd.cells.sort();
+  link_cells(odd);
+  const auto diff = diff_runs(odd, fine);
+  if (diff) CHECK(total(*diff) == doctest::Approx(diff->change_ns));
+  const auto back = diff_runs(fine, odd);
+  if (back) CHECK(total(*back) == doctest::Approx(back->change_ns));
+}
+
+TEST_CASE("diff: what is beyond noise depends on how many values agree") {
+  CHECK(beyond_noise(1, 0, 2));
+  CHECK_FALSE(beyond_noise(0, 0, 2));
+  CHECK_FALSE(beyond_noise(9, 1, 3));  // Student's t with two degrees of freedom: 9.92
+  CHECK(beyond_noise(10, 1, 3));
+  CHECK(beyond_noise(-3, 1, 40));
+  CHECK_FALSE(beyond_noise(2.5, 1, 40));
+  CHECK(beyond_noise(1, std::nan(""), 1));
+}

@@ -1,0 +1,241 @@
+#include "pipeline/stragglers.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "pipeline/link_cells.h"
+#include "pipeline/simulate.h"
+#include "pipeline/straggler_findings.h"
+#include "schedules/make.h"
+#include "unit/make_trace.h"
+
+using namespace stageline;
+
+namespace {
+
+Trace simulated(SimulateOptions o, const std::vector<const char*>& faults = {}, const char* schedule = "1f1b") {
+  Result<Schedule> made = make_schedule(schedule, {.stages = 4, .micro_batches = 16});
+  REQUIRE(made);
+  o.schedule = std::move(*made);
+  for (const char* text : faults) o.faults.push_back(*parse_fault(text));
+  Result<SimulatedRun> run = simulate_run(o);
+  REQUIRE(run);
+  run->trace.cells.sort();
+  link_cells(run->trace);
+  return std::move(run->trace);
+}
+
+SimulateOptions usual() {
+  SimulateOptions o;
+  o.dp = 4;
+  o.steps = 6;
+  o.jitter = 0.03;
+  o.costs.latency_ns = 200'000;
+  o.optimizer_ns = 3'000'000;
+  return o;
+}
+
+Stragglers found(const Trace& trace) {
+  Diagnostics notes;
+  Result<StepGraph> graph = build_step_graph(trace, notes);
+  REQUIRE(graph);
+  return find_stragglers(trace, *graph);
+}
+
+double mean_step_ns(const Trace& trace) {
+  double sum = 0;
+  const auto ranges = step_ranges(trace.cells);
+  for (const StepRange& r : ranges) {
+    const auto at = [&](size_t i) { return static_cast<std::ptrdiff_t>(i); };
+    sum += static_cast<double>(
+        *std::max_element(trace.cells.end_ns.begin() + at(r.begin), trace.cells.end_ns.begin() + at(r.end)) -
+        *std::min_element(trace.cells.start_ns.begin() + at(r.begin), trace.cells.start_ns.begin() + at(r.end)));
+  }
+  return sum / static_cast<double>(ranges.size());
+}
+
+}  // namespace
+
+TEST_CASE("stragglers: by hand, two replicas of one stage") {
+  // Rank 1 takes 15 where rank 0 takes 10, forward and backward, in both steps.
+  Trace trace;
+  trace.clock = ClockState::kShared;
+  for (int32_t rank = 0; rank < 2; ++rank) {
+    Part part;
+    part.rank = rank;
+    part.stage = 0;
+    part.dp = rank;
+    trace.parts.push_back(part);
+  }
+  for (int32_t step = 0; step < 2; ++step)
+    for (int32_t rank = 0; rank < 2; ++rank) {
+      const int64_t cost = rank == 0 ? 10'000 : 15'000;
+      int64_t at = step * 1'000'000;
+      for (int32_t mb = 0; mb < 3; ++mb)
+        for (const CellKind kind : {CellKind::kForward, CellKind::kBackward}) {
+          trace.cells.add({step, rank, kind, 0, mb, at, at + cost, kNoSlice});
+          at += cost;
+        }
+    }
+  trace.cells.sort();
+  link_cells(trace);
+  const Stragglers s = found(trace);
+  REQUIRE(s.workers.size() == 2);
+  CHECK(s.workers[0].busy_ns == 60'000);
+  CHECK(s.workers[1].busy_ns == 90'000);
+  CHECK(s.workers[1].busy_ratio == doctest::Approx(1.2));  // 90 ÷ mean of 60 and 90
+  CHECK(s.workers[1].ratio == doctest::Approx(1.5));       // to its only peer
+  CHECK(s.workers[1].error == 0);
+  CHECK(s.workers[1].slow_steps == 2);
+  CHECK(s.workers[1].verdict == StragglerVerdict::kPersistent);
+  CHECK(s.workers[0].verdict == StragglerVerdict::kFine);
+  CHECK(straggler_words(s.workers[1]) == "1.50× its peers, slow in 2 of 2 steps");
+  CHECK(s.step_ns == doctest::Approx(90'000));
+  REQUIRE(s.causes.size() == 1);
+  CHECK(s.causes[0].cause == StragglerCause::kSlowWorker);
+  CHECK(s.causes[0].saving_ns == doctest::Approx(30'000));
+  CHECK(s.causes[0].saving_share == doctest::Approx(1.0 / 3));
+  REQUIRE(s.steps.size() == 2);
+  CHECK(s.steps[0].busy_ns == 75'000);
+  CHECK(s.steps[0].slowest_part == 1);
+  CHECK(s.steps[0].slowest_ratio == doctest::Approx(1.5));
+}
+
+TEST_CASE("stragglers: a healthy run has none, whatever the seed and the jitter up to 5 %") {
+  for (const double jitter : {0.0, 0.02, 0.05})
+    for (uint64_t seed = 1; seed <= 12; ++seed) {
+      CAPTURE(jitter);
+      CAPTURE(seed);
+      SimulateOptions o = usual();
+      o.jitter = jitter;
+      o.seed = seed;
+      o.messages = seed % 2 == 0;
+      const Stragglers s = found(simulated(o));
+      CHECK(s.causes.empty());
+      for (const StragglerWorker& worker : s.workers) CHECK(worker.verdict == StragglerVerdict::kFine);
+      for (const FbCorrelation& c : s.correlations) CHECK(!c.data_dependent);
+    }
+}
+
+TEST_CASE("stragglers: each fault is the first cause, and priced as the run without it") {
+  const double healthy_ns = mean_step_ns(simulated(usual()));
+  struct Case {
+    const char* fault;
+    StragglerCause cause;
+    double tolerance;  // of the saving
+  };
+  for (const Case& c : {Case{"slow-rank:5,1.3", StragglerCause::kSlowWorker, 0.05},
+                        {"slow-stage:2,1.3", StragglerCause::kSlowStage, 0.05},
+                        {"heavy-head:0.8", StragglerCause::kSlowStage, 0.05},
+                        {"gc:30ms,0.02", StragglerCause::kPauses, 0.1},  // of a step's first cell none can be told
+                        {"late-launch:5,2ms", StragglerCause::kLateLaunch, 0.05}}) {
+    CAPTURE(c.fault);
+    const Trace trace = simulated(usual(), {c.fault});
+    const Stragglers s = found(trace);
+    REQUIRE(s.causes.size() == 1);
+    CHECK(s.causes[0].cause == c.cause);
+    const double true_saving = mean_step_ns(trace) - healthy_ns;
+    CHECK(s.causes[0].saving_ns == doctest::Approx(true_saving).epsilon(c.tolerance));
+    const std::vector<Finding> findings = straggler_findings(trace, s);
+    REQUIRE(findings.size() == 1);
+    CHECK(!findings[0].title_en.empty());
+    CHECK(!findings[0].title_zh.empty());
+    CHECK(!findings[0].detail_en.empty());
+    CHECK(!findings[0].detail_zh.empty());
+  }
+}
+
+TEST_CASE("stragglers: a heavy last stage is no slow worker") {
+  const Stragglers s = found(simulated(usual(), {"heavy-head:1"}));
+  for (const StragglerWorker& worker : s.workers) CHECK(worker.verdict == StragglerVerdict::kFine);
+  REQUIRE(s.causes.size() == 1);
+  CHECK(s.causes[0].stage == 3);
+  CHECK(s.causes[0].ratio == doctest::Approx(2).epsilon(0.02));
+}
+
+TEST_CASE("stragglers: long sequences show in every stage and blame no worker") {
+  const Stragglers s = found(simulated(usual(), {"long-sequences:0.2,2"}));
+  for (const FbCorrelation& c : s.correlations) {
+    CHECK(c.pairs == 16 * 4 * 6);
+    CHECK(c.r > 0.98);
+    CHECK(c.data_dependent);
+  }
+  REQUIRE(!s.causes.empty());
+  CHECK(s.causes[0].cause == StragglerCause::kLongSequences);
+  for (const StragglerWorker& worker : s.workers) CHECK(worker.verdict != StragglerVerdict::kPersistent);
+}
+
+TEST_CASE("stragglers: pauses of one rank are its own, and a steady period is told") {
+  // Rank 3 pauses before every eighth of its cells: everything of its step from there on moves.
+  SimulateOptions o = usual();
+  o.jitter = 0;
+  Trace trace = simulated(o);
+  const Cells before = trace.cells;
+  std::vector<int64_t> moved(trace.cells.size(), 0);
+  for (int32_t step = 0; step < 6; ++step) {
+    int64_t shift = 0, n = 0;
+    for (size_t i = 0; i < before.size(); ++i) {
+      if (before.step[i] != step || before.part[i] != 3 || !is_compute(before.kind[i])) continue;
+      if (++n % 8 == 0) shift += 20'000'000;
+      moved[i] = shift;
+    }
+  }
+  for (size_t i = 0; i < before.size(); ++i) {
+    trace.cells.start_ns[i] += moved[i];
+    trace.cells.end_ns[i] += moved[i];
+  }
+  trace.cells.sort();
+  link_cells(trace);
+  const Stragglers s = found(trace);
+  const StragglerWorker& worker = s.workers[3];
+  CHECK(worker.pauses >= 20);
+  CHECK(worker.verdict == StragglerVerdict::kPauses);
+  REQUIRE(!s.causes.empty());
+  CHECK(s.causes[0].cause == StragglerCause::kPauses);
+  CHECK(s.causes[0].part == 3);
+}
+
+TEST_CASE("stragglers: a slow step is named, and not mixed with the rest") {
+  const Stragglers s = found(simulated(usual(), {"slow-step:3,2"}));
+  REQUIRE(s.causes.size() == 1);
+  CHECK(s.causes[0].cause == StragglerCause::kSlowStep);
+  CHECK(s.causes[0].step == 3);
+  for (const StragglerWorker& worker : s.workers) CHECK(worker.steps == 5);
+}
+
+TEST_CASE("stragglers: without peers nobody is blamed") {
+  SimulateOptions o = usual();
+  o.dp = 1;
+  const Stragglers s = found(simulated(o, {"slow-rank:1,1.5"}));
+  for (const StragglerWorker& worker : s.workers) {
+    CHECK(worker.verdict == StragglerVerdict::kAlone);
+    CHECK(std::isnan(worker.ratio));
+  }
+  REQUIRE(s.causes.size() == 1);
+  CHECK(s.causes[0].cause == StragglerCause::kSlowStage);
+}
+
+TEST_CASE("stragglers: odd input is answered without words that are not so") {
+  // Unknown stages and micro-batches, cells of no length, one cell that goes back in time, one step.
+  Trace odd = simulated(usual());
+  for (Part& part : odd.parts) part.stage = part.dp = kUnknown;
+  link_cells(odd);
+  CHECK(found(odd).workers.empty());
+  odd = simulated(usual());
+  std::fill(odd.cells.micro_batch.begin(), odd.cells.micro_batch.end(), kUnknown);
+  link_cells(odd);
+  CHECK(found(odd).correlations.empty());
+  odd = simulated(usual());
+  for (size_t i = 0; i < odd.cells.size(); ++i) odd.cells.end_ns[i] = odd.cells.start_ns[i];
+  CHECK(found(odd).causes.empty());
+  odd = simulated(usual());
+  odd.cells.end_ns[5] = odd.cells.start_ns[5] - 1'000'000;
+  CHECK(found(odd).workers.size() == 16);
+  odd = simulated(usual());
+  std::fill(odd.cells.start_ns.begin(), odd.cells.start_ns.end(), 7);
+  std::fill(odd.cells.end_ns.begin(), odd.cells.end_ns.end(), 7);
+  odd.cells.sort();
+  CHECK(found(odd).causes.empty());
+}

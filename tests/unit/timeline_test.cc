@@ -1,0 +1,272 @@
+// The viewer's index against brute force: what is drawn is what is busy, at every zoom.
+#include "server/timeline.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <random>
+
+#include "make_trace.h"
+#include "server/row_index.h"
+#include "server/selection.h"
+#include "server/slice_window.h"
+#include "server/tiles.h"
+
+namespace stageline {
+namespace {
+
+// One rank with one thread of random slices: nested, touching, overlapping, without duration, of three categories.
+Trace random_slices(uint32_t seed, size_t count, bool may_overlap) {
+  std::mt19937 random(seed);
+  const auto below = [&](uint32_t n) { return static_cast<int64_t>(random() % n); };
+  Trace trace;
+  trace.clock = ClockState::kShared;
+  trace.categories = {{"cpu_op", Category::kCpuOp},
+                      {"cuda_runtime", Category::kRuntime},
+                      {"python_function", Category::kPythonFunction}};
+  trace.parts.emplace_back();
+  Part& part = trace.parts[0];
+  struct Raw {
+    int64_t start, dur;
+    uint8_t category;
+    StringId name;
+  };
+  std::vector<Raw> raw;
+  int64_t at = 1'000'000;
+  while (raw.size() < count) {
+    const int64_t dur = below(20) == 0 ? 0 : below(7) == 0 ? 1 + below(100'000) : 1 + below(300);
+    const auto category = static_cast<uint8_t>(below(3));
+    raw.push_back({at, dur, category, trace.names.intern("n" + std::to_string(below(9)))});
+    if (dur > 10 && below(3) == 0)
+      for (int64_t inner = at, end = at + dur; raw.size() < count && inner < end;) {
+        const int64_t piece = std::min(end - inner, 1 + below(static_cast<uint32_t>(dur)));
+        raw.push_back({inner, piece, static_cast<uint8_t>(below(3)), trace.names.intern("inner")});
+        inner += piece + below(5);
+      }
+    at += may_overlap ? below(static_cast<uint32_t>(dur + 50)) : dur + below(3) * below(400);
+  }
+  std::stable_sort(raw.begin(), raw.end(),
+                   [](const Raw& a, const Raw& b) { return a.start != b.start ? a.start < b.start : a.dur > b.dur; });
+  for (const Raw& r : raw) {
+    Slices& s = part.slices;
+    s.start_ns.push_back(r.start);
+    s.dur_ns.push_back(r.dur);
+    s.name_id.push_back(r.name);
+    s.file_index.push_back(static_cast<uint32_t>(s.file_index.size()));
+    s.parent.push_back(kNoSliceIndex);
+    s.correlation.push_back(kNoCorrelation);
+    s.partner.push_back(kNoSliceIndex);
+    s.args_offset_low.push_back(0);
+    s.args_offset_high.push_back(0);
+    s.stream_id.push_back(0);
+    s.step.push_back(0);
+    s.category_id.push_back(r.category);
+    s.kernel_class.push_back(0);
+  }
+  part.event_count = static_cast<int64_t>(raw.size());
+  Lane lane;
+  lane.name = "thread 1";
+  lane.end = raw.size();
+  lane.kind = LaneKind::kHostThread;
+  part.lanes.push_back(lane);
+  return trace;
+}
+
+// Busy time of a kind in a row, slice by slice.
+double brute_busy(const ViewLane& lane, const ViewRow& row, uint8_t kind, double t0, double t1) {
+  double busy = 0;
+  for (size_t p = 0; p < row.count; ++p) {
+    const size_t i = row.slice_at(p);
+    if (lane.kind(i) != kind) continue;
+    busy += std::max(0.0,
+                     std::min(static_cast<double>(lane.end(i)), t1) - std::max(static_cast<double>(lane.start(i)), t0));
+  }
+  return busy;
+}
+
+const ViewLane& only_lane(const Timeline& timeline) {
+  REQUIRE(timeline.lanes().size() == 1);
+  return timeline.lanes()[0];
+}
+
+}  // namespace
+
+TEST_CASE("timeline: rows hold every slice once and never overlap themselves") {
+  for (const bool overlap : {false, true}) {
+    const Timeline timeline(random_slices(7, 5000, overlap));
+    const ViewLane& lane = only_lane(timeline);
+    std::vector<int> seen(lane.count);
+    for (const ViewRow& row : lane.rows)
+      for (size_t p = 0; p < row.count; ++p) {
+        ++seen[row.slice_at(p)];
+        if (p > 0) CHECK(lane.end(row.slice_at(p - 1)) <= lane.start(row.slice_at(p)));
+      }
+    CHECK(std::count(seen.begin(), seen.end(), 1) == static_cast<std::ptrdiff_t>(lane.count - lane.hidden));
+    CHECK(timeline.slice_count() == 5000);
+  }
+}
+
+TEST_CASE("timeline: tiles are true within half a pixel at every zoom") {
+  for (const bool overlap : {false, true}) {
+    const Timeline timeline(random_slices(11, 6000, overlap));
+    const ViewLane& lane = only_lane(timeline);
+    std::mt19937 random(3);
+    const auto span = static_cast<double>(timeline.span_ns());
+    size_t checked = 0;
+    for (double zoom = span; zoom >= 3; zoom /= 3.7)
+      for (const size_t columns : {1UL, 7UL, 400UL}) {
+        const double t0 = std::floor((span - zoom) * static_cast<double>(random() % 1000) / 1000);
+        const TimeWindow window{t0, t0 + zoom};
+        const double column = zoom / static_cast<double>(columns);
+        for (const ViewRow& row : lane.rows) {
+          double all = 0;
+          for (const KindCoverage& one : row_coverage(lane, row, window, columns)) {
+            double drawn = 0, worst = 0;
+            for (size_t c = 0; c < columns; ++c) {
+              drawn += one.share[c] / 255.0 * column;
+              worst = std::max(worst, std::abs(drawn - brute_busy(lane, row, one.kind, t0,
+                                                                  t0 + column * static_cast<double>(c + 1))));
+              if (columns > 100 && c % 37 != 0) continue;
+              const double exact = brute_busy(lane, row, one.kind, t0 + column * static_cast<double>(c),
+                                              t0 + column * static_cast<double>(c + 1));
+              CHECK(std::abs(one.share[c] / 255.0 - exact / column) <= 1.0 / 255 + 1e-9);
+            }
+            CHECK(worst <= column / 2);
+            CHECK(worst <= column * 0.51 / 255 + 1e-6);  // what the carry promises
+            all += drawn;
+            ++checked;
+          }
+          double busy = 0;
+          for (const uint8_t kind : row.kinds) busy += brute_busy(lane, row, kind, t0, t0 + zoom);
+          CHECK(std::abs(all - busy) <= column / 2);
+        }
+      }
+    CHECK(checked > 100);
+  }
+}
+
+TEST_CASE("timeline: busy time by prefix sums is busy time by walking") {
+  const Timeline timeline(random_slices(13, 4000, true));
+  const ViewLane& lane = only_lane(timeline);
+  std::mt19937 random(5);
+  for (int k = 0; k < 300; ++k) {
+    const int64_t a = static_cast<int64_t>(random() % static_cast<uint32_t>(timeline.span_ns())),
+                  b = a + static_cast<int64_t>(random() % 200'000);
+    for (const ViewRow& row : lane.rows) {
+      double busy = 0;
+      for (const uint8_t kind : row.kinds)
+        busy += brute_busy(lane, row, kind, static_cast<double>(a), static_cast<double>(b));
+      CHECK(static_cast<double>(busy_within(lane, row, a, b)) == doctest::Approx(busy));
+    }
+  }
+}
+
+TEST_CASE("timeline: an area's sums are those of its slices") {
+  const Timeline timeline(random_slices(17, 5000, false));
+  const ViewLane& lane = only_lane(timeline);
+  const auto span = static_cast<double>(timeline.span_ns());
+  for (const auto& [from, to] : {std::pair{0.0, 1.0}, {0.2, 0.21}, {0.4, 0.9}}) {
+    const TimeWindow window{std::floor(span * from), std::ceil(span * to)};
+    struct Sum {
+      uint64_t count = 0;
+      double inside = 0;
+      std::vector<int64_t> durations;
+    };
+    std::map<std::pair<StringId, uint8_t>, Sum> sums;
+    for (size_t i = 0; i < lane.count; ++i) {
+      const auto start = static_cast<double>(lane.start(i)), end = static_cast<double>(lane.end(i));
+      if (start >= window.t1_ns || (end <= window.t0_ns && start < window.t0_ns)) continue;
+      Sum& sum = sums[{lane.names[i], lane.kind(i)}];
+      ++sum.count;
+      sum.inside += std::max(0.0, std::min(end, window.t1_ns) - std::max(start, window.t0_ns));
+      sum.durations.push_back(lane.dur(i));
+    }
+    const Selection area = select_area(timeline, {0}, window, 2000);
+    CHECK(area.totals.size() == sums.size());
+    CHECK(area.exact);
+    int64_t self = 0;
+    for (const SelectionTotal& total : area.totals) {
+      Sum& sum = sums[{total.name, total.kind}];
+      CHECK(total.count == sum.count);
+      CHECK(static_cast<double>(total.sum_ns) == sum.inside);
+      CHECK(total.min_ns == *std::min_element(sum.durations.begin(), sum.durations.end()));
+      CHECK(total.max_ns == *std::max_element(sum.durations.begin(), sum.durations.end()));
+      std::sort(sum.durations.begin(), sum.durations.end());
+      CHECK(total.median_ns == sum.durations[(sum.durations.size() - 1) / 2]);
+      self += total.self_ns;
+    }
+    // What is not inside another slice of the area is busy time of the first row, once.
+    CHECK(self == busy_within(lane, lane.rows[0], window.from_ns(), window.to_ns()));
+  }
+}
+
+TEST_CASE("timeline: slices of a window, and the longest where there are too many") {
+  const Timeline timeline(random_slices(19, 5000, false));
+  const TimeWindow all{0, static_cast<double>(timeline.span_ns() + 1)};
+  CHECK(slices_within(timeline, {0}, all, 0, 10'000).slices.size() == 5000);
+  const SliceWindow few = slices_within(timeline, {0}, all, 0, 300);
+  CHECK_FALSE(few.complete);
+  CHECK(few.min_ns > 0);
+  REQUIRE(few.slices.size() <= 300);
+  const ViewLane& lane = timeline.lanes()[0];
+  size_t as_long = 0;
+  for (size_t i = 0; i < lane.count; ++i) as_long += lane.dur(i) >= few.min_ns ? 1 : 0;
+  CHECK(few.slices.size() == as_long);
+  CHECK(slices_within(timeline, {0}, all, 200'000, 300).slices.empty());
+}
+
+TEST_CASE("timeline: cells are lanes by kind, with their micro-batches, steps and places") {
+  testing::TraceSpec spec;
+  spec.steps = 3;
+  spec.dp = 2;
+  const Timeline timeline(testing::make_1f1b_trace(spec));
+  CHECK(timeline.lanes().size() == 8);
+  CHECK(timeline.steps().size() == 3);
+  CHECK(timeline.steps()[1].start_ns > timeline.steps()[0].end_ns);
+  CHECK(timeline.slice_count() == timeline.trace().cells.size());
+  for (uint32_t cell = 0; cell < timeline.trace().cells.size(); ++cell) {
+    const SlicePlace place = timeline.place_of_cell(cell);
+    REQUIRE(place);
+    CHECK(timeline.lanes()[place.lane].cell_of(place.slice) == cell);
+  }
+}
+
+TEST_CASE("timeline: times that no clock has are drawn at the edges, without overflow") {
+  Trace trace = random_slices(23, 10, false);
+  Slices& s = trace.parts[0].slices;
+  s.start_ns = {INT64_MIN, INT64_MIN, -5, 0, 0, 7, 1000, INT64_MAX - 1, INT64_MAX, INT64_MAX};
+  s.dur_ns = {INT64_MAX, INT64_MIN, 10, -3, 0, INT64_MAX, 5, INT64_MAX, INT64_MAX, 0};
+  const Timeline timeline(std::move(trace));
+  const ViewLane& lane = only_lane(timeline);
+  for (size_t i = 0; i < lane.count; ++i) {
+    CHECK(lane.start(i) >= 0);
+    CHECK(lane.dur(i) >= 0);
+    CHECK(lane.end(i) <= kLatestNs);
+  }
+  const TimeWindow all{0, static_cast<double>(timeline.span_ns())};
+  for (const ViewRow& row : lane.rows) CHECK(row_coverage(lane, row, all, 100).size() <= row.kinds.size());
+  CHECK(select_area(timeline, {0}, all, 10).slice_count > 0);
+}
+
+TEST_CASE("timeline: an empty trace is an empty timeline") {
+  const Timeline timeline{Trace()};
+  CHECK(timeline.lanes().empty());
+  CHECK(timeline.span_ns() == 0);
+  CHECK(timeline.steps().empty());
+}
+
+TEST_CASE("timeline: a lane deeper than its rows counts what it hides") {
+  Trace trace = random_slices(29, 300, false);
+  Slices& s = trace.parts[0].slices;
+  for (size_t i = 0; i < 300; ++i) {
+    s.start_ns[i] = static_cast<int64_t>(i);
+    s.dur_ns[i] = static_cast<int64_t>(1000 - 2 * i);
+  }
+  const Timeline timeline(std::move(trace));
+  CHECK(only_lane(timeline).rows.size() == kMaxRowsOfLane);
+  CHECK(only_lane(timeline).hidden == 300 - kMaxRowsOfLane);
+}
+
+}  // namespace stageline

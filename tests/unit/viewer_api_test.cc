@@ -1,0 +1,191 @@
+// The viewer's routes, names and hosts.
+#include <doctest/doctest.h>
+
+#include <cstring>
+
+#include "make_trace.h"
+#include "pipeline/link_cells.h"
+#include "server/api.h"
+#include "server/duration_bins.h"
+#include "server/http_server.h"
+#include "server/name_index.h"
+#include "server/name_pattern.h"
+#include "server/query.h"
+
+namespace stageline {
+namespace {
+
+bool found(const char* expression, const char* name) {
+  const Result<NamePattern> pattern = NamePattern::expression(expression);
+  REQUIRE_MESSAGE(pattern, expression);
+  return pattern->matches(name);
+}
+
+std::unique_ptr<ViewRun> small_run() {
+  testing::TraceSpec spec;
+  spec.steps = 2;
+  auto run = std::make_unique<ViewRun>("small", std::vector<std::string>{"small"});
+  Trace trace = testing::make_1f1b_trace(spec);
+  link_cells(trace);
+  run->set_trace(std::move(trace));
+  return run;
+}
+
+std::string header_of(const std::string& body) {
+  uint32_t length = 0;
+  REQUIRE(body.size() >= sizeof length);
+  std::memcpy(&length, body.data(), sizeof length);
+  REQUIRE(4 + size_t{length} <= body.size());
+  return body.substr(4, length);
+}
+
+}  // namespace
+
+TEST_CASE("viewer: expressions match as they say") {
+  CHECK(found("gemm", "Volta_SGEMM_128"));
+  CHECK(found("^nccl.*(AllReduce|Send)$", "ncclDevKernel_AllReduce"));
+  CHECK_FALSE(found("^nccl.*(AllReduce|Send)$", "ncclDevKernel_AllReduce_Sum"));
+  CHECK(found("a\\d+b", "xa12b"));
+  CHECK_FALSE(found("a\\d+b", "ab"));
+  CHECK(found("[x-z]_?[^0-9]", "y_q"));
+  CHECK_FALSE(found("^[^a]$", "A"));  // either case, in what is left out too
+  CHECK(found("(ab)*c|d?e", "ababc"));
+  CHECK(found("a\\.b", "a.b"));
+  CHECK_FALSE(found("a\\.b", "axb"));
+  CHECK(found("", "anything"));
+  CHECK(found("[]x]", "]"));
+  CHECK(found("(?:ab)+", "zab"));
+}
+
+TEST_CASE("viewer: broken expressions are refused, long ones run in linear time") {
+  for (const char* bad : {"(", ")", "a)", "[", "[a", "*", "+a", "a|*", "\\", "[z-a]", "[\\"})
+    CHECK_FALSE(NamePattern::expression(bad));
+  CHECK_FALSE(NamePattern::expression(std::string(300, 'a')));
+  CHECK_FALSE(NamePattern::expression(std::string(100, '(') + std::string(100, ')')));
+  // Exponential for those that try one way after the other.
+  std::string expression, name(4000, 'a');
+  for (int k = 0; k < 60; ++k) expression += "a?";
+  for (int k = 0; k < 60; ++k) expression += "a*";
+  CHECK(NamePattern::expression("^(" + expression + ")+$")->matches(name));
+  CHECK_FALSE(NamePattern::expression("^(" + expression + ")+b$")->matches(name));
+  CHECK_FALSE(NamePattern::expression("((a*)*)*b")->matches(name));
+}
+
+TEST_CASE("viewer: texts match whatever their case, and bytes that are no text") {
+  CHECK(NamePattern::text("AllReduce").matches("nccl_ALLREDUCE"));
+  CHECK_FALSE(NamePattern::text("allgather").matches("nccl_ALLREDUCE"));
+  CHECK(NamePattern::text("前向").matches("算子前向传播"));
+  CHECK(found(".", "\xff"));
+}
+
+TEST_CASE("viewer: targets are taken apart, broken ones refused") {
+  const Result<Query> query = parse_target("/api/tiles?lanes=3%2C4&q=a+b%20c&flag&q=last#x");
+  REQUIRE(query);
+  CHECK(query->path == "/api/tiles");
+  CHECK(query->text("lanes") == "3,4");
+  CHECK(query->text("q") == "last");
+  CHECK(query->find("flag") != nullptr);
+  CHECK(query->find("none") == nullptr);
+  for (const char* bad : {"", "api", "http://a/b", "/%", "/%2", "/%zz", "/a%00b", "/a?b=%0a", "*"})
+    CHECK_FALSE(parse_target(bad));
+  std::string many = "/?";
+  for (size_t k = 0; k <= kMaxParameters; ++k) many += "a=1&";
+  CHECK_FALSE(parse_target(many));
+}
+
+TEST_CASE("viewer: hosts of the loopback, and no others") {
+  for (const char* good : {"localhost", "LOCALHOST:80", "127.0.0.1:8765", "[::1]", "[::1]:9"})
+    CHECK(is_loopback_host(good));
+  for (const char* bad : {"", "evil.example", "localhost.evil.example", "127.0.0.1.evil", "127.0.0.2", "[::2]:1",
+                          "localhost:8a", "localhost:123456", ":80", "[::1", "127.0.0.1:80:80", "localhost@evil:1"})
+    CHECK_FALSE(is_loopback_host(bad));
+}
+
+TEST_CASE("viewer: before a run is read only the page and the status answer") {
+  ViewRun run("t", {"p"});
+  CHECK(api_answer(run, "/").status == 200);
+  CHECK(api_answer(run, "/viewer.js").etag.size() > 10);
+  CHECK(api_answer(run, "/api/status").body.find("\"reading\"") != std::string::npos);
+  CHECK(api_answer(run, "/api/run").status == 503);
+  CHECK(api_answer(run, "/api/tiles?n=3").status == 503);
+  CHECK(api_answer(run, "/api/nothing").status == 404);
+  run.set_error({ErrorCode::kBadInput, "no trace", {"a\x01.json"}, "try"});
+  CHECK(api_answer(run, "/api/status").body.find("\"failed\"") != std::string::npos);
+}
+
+TEST_CASE("viewer: paths lead to no file") {
+  const auto run = small_run();
+  for (const char* path : {"/../etc/passwd", "/..%2f..%2fetc/passwd", "/viewer.js/../../x", "//etc/passwd",
+                           "/index.html", "/viewer.js%00.html", "/api/", "/api", "/api/run/", "/./", "/proc/self/maps"})
+    CHECK(api_answer(*run, path).status >= 400);
+}
+
+TEST_CASE("viewer: wrong parameters are refused with words") {
+  const auto run = small_run();
+  for (const char* target :
+       {"/api/tiles", "/api/tiles?n=0", "/api/tiles?n=99999999", "/api/tiles?n=3&lanes=99", "/api/tiles?n=3&lanes=x",
+        "/api/tiles?n=3&t0=5&t1=5", "/api/tiles?n=3&t0=nan", "/api/slices?limit=-1", "/api/slice?lane=0",
+        "/api/slice?lane=0&slice=9999", "/api/find", "/api/find?q=F&dir=up", "/api/search?q=(&regex=1",
+        "/api/histogram?name_ids=99999999", "/api/counter?lane=0&n=5", "/api/select?t1=-1"}) {
+    const ApiAnswer answer = api_answer(*run, target);
+    CHECK_MESSAGE(answer.status == 400, target);
+    CHECK(answer.body.find("\"error\":\"") != std::string::npos);
+  }
+}
+
+TEST_CASE("viewer: every route answers for a run of cells") {
+  const auto run = small_run();
+  CHECK(api_answer(*run, "/api/run").body.find("\"rank_index\"") != std::string::npos);
+  CHECK(header_of(api_answer(*run, "/api/tiles?n=50").body).find("\"kinds\":[{\"kind\":0") != std::string::npos);
+  CHECK(header_of(api_answer(*run, "/api/slices?lanes=0-1").body).find("\"names\":[[") != std::string::npos);
+  const std::string slice = api_answer(*run, "/api/slice?lane=1&slice=3").body;
+  for (const char* part : {"\"previous\":{", "\"next\":{", "\"type\":\"message\"", "\"label\":\"", "\"self_ns\":"})
+    CHECK_MESSAGE(slice.find(part) != std::string::npos, slice);
+  CHECK(api_answer(*run, "/api/select").body.find("\"name\":\"F\"") != std::string::npos);
+  CHECK(api_answer(*run, "/api/search?q=b").body.find("\"count\":64") != std::string::npos);
+  CHECK(api_answer(*run, "/api/histogram?q=F").body.find("\"median_ns\":8050000") != std::string::npos);
+  CHECK(header_of(api_answer(*run, "/api/histogram?q=F&min=8000000&max=9000000").body).find("\"count\":64") !=
+        std::string::npos);
+  CHECK(header_of(api_answer(*run, "/api/flows").body).find("{\"count\":96,\"complete\":true") != std::string::npos);
+  CHECK(api_answer(*run, "/api/perfetto").body.size() > 1000);
+}
+
+TEST_CASE("viewer: find goes through all that match, forwards and backwards alike") {
+  const auto run = small_run();
+  const Timeline& timeline = *run->timeline();
+  std::vector<uint32_t> lanes;
+  for (uint32_t l = 0; l < timeline.lanes().size(); ++l) lanes.push_back(l);
+  NameSet names(timeline.trace().names.size());
+  for (StringId id = 0; id < names.size(); ++id)
+    if (timeline.trace().names.text(id) == "F") names.add(id);
+  const NameIndex& index = timeline.occurrences();
+  std::vector<std::pair<uint32_t, uint32_t>> forwards, backwards;
+  NameIndex::Cursor at;
+  for (SlicePlace p = index.next(timeline.lanes(), lanes, names, at); p;
+       p = index.next(timeline.lanes(), lanes, names, at)) {
+    forwards.emplace_back(p.lane, p.slice);
+    at = {timeline.lanes()[p.lane].start(p.slice), p.lane, p.slice};
+    REQUIRE(forwards.size() < 1000);
+  }
+  at = {timeline.span_ns() + 1, -1, -1};
+  for (SlicePlace p = index.previous(timeline.lanes(), lanes, names, at); p;
+       p = index.previous(timeline.lanes(), lanes, names, at)) {
+    backwards.emplace_back(p.lane, p.slice);
+    at = {timeline.lanes()[p.lane].start(p.slice), p.lane, p.slice};
+    REQUIRE(backwards.size() < 1000);
+  }
+  std::reverse(backwards.begin(), backwards.end());
+  CHECK(forwards.size() == 64);
+  CHECK(forwards == backwards);
+}
+
+TEST_CASE("viewer: bins of durations follow each other without gaps") {
+  for (size_t b = 0; b + 1 < kDurationBins; ++b) {
+    CHECK(bin_start_ns(b) < bin_start_ns(b + 1));
+    CHECK(duration_bin(bin_start_ns(b)) == b);
+    CHECK(duration_bin(bin_start_ns(b + 1) - 1) == b);
+  }
+  CHECK(duration_bin(kLatestNs) < kDurationBins);
+}
+
+}  // namespace stageline

@@ -1,0 +1,126 @@
+// Odd runs, and the ways in and out: loading, failure, Perfetto. Run by viewer_run.mjs.
+import assert from 'node:assert/strict';
+import {settle, span, state, view, wideSlice} from './viewer_help.mjs';
+import {HOSTILE} from './viewer_runs.mjs';
+
+const keys = async page => { for (const key of ['w', 's', 'a', 'd', '0', '.', ',', 'f', ']', '[', 'n', 'Escape', 'm', 'Escape', 'Backspace']) await page.keyboard.press(key); };
+
+export const cases = [
+  ['one lane, one slice', async open => {
+    const page = await open('one');
+    const {slice} = await wideSlice(page, 0);
+    assert.equal(slice.name, 'alone');
+    await keys(page);
+    await settle(page);
+  }],
+  ['an empty trace opens, says so, and takes every key', async (open, {shot}) => {
+    const page = await open('empty', '?lang=en', {raw: true});
+    await page.waitForFunction(() => window.stageline || document.querySelector('.loading [role=alert]'));
+    await shot(page, 'empty');
+    if (await page.evaluate('!window.stageline')) return assert.match(await page.textContent('.loading'), /could not be read/);
+    await keys(page);
+    assert.match(await page.textContent('#app'), /nothing to draw/);
+  }],
+  ['thirty days between two slices: both are found', async open => {
+    const page = await open('gap'), home = await view(page);
+    assert.ok(span(home) > 30 * 86400e9);
+    await page.keyboard.press('/');
+    await page.keyboard.type('after');
+    await page.waitForSelector('#omni li');
+    await page.keyboard.press('Enter');
+    await page.waitForFunction(() => stageline.state().selected?.name === 'after');
+    await page.keyboard.press('f');
+    await page.keyboard.press('f');
+    await settle(page);
+    assert.ok(span(await view(page)) < 5e6);
+    const {slice, box} = await wideSlice(page, 0);
+    assert.equal(slice.start, 30 * 86400e9);
+    assert.ok(box.w > 300, 'drawn wide, thirty days from the start');
+    const drawn = await page.evaluate('stageline.drawn(0)');
+    assert.ok(Math.abs(drawn.kinds[0].drawn - 1e6 / ((drawn.t1 - drawn.t0) / drawn.columns)) < 0.5);
+  }],
+  ['slices of no and of negative length', async open => {
+    const page = await open('odd');
+    await settle(page);
+    const names = await page.evaluate('stageline.slices(0).map(s => s.name)');
+    assert.ok(names.includes('whole') && names.includes('zero'), names.join());
+    await keys(page);
+  }],
+  ['hostile and endless names stay text', async (open, {shot}) => {
+    const page = await open('hostile');
+    for (const nth of [0, 1]) {
+      const {slice, x, y} = await wideSlice(page, 0, nth);
+      await page.mouse.move(x, y);
+      await page.waitForSelector('#tip:not([hidden])');
+      await page.mouse.click(x, y);
+      await page.waitForFunction(s => stageline.facts()?.start_ns === s, slice.start);
+      if (slice.start === 0) assert.match(await page.textContent('.slice-head h2'), /<img src=x onerror/);
+    }
+    await page.keyboard.press('/');
+    await page.keyboard.type('img');
+    await page.waitForSelector('#omni li');
+    assert.ok((await page.textContent('#omni')).includes(HOSTILE));
+    await shot(page, 'hostile');
+    assert.equal(await page.evaluate('document.images.length'), 0);
+    assert.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'));
+  }],
+  ['ten thousand lanes scroll, search and sum up', async (open, {shot}) => {
+    const page = await open('lanes');
+    assert.equal(await page.evaluate('stageline.run.lanes.length'), 10000);
+    await page.evaluate(() => { document.querySelector('.scroller').scrollTop = 120000; });
+    await settle(page);
+    const painted = await page.evaluate('stageline.painted()');
+    assert.ok(painted.missing === 0 && painted.lanes > 10, JSON.stringify(painted));
+    assert.ok(await page.evaluate('document.querySelectorAll(".label").length') < 300, 'labels of what is in sight');
+    await page.keyboard.press('F1');
+    await page.keyboard.type('sum up everything');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.totals tbody tr');
+    assert.equal(await page.locator('.totals tbody tr').count(), 7);
+    await shot(page, 'lanes');
+  }],
+  ['what cannot be read is said, with what to do', async open => {
+    const page = await open('broken', '?lang=en', {raw: true});
+    await page.waitForSelector('.loading [role=alert]');
+    const text = await page.textContent('.loading');
+    assert.match(text, /could not be read/);
+    assert.match(text, /broken\.json/);
+  }],
+  ['while the run is read the page shows how far it is', async (open, {serve, context}) => {
+    const address = await serve('pipeline'), page = await context.newPage();
+    let asked = 0;
+    await page.route('**/api/status', route => route.fulfill({json: {state: ++asked < 2 ? 'reading' : 'ready', title: 'big', bytes_read: 250e6, bytes_total: 1e9, events: 1234567, message: ''}}));
+    await page.route('**/api/events', route => route.abort());
+    await page.goto(`${address}/?lang=en`);
+    await page.waitForSelector('.loading [role=progressbar]');
+    assert.equal(await page.getAttribute('[role=progressbar]', 'aria-valuenow'), '25');
+    assert.match(await page.textContent('.loading'), /Reading big.*250.MB of 1.00.GB.*1.234.567 events/);
+    await page.waitForFunction(() => window.stageline);
+  }],
+  ['a server that goes away is said, and asked again', async open => {
+    const page = await open('pipeline', '?lang=en', {foreign: true});
+    await page.route('**/api/tiles*', route => route.fulfill({status: 503, json: {error: 'the server sleeps', hint: 'wake it'}}));
+    page.removeAllListeners('console');
+    await page.keyboard.press('w');
+    await page.waitForFunction(() => /the server sleeps/.test(document.querySelector('.top').textContent));
+    await page.unroute('**/api/tiles*');
+    await page.waitForFunction(() => !/the server sleeps/.test(document.querySelector('.top').textContent), null, {timeout: 6000});
+    await settle(page);
+  }],
+  ['Open in Perfetto hands the trace over; where nobody answers it is saved', async (open, {context}) => {
+    await context.route('https://ui.perfetto.dev/**', route => route.fulfill({contentType: 'text/html', body: `<script>
+      addEventListener('message', event => {
+        if (event.data === 'PING') event.source.postMessage('PONG', event.origin);
+        else if (event.data.perfetto) document.title = event.data.perfetto.title + ' ' + event.data.perfetto.buffer.byteLength;
+      });</script>`}));
+    const page = await open('pipeline', '?lang=en', {foreign: true});
+    const [theirs] = await Promise.all([context.waitForEvent('page'), page.click('#perfetto')]);
+    await theirs.waitForFunction(() => /pipeline \d{4,}/.test(document.title));
+    await page.waitForFunction(() => /Opened in Perfetto/.test(document.querySelector('.say').textContent));
+    await context.unroute('https://ui.perfetto.dev/**');
+    await context.route('https://ui.perfetto.dev/**', route => route.fulfill({contentType: 'text/html', body: 'no one is here'}));
+    const [download] = await Promise.all([page.waitForEvent('download', {timeout: 15000}), page.click('#perfetto')]);
+    assert.match(download.suggestedFilename(), /pipeline\.pftrace/);
+    await page.waitForFunction(() => /is saved/.test(document.querySelector('.say').textContent));
+  }],
+];

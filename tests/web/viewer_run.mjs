@@ -1,0 +1,66 @@
+// node viewer_run.mjs STAGELINE FOLDER: serves runs with `stageline view` and drives the viewer in a headless Chromium
+// with real input events. Screenshots are left in FOLDER. Exit 0 good, 1 a failure, 77 nothing to drive with.
+import {spawn} from 'node:child_process';
+import {mkdirSync} from 'node:fs';
+import {join} from 'node:path';
+import {launch} from './browser.mjs';
+import {makeRuns} from './viewer_runs.mjs';
+
+const [stageline, folder] = process.argv.slice(2);
+const browser = await launch();
+mkdirSync(folder, {recursive: true});
+const runs = makeRuns(stageline, folder);
+
+// One server a run, started when it is first asked for.
+const servers = new Map();
+function serve(name) {
+  if (servers.has(name)) return servers.get(name).address;
+  const child = spawn(stageline, ['view', runs[name], '--port', '0', '--no-open', '--quiet'], {stdio: ['ignore', 'pipe', 'inherit']});
+  const address = new Promise((done, fail) => {
+    let text = '';
+    child.stdout.on('data', data => {
+      text += data;
+      const found = /http:\/\/\S+/.exec(text);
+      if (found) done(found[0].replace(/\/$/, ''));
+    });
+    child.on('exit', code => fail(new Error(`stageline view ${runs[name]} ended with ${code} before it printed an address`)));
+  });
+  servers.set(name, {child, address});
+  return address;
+}
+
+const only = process.env.STAGELINE_WEB_ONLY ?? '';  // cases whose name has this
+const files = ['viewer_test', 'viewer_select_test', 'viewer_rows_test', 'viewer_edge_test'];
+const cases = (await Promise.all(files.map(file => import(`./${file}.mjs`)))).flatMap(file => file.cases).filter(([name]) => name.includes(only));
+let failed = 0;
+for (const [name, run] of cases) {
+  const context = await browser.newContext({viewport: {width: 1440, height: 900}, reducedMotion: 'no-preference', hasTouch: name.startsWith('touch')});
+  const problems = [];
+  // Opens a run; anything the page complains about fails the case, and so does a request to anyone but the server.
+  async function open(file, query = '?lang=en', options = {}) {
+    const address = await serve(file), page = await context.newPage();
+    if (options.size) await page.setViewportSize({width: options.size[0], height: options.size[1]});
+    await page.emulateMedia({colorScheme: options.dark ? 'dark' : 'light', ...(options.calm ? {reducedMotion: 'reduce'} : {})});
+    page.on('console', message => { if (['error', 'warning'].includes(message.type()) && !/willReadFrequently/.test(message.text())) problems.push(`console: ${message.text()}`); });
+    page.on('pageerror', error => problems.push(`page error: ${error.stack}`));
+    page.on('request', request => { if (!request.url().startsWith(address) && !options.foreign && !/^(data|blob):/.test(request.url())) problems.push(`request: ${request.url()}`); });
+    page.on('dialog', dialog => { problems.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
+    await page.goto(`${address}/${query}`);
+    if (options.raw) return page;
+    await page.waitForFunction(() => window.stageline?.frames() > 0 && window.stageline.settled());
+    return page;
+  }
+  try {
+    await run(open, {folder, shot: (page, file) => page.screenshot({path: join(folder, file + '.png')}), serve, context});
+    if (problems.length > 0) throw new Error(problems.join('\n'));
+    console.log(`ok    ${name}`);
+  } catch (error) {
+    ++failed;
+    console.log(`FAIL  ${name}\n${String(error.stack).replace(/^/gm, '      ')}`);
+  }
+  await context.close();
+}
+await browser.close();
+for (const {child} of servers.values()) child.kill('SIGINT');
+console.log(`${cases.length - failed} of ${cases.length} passed`);
+process.exit(failed > 0 ? 1 : 0);

@@ -1,0 +1,51 @@
+// The runs that the viewer's tests look at, made by generators of ours.
+import {execFileSync} from 'node:child_process';
+import {existsSync, mkdirSync, writeFileSync} from 'node:fs';
+import {dirname, join} from 'node:path';
+import {fileURLToPath} from 'node:url';
+
+const gen = join(dirname(fileURLToPath(import.meta.url)), '../gen');
+
+// A Chrome trace of one rank; times are microseconds.
+function chrome(folder, name, events) {
+  const path = join(folder, `${name}.json`);
+  writeFileSync(path, JSON.stringify({schemaVersion: 1, distributedInfo: {rank: 0, world_size: 1}, traceEvents: events}));
+  return path;
+}
+const slice = (name, ts, dur, more = {}) => ({ph: 'X', cat: 'cpu_op', name, pid: 1, tid: 1, ts, dur, args: {}, ...more});
+
+export const HOSTILE = '<img src=x onerror=alert(1)></script><b>bold</b>';
+
+export function makeRuns(stageline, folder) {
+  const at = name => join(folder, name);
+  const once = (name, make) => {
+    if (!existsSync(at(name))) {
+      mkdirSync(at(name), {recursive: true});
+      make(at(name));
+    }
+    return at(name);
+  };
+  const python = (...args) => execFileSync('python3', [join(gen, 'kineto.py'), ...args], {stdio: 'ignore'});
+  const simulated = (name, ...args) => once(name, out => execFileSync(stageline, ['simulate', ...args, '-o', out], {stdio: 'ignore'}));
+  const busy = [];
+  for (let i = 0; i < 40000; ++i) busy.push(slice(i % 3 ? 'small op' : 'other op', i * 10 + (i * 7919) % 5, 1 + (i * 104729) % 7, {tid: 1 + i % 2}));
+  return {
+    pipeline: simulated('pipeline', '1f1b', '--stages', '4', '--dp', '2', '--micro-batches', '8', '--steps', '4', '--cost', '10,20', '--jitter', '0.08',
+                        '--messages', '--optimizer', '5'),
+    split: simulated('split', 'zb-h1', '--stages', '4', '--micro-batches', '6', '--steps', '2'),
+    profile: once('profile', out => python('-o', out, '--ranks', '4', '--events', '12000', '--shape', 'pipeline', '--micro-batches', '8', '--steps', '3',
+                                           '--memory', '--notes', 'actions', '--format', 'json')),
+    busy: chrome(folder, 'busy', busy),
+    counter: chrome(folder, 'counter', [slice('work', 0, 1000), ...Array.from({length: 200}, (_, i) => ({ph: 'C', name: 'level', pid: 1, ts: i * 5, args: {value: i * i}}))]),
+    one: chrome(folder, 'one', [slice('alone', 10, 5)]),
+    empty: chrome(folder, 'empty', []),
+    gap: chrome(folder, 'gap', [slice('before', 0, 1000), slice('after', 30 * 86400e6, 1000)]),
+    odd: chrome(folder, 'odd', [slice('whole', 0, 100), slice('zero', 20, 0), slice('negative', 50, -7), slice('end', 90, 10)]),
+    hostile: chrome(folder, 'hostile', [slice(HOSTILE, 0, 100, {args: {[HOSTILE]: HOSTILE}}), slice('long '.repeat(2000), 120, 100)]),
+    lanes: chrome(folder, 'lanes', Array.from({length: 10000}, (_, i) => slice(`op ${i % 7}`, i, 500, {tid: i + 1}))),
+    broken: (() => {
+      writeFileSync(at('broken.json'), 'this is no trace');
+      return at('broken.json');
+    })(),
+  };
+}
