@@ -124,7 +124,9 @@ void slice_lines(const Trace& trace, Lines& lines) {
         "", grouped(counts.by_category[c]) + " " + counted_label(static_cast<Category>(c), counts.by_category[c]));
   if (counts.message_kernels + counts.collective_kernels > 0) {
     std::string text;
-    if (counts.message_kernels > 0) text = grouped(counts.message_kernels) + " sends and receives";
+    if (counts.message_kernels > 0)
+      text =
+          grouped(counts.message_kernels) + (counts.message_kernels == 1 ? " send or receive" : " sends and receives");
     if (counts.collective_kernels > 0)
       text += (text.empty() ? "" : ", ") + grouped(counts.collective_kernels) +
               (counts.collective_kernels == 1 ? " collective" : " collectives");

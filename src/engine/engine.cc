@@ -92,8 +92,7 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   } else {
     infer_layout(*trace, options.layout);
   }
-  if (const int32_t cp = rank_map(*trace, options.layout).cp; cp > 1 && extent_of(*trace).dp_count % cp == 0)
-    trace->context_parallel = cp;
+  trace->context_parallel = context_parallel_of(*trace, options.layout);
   if (Status s = map_clocks(*trace, options.align); !s) return std::move(s).error();
   for (const int32_t rank : options.ranks)
     if (std::none_of(trace->parts.begin(), trace->parts.end(), [&](const Part& part) { return part.rank == rank; }))

@@ -3,6 +3,7 @@
 
 #include "base/json_writer.h"
 #include "engine/engine.h"
+#include "model/pipeline_words.h"
 #include "model/run_extent.h"
 #include "model/torch_facts.h"
 #include "pipeline/recognise.h"
@@ -49,7 +50,7 @@ void recognition_field(const Trace& trace, JsonWriter& json) {
 void cell_fields(const Trace& trace, bool beside_slices, JsonWriter& json) {
   const Extent extent = extent_of(trace);
   json.field("stages", extent.stage_count);
-  json.field("replicas", extent.dp_count / std::max(1, trace.context_parallel));
+  json.field("replicas", replica_count(trace, extent.dp_count));
   json.field("context_parallel", trace.context_parallel);
   json.field("chunks", extent.chunk_count);
   json.field("micro_batches", micro_batches_per_step(trace));

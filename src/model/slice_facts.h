@@ -163,7 +163,7 @@ struct TaskFact {
 
 // One transfer or wait of a communication operation on one link (COMMUNICATION_TASK_INFO, Level1 and up).
 struct TransferFact {
-  uint32_t slice = 0;           // the device task; its category is kCollective: its operation is what counts as work
+  uint32_t slice = 0;           // the device task; its category is kDeviceTask: its operation is what counts as work
   uint32_t op = kNoSliceIndex;  // slice of the communication operation
   StringId task = 0;            // "Notify_Wait", "Notify_Record", "Memcpy", "Reduce_Inline", …
   StringId transport = 0;       // "SDMA", "RDMA", "LOCAL"
