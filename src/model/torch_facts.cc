@@ -94,7 +94,7 @@ std::string_view category_label(Category category) {
     case Category::kGpuAnnotation: return "device annotations";
     case Category::kProfilerRange: return "counter ranges";
     case Category::kCollective: return "collectives";
-    case Category::kDeviceTask: return "tasks of communication operations";
+    case Category::kDeviceTask: return "communication tasks";
     case Category::kSpan: return "profile spans";
   }
   return "other";
