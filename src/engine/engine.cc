@@ -162,12 +162,16 @@ std::vector<Table> all_tables(const Trace& trace, Diagnostics& diagnostics, bool
 }
 
 Findings findings_of(const Trace& trace, const std::vector<Table>& tables) {
+  return findings_of(trace, tables, trace.cells.size() > 0 ? theory_of(trace) : TheoryRun{});
+}
+
+Findings findings_of(const Trace& trace, const std::vector<Table>& tables, const TheoryRun& theory) {
   const bool profiled = std::any_of(trace.parts.begin(), trace.parts.end(),
                                     [](const Part& part) { return part.event_count > 0 && part.slices.has_facts(); });
-  if (!profiled) return find_findings(trace);
+  if (!profiled) return find_findings(trace, theory);
   Findings of_slices = profile_findings(trace, tables);
   if (trace.cells.size() == 0) return of_slices;
-  return merge_findings(find_findings(trace), std::move(of_slices));
+  return merge_findings(find_findings(trace, theory), std::move(of_slices));
 }
 
 namespace {

@@ -126,17 +126,12 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
 
 extern const Analysis pipeline_summary_analysis;
 const Analysis pipeline_summary_analysis = {
-    "pipeline-summary",
-    "span, busy time, span and inner bubble per step and rank; cost of F, B, W per stage",
-    {{"ranks", "one row per step and rank"}, {"stages", "one row per stage and kind"}, {"steps", "one row per step"}},
-    run,
-    AnalysisNeeds::kCells,
-    {},
-    "",
-    "",
-    false,
-    false,
-    true,
-    true};
+    .name = "pipeline-summary",
+    .summary = "span, busy time, span and inner bubble per step and rank; cost of F, B, W per stage",
+    .tables = {{"ranks", "one row per step and rank"},
+               {"stages", "one row per stage and kind"},
+               {"steps", "one row per step"}},
+    .run = run,
+    .across_ranks = true};
 
 }  // namespace stageline

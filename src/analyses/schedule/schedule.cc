@@ -97,10 +97,10 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
 
 extern const Analysis schedule_analysis;
 const Analysis schedule_analysis = {
-    "schedule",
-    "which pipeline schedule the run follows, how sure that is, and where its order leaves it",
-    {{"recognition", "one row per schedule that was compared, nearest first"},
-     {"divergence", "one row per place where lists first leave the nearest one"}},
-    run};
+    .name = "schedule",
+    .summary = "which pipeline schedule the run follows, how sure that is, and where its order leaves it",
+    .tables = {{"recognition", "one row per schedule that was compared, nearest first"},
+               {"divergence", "one row per place where lists first leave the nearest one"}},
+    .run = run};
 
 }  // namespace stageline

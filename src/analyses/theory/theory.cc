@@ -244,22 +244,18 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
 
 extern const Analysis theory_analysis;
 const Analysis theory_analysis = {
-    "theory",
-    "the recognised schedule replayed with mean durations beside what happened: bubbles, phases, cells that are late "
-    "and why",
-    {{"theory-loss", "where the time beyond theory went; adds up to the span"},
-     {"theory-ranks", "one row per step and rank: span and inner bubble, in theory and as they were"},
-     {"phases", "warm-up, steady and cool-down of every rank, and of each replica's pipeline"},
-     {"late-reasons", "one row per stage and reason"},
-     {"late-cells", "one row per cell that starts late: by how much, why, and after which cell"}},
-    run,
-    AnalysisNeeds::kCells,
-    {{"least", "TIME", "Cells less late than this are not listed; default 1 % of the span in theory", ""}},
-    "",
-    "",
-    false,
-    false,
-    true,
-    true};
+    .name = "theory",
+    .summary =
+        "the recognised schedule replayed with mean durations beside what happened: bubbles, phases, cells that are "
+        "late "
+        "and why",
+    .tables = {{"theory-loss", "where the time beyond theory went; adds up to the span"},
+               {"theory-ranks", "one row per step and rank: span and inner bubble, in theory and as they were"},
+               {"phases", "warm-up, steady and cool-down of every rank, and of each replica's pipeline"},
+               {"late-reasons", "one row per stage and reason"},
+               {"late-cells", "one row per cell that starts late: by how much, why, and after which cell"}},
+    .run = run,
+    .options = {{"least", "TIME", "Cells less late than this are not listed; default 1 % of the span in theory", ""}},
+    .across_ranks = true};
 
 }  // namespace stageline

@@ -261,21 +261,17 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
 
 extern const Analysis waterfall_analysis;
 const Analysis waterfall_analysis = {
-    "waterfall",
-    "where the time of a step went: compute, schedule, imbalance, jitter, messages, tail and rest; adds up to the span",
-    {{"waterfall", "one row per part, mean over steps and replicas: time and shares; adds up"},
-     {"waterfall-stages", "one row per stage: busy, and what it waited for by cause"},
-     {"waterfall-check", "spans and the busiest rank, with and without comparing clocks"},
-     {"waterfall-frontier", "one row per phase: what is exposed of it on the ranks' own clocks, and by which stage"},
-     {"waterfall-steps", "one row per step and replica"}},
-    run,
-    AnalysisNeeds::kCells,
-    {},
-    "",
-    "",
-    false,
-    false,
-    true,
-    true};
+    .name = "waterfall",
+    .summary =
+        "where the time of a step went: compute, schedule, imbalance, jitter, messages, tail and rest; adds up to the "
+        "span",
+    .tables = {{"waterfall", "one row per part, mean over steps and replicas: time and shares; adds up"},
+               {"waterfall-stages", "one row per stage: busy, and what it waited for by cause"},
+               {"waterfall-check", "spans and the busiest rank, with and without comparing clocks"},
+               {"waterfall-frontier",
+                "one row per phase: what is exposed of it on the ranks' own clocks, and by which stage"},
+               {"waterfall-steps", "one row per step and replica"}},
+    .run = run,
+    .across_ranks = true};
 
 }  // namespace stageline
