@@ -6,9 +6,10 @@
 #include <set>
 
 #include "base/number.h"
-#include "engine/cause_words.h"
 #include "engine/engine.h"
+#include "model/pipeline_words.h"
 #include "model/run_extent.h"
+#include "pipeline/cause_words.h"
 #include "pipeline/causes.h"
 #include "pipeline/step_graph.h"
 #include "pipeline/theory.h"
@@ -31,8 +32,8 @@ void say_run(const Trace& trace, const Recognition& recognition, Explanation& e)
   e.run_en += count(extent.stage_count, "stage", "stages");
   e.run_zh += grouped(extent.stage_count) + " 级";
   if (extent.dp_count > 1) {
-    e.run_en += " × " + grouped(extent.dp_count) + " replicas";
-    e.run_zh += " × " + grouped(extent.dp_count) + " 个副本";
+    e.run_en += " × " + pipelines_text(trace, extent.dp_count);
+    e.run_zh += " × " + pipelines_text_zh(trace, extent.dp_count);
   }
   const int32_t micro_batches =
       recognition.recognised ? recognition.best().sizes.micro_batches : micro_batches_per_step(trace);
@@ -43,11 +44,8 @@ void say_run(const Trace& trace, const Recognition& recognition, Explanation& e)
 }
 
 // The best other schedule and the best other number of micro-batches, each by itself, from what-if's replays.
-void make_offers(const Trace& trace, Explanation& e) {
-  Diagnostics notes;
-  Result<WhatIf> model = WhatIf::of(trace, notes);
-  if (!model) return;
-  const FixList list = price_fixes(*model, {});
+void make_offers(WhatIf model, Explanation& e) {
+  const FixList list = price_fixes(model, {.only_orders = true});
   for (const char* id : {"schedule", "micro-batches"}) {
     const auto best = std::find_if(list.fixes.begin(), list.fixes.end(), [&](const Fix& fix) { return fix.id == id; });
     if (best == list.fixes.end() || !best->price.gains() || best->price.share() < kLeastLost) continue;
@@ -79,16 +77,18 @@ void make_offers(const Trace& trace, Explanation& e) {
 
 Explanation explain(const Trace& trace, const std::vector<Table>& tables, bool with_offers) {
   Explanation e;
-  Findings known = findings_of(trace, tables);
+  const bool cells = trace.cells.size() > 0;
+  const TheoryRun theory = cells ? theory_of(trace) : TheoryRun{};
+  Findings known = findings_of(trace, tables, theory);
   e.headline = known.headline;
   e.parts = known.headline.parts;
   std::set<std::string> said;
   bool priced = false;
-  if (trace.cells.size() > 0) {
+  if (cells) {
     Diagnostics notes;
-    const Result<StepGraph> graph = build_whole_graph(trace, notes);
+    bool as_step_graph = false;
+    Result<StepGraph> graph = build_whole_graph(trace, notes, &as_step_graph);
     if (graph) {
-      const TheoryRun theory = theory_of(trace);
       const CauseList causes = find_causes(trace, *graph, theory);
       priced = true;
       e.step_ns = causes.step_ns;
@@ -98,7 +98,12 @@ Explanation explain(const Trace& trace, const std::vector<Table>& tables, bool w
       e.findings = cause_findings(trace, causes, theory.recognition);
       for (const Finding& f : e.findings) said.insert(f.id);
       say_run(trace, theory.recognition, e);
-      if (with_offers) make_offers(trace, e);
+      if (with_offers) {
+        if (as_step_graph)
+          make_offers(WhatIf::of(trace, std::move(*graph), theory.recognition, notes), e);
+        else if (Result<WhatIf> model = WhatIf::of(trace, theory.recognition, notes))
+          make_offers(std::move(*model), e);
+      }
     } else {
       e.why_not = graph.error().what;
     }
@@ -115,8 +120,10 @@ Explanation explain(const Trace& trace, const std::vector<Table>& tables, bool w
     if (f.lost_ns_per_step <= 0) f.lost_ns_per_step = f.weight * e.step_ns;
     e.findings.push_back(std::move(f));
   }
-  std::stable_sort(e.findings.begin(), e.findings.end(), [](const Finding& a, const Finding& b) {
-    return a.lost_ns_per_step != b.lost_ns_per_step ? a.lost_ns_per_step > b.lost_ns_per_step : a.weight > b.weight;
+  // By the price that stands beside them; by what is lost where there is none.
+  const auto price = [](const Finding& f) { return f.price.saving_ns > 0 ? f.price.saving_ns : f.lost_ns_per_step; };
+  std::stable_sort(e.findings.begin(), e.findings.end(), [&](const Finding& a, const Finding& b) {
+    return price(a) != price(b) ? price(a) > price(b) : a.weight > b.weight;
   });
   if (e.findings.size() > kMostFindings) e.findings.resize(kMostFindings);
   return e;

@@ -386,7 +386,9 @@ void add_per_rank_clock(const FindingFacts& f, std::vector<Finding>& out) {
 
 }  // namespace
 
-Findings find_findings(const Trace& trace) {
+Findings find_findings(const Trace& trace) { return find_findings(trace, theory_of(trace)); }
+
+Findings find_findings(const Trace& trace, const TheoryRun& theory) {
   const FindingFacts facts = collect(trace);
   Findings result;
   if (facts.sums.ranks.empty()) {
@@ -395,7 +397,6 @@ Findings find_findings(const Trace& trace) {
     return result;
   }
   add_slow_stage(facts, result.list);
-  const TheoryRun theory = theory_of(trace);
   const Recognition& recognition = theory.recognition;
   add_bubble(facts, recognition, result.list);
   add_slow_rank(facts, result.list);

@@ -48,19 +48,14 @@ class Finder {
     }
     for (size_t i = 0; i < options_.own.size(); ++i) add("own", options_.own[i], own_words(options_.own_names[i]));
     if (order.known()) {
-      balance();
-      fair_stage();
+      if (!options_.only_orders) balance();
+      if (!options_.only_orders) fair_stage();
       orders();
       more_micro_batches();
     }
-    workers();
-    if (model_.whole()) {
-      add("links", {.fair_links = true}, links_words());
-      add("launch", {.no_delay = true}, launch_words());
-    }
-    add("jitter", {.fair_cells = true}, jitter_words(), true);
+    if (!options_.only_orders) times();
     price();
-    combine();
+    if (!options_.only_orders) combine();
     std::stable_sort(list_.fixes.begin() + static_cast<std::ptrdiff_t>(options_.own.size()), list_.fixes.end(),
                      [](const Fix& a, const Fix& b) { return a.price.saving_ns > b.price.saving_ns; });
     list_.sentence = sentence(list_.fixes, model_.error().recorded_ns);
@@ -68,6 +63,16 @@ class Finder {
   }
 
  private:
+  // In the order that ran, other times.
+  void times() {
+    workers();
+    if (model_.whole()) {
+      add("links", {.fair_links = true}, links_words());
+      add("launch", {.no_delay = true}, launch_words());
+    }
+    add("jitter", {.fair_cells = true}, jitter_words(), true);
+  }
+
   void add(const char* id, Changes changes, FixWords words, bool bound = false) {
     Fix fix;
     fix.id = id;
