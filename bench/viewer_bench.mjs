@@ -6,7 +6,8 @@ import {existsSync, mkdirSync, readFileSync, statSync} from 'node:fs';
 import {loadavg} from 'node:os';
 import {dirname, join} from 'node:path';
 import {fileURLToPath} from 'node:url';
-import {launch} from '../tests/web/browser.mjs';
+import {chromiumPath, launch} from '../tests/web/browser.mjs';
+import {pageMemory} from './viewer_memory.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const [stageline, cache, sizes, wasm] = process.argv.slice(2);
@@ -15,7 +16,8 @@ mkdirSync(cache, {recursive: true});
 
 const quantile = (values, share) => [...values].sort((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))];
 const median = values => quantile(values, 0.5);
-const ms = value => (value >= 10000 ? `${(value / 1000).toFixed(1)} s` : value >= 100 ? `${value.toFixed(0)} ms` : `${value.toFixed(1)} ms`);
+const ms = value => (value >= 10000 ? `${(value / 1000).toFixed(1)} s` : value >= 100 ? `${value.toFixed(0)} ms`
+    : `${value.toFixed(1)} ms`);
 const mb = bytes => `${(bytes / 1e6).toFixed(0)} MB`;
 const rows = [];
 function row(what, size, ours, goal, met, rival = '–') {
@@ -25,7 +27,8 @@ function row(what, size, ours, goal, met, rival = '–') {
 
 function traceOf(slices) {
   const path = join(cache, `viewer-${slices}.json`);
-  if (!existsSync(path) && spawnSync(process.execPath, [join(here, 'viewer_trace.mjs'), String(slices), path], {stdio: 'inherit'}).status !== 0)
+  if (!existsSync(path) && spawnSync(process.execPath, [join(here, 'viewer_trace.mjs'), String(slices), path],
+      {stdio: 'inherit'}).status !== 0)
     throw new Error('the trace could not be made');
   return path;
 }
@@ -42,16 +45,19 @@ function serve(path) {
   return {child, address};
 }
 
-const painted = page => page.waitForFunction(() => performance.getEntriesByName('timeline-painted')[0]?.startTime, null, {timeout: 240_000, polling: 20}).then(h => h.jsonValue());
+const painted = page => page.waitForFunction(() => performance.getEntriesByName('timeline-painted')[0]?.startTime, null,
+    {timeout: 240_000, polling: 20}).then(h => h.jsonValue());
 // Colour where the first lane is: a mark alone could be set over an empty canvas.
 const coloured = page => page.evaluate(() => {
   const canvas = document.querySelector('canvas.rows'), data = canvas.getContext('2d').getImageData(300, 0, 400, canvas.height).data;
   let seen = 0;
-  for (let i = 0; i < data.length; i += 4) if (Math.max(data[i], data[i + 1], data[i + 2]) - Math.min(data[i], data[i + 1], data[i + 2]) > 60) ++seen;
+  for (let i = 0; i < data.length; i += 4) if (Math.max(data[i], data[i + 1], data[i + 2]) - Math.min(data[i], data[i + 1],
+      data[i + 2]) > 60) ++seen;
   return seen > 1000;
 });
 const settle = async page => {
-  while (!await page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(stageline.settled())))))) { /* on its way */ }
+  while (!await page.evaluate(() =>
+      new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(stageline.settled())))))) { /* on its way */ }
 };
 // Times between frames while `act` sends input.
 async function framesDuring(page, act) {
@@ -76,15 +82,6 @@ async function framesDuring(page, act) {
   });
 }
 
-async function memoryOf(browser, page) {
-  const cdp = await browser.newBrowserCDPSession(), {processInfo} = await cdp.send('SystemInfo.getProcessInfo');
-  await page.context().newCDPSession(page).then(session => session.send('HeapProfiler.collectGarbage'));
-  const pss = processInfo.filter(one => one.type === 'renderer').map(({id}) => {
-    try { return Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${id}/smaps_rollup`, 'utf8'))[1]) * 1024; } catch { return 0; }
-  });
-  return Math.max(...pss);
-}
-
 async function rivalOf(path) {
   if (!wasm) return null;
   const {openTraceProcessor} = await import('../tests/viewers/trace_processor.mjs'), began = performance.now();
@@ -103,17 +100,20 @@ async function measure(slices) {
   const path = traceOf(slices), size = `${(slices / 1e6).toFixed(0)} M, ${(statSync(path).size / 1e9).toFixed(2)} GB`, big = slices >= 5e6;
   const browser = await launch();
   let rival = null;
-  try { rival = slices <= 1e6 || process.env.STAGELINE_BENCH_FULL ? await rivalOf(path) : null; } catch (error) { console.log(`rival: ${error.message}`); }
+  try { rival = slices <= 1e6 || process.env.STAGELINE_BENCH_FULL ? await rivalOf(path) : null;
+      } catch (error) { console.log(`rival: ${error.message}`); }
 
   // Command to first true paint, the file in the page cache.
   readFileSync(path, {flag: 'r', encoding: null}).length;
   let began = performance.now();
-  const {child, address} = serve(path), url = await address, context = await browser.newContext({viewport: SIZE}), page = await context.newPage();
+  const {child, address} = serve(path), url = await address, context = await browser.newContext({viewport: SIZE}),
+      page = await context.newPage();
   await page.goto(url + '/?lang=en');
   await painted(page);
   const cold = performance.now() - began;
   if (!await coloured(page)) throw new Error('the first paint has no colour');
-  row('command to first paint', size, ms(cold), big ? '≤ 5 s' : '–', !big || cold <= 5000, rival ? `${ms(rival.loaded)} to load, before it draws` : '–');
+  row('command to first paint', size, ms(cold), big ? '≤ 5 s' : '–', !big || cold <= 5000,
+      rival ? `${ms(rival.loaded)} to load, before it draws` : '–');
 
   const warm = [];
   for (let i = 0; i < REPEATS; ++i) {
@@ -153,7 +153,8 @@ async function measure(slices) {
   const of = (runs, share) => median(runs.map(one => quantile(one.deltas, share)));
   const [pan95, pan99, zoom95] = [of(pans, 0.95), of(pans, 0.99), of(zooms, 0.95)];
   row(`pan, ${lanes} lanes: frame p95 / p99`, size, `${ms(pan95)} / ${ms(pan99)}`, '≤ 17 / 34 ms', pan95 <= 17.5 && pan99 <= 34);
-  row('wheel zoom through five decades: frame p95; longest task', size, `${ms(zoom95)}; ${ms(median(zooms.map(one => one.longest)))}`, '≤ 34 ms', zoom95 <= 34.5);
+  row('wheel zoom through five decades: frame p95; longest task', size, `${ms(zoom95)}; ${ms(median(zooms.map(one => one.longest)))}`,
+      '≤ 34 ms', zoom95 <= 34.5);
 
   // Questions, from the page's side.
   await page.evaluate(() => { const {t0, t1} = stageline.home; stageline.setView(t0, t1); });
@@ -197,10 +198,11 @@ async function measure(slices) {
     setTimeout(() => done(asked), 2000);
   }));
   row('frames that an idle page asks for in 2 s', size, String(frames), '0', frames === 0);
-  const pss = await memoryOf(browser, page);
+  const pss = await pageMemory(chromiumPath(), url + '/?lang=en');
   row('memory of the page (renderer, PSS)', size, mb(pss), '≤ 250 MB', pss <= 250e6);
   const rss = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))[1]) * 1024;
-  row('memory of the server (RSS)', size, `${mb(rss)}, ${(rss / slices).toFixed(0)} B a slice`, '≤ 48 B a slice and strings', !big || rss / slices <= 60);
+  row('memory of the server (RSS)', size, `${mb(rss)}, ${(rss / slices).toFixed(0)} B a slice`, '≤ 48 B a slice and strings',
+      !big || rss / slices <= 60);
   child.removeAllListeners('exit');
   child.kill('SIGINT');
   await browser.close();

@@ -8,137 +8,6 @@
 
 namespace stageline {
 
-const std::vector<Flag>& flag_table() {
-  static const std::vector<Flag> table = {
-      {"help", "", "Show help for this command", ""},
-      {"lang", "LANG", "Language of findings and charts; default from $LC_ALL, $LC_MESSAGES, $LANG", "en,zh"},
-      {"threads", "N", "Worker threads; default all cores", ""},
-      {"color", "WHEN", "Colour in the terminal; default auto (also off when NO_COLOR is set)", "auto,always,never"},
-      {"quiet", "", "No progress and no notes on stderr; errors stay", ""},
-      {"reader", "NAME", "Force a reader instead of looking at the files (stageline help readers)", ""},
-      {"ranks", "LIST", "Only these global ranks, such as 0-3,8", ""},
-      {"steps", "A:B", "Only these steps, both ends included: 3:5, 3:, :5 or 3", ""},
-      {"pp", "P", "Number of pipeline stages, where the input does not say", ""},
-      {"stages", "P", "The same as --pp", ""},
-      {"tp", "T", "Ranks of one tensor-parallel group; with --pp it places every rank by its number", ""},
-      {"cp", "C", "Ranks of one context-parallel group", ""},
-      {"ep", "E", "Ranks of one expert-parallel group; part of the data-parallel ones", ""},
-      {"order", "DIMS", "Dimensions of rank numbers, the fastest first; default tp-cp-ep-dp-pp, as Megatron has it",
-       ""},
-      {"cells", "FROM",
-       "Profiler traces: where pipeline cells come from; default auto: names, and messages where nothing is named",
-       "auto,annotations,inferred,off"},
-      {"cell-rules", "FILE", "Rules that read pipeline work from names, before our own (stageline help cell-rules)",
-       ""},
-      {"devices", "LIST", "Only the worker logs with these numbers, such as 0,1,2,3", ""},
-      {"range", "T0:T1", "Only what touches this time, from the first cell or slice: 200ms:1.5s; without a unit, ms",
-       ""},
-      {"format", "KIND", "Form of the output: text (default), csv or json", "text,csv,json"},
-      {"table", "NAME", "Only this table of the analysis", ""},
-      {"rows", "N", "Most rows of a table in text; 0: all; default 100, on a terminal 40", ""},
-      {"wide", "", "Names in text tables as long as they are; default shortened, and cut to the terminal or 60 columns",
-       ""},
-      {"output", "FILE", "Where to write; - is stdout", ""},
-      {"to", "KIND", "Kind of output when the file's extension does not tell (stageline help exporters)", ""},
-      {"align", "WHEN",
-       "Put the ranks' clocks on one axis by their messages: auto (default; clocks that the source says are one "
-       "are only checked), always, never",
-       "auto,always,never"},
-      {"trust-clocks", "", "Draw ranks that nothing ties to the others with their clocks as recorded", ""},
-      {"align-on", "RANK:RANK:NAME",
-       "Tie two clocks by hand: this operator or cell starts on both at once; may be repeated", ""},
-      {"dark", "", "Charts on a dark ground", ""},
-      {"ghosts", "WHEN",
-       "Theory under the rows of a chart, the recognised schedule with mean times and no latency: on, off; default on "
-       "where there is room",
-       "on,off"},
-      {"width", "PX", "Width of a chart in pixels; default from its content", ""},
-      {"title", "TEXT", "Title of charts and reports; default from the input's name", ""},
-      {"json", "", "The same as --format json", ""},
-      {"compat", "NAME", "Give a rival's answer instead of ours, where a command has one (paddle-timeline: paddle-v3)",
-       "paddle-v3"},
-      {"log-dir", "DIR", "Folder of workerlog.N; the two files are written here", ""},
-      {"multi-machine", "", "The folder holds one folder machine* per machine", ""},
-      {"fail-on", "LIST",
-       "Exit with 1 when one of these findings is made: stage.slow, bubble, rank.slow, step.outlier, "
-       "outside, replica.uneven, clock.causality, schedule.order, schedule.late_start, schedule.late, link.slow, "
-       "sequence.long, "
-       "host.pauses, rank.late_launch, schedule.unsplit; of profiler "
-       "traces device.idle, comm.exposed, memory.exposed, "
-       "copies.pageable, rank.late, rank.slow, launch.bound, step.outlier, queue.full, device.unused, input.loading, "
-       "comm.waiting, "
-       "tensor_cores.unused, memory.full, data_parallel.one_process; any; or P%: when the causes together cost more of "
-       "the "
-       "step than that",
-       "stage.slow,bubble,rank.slow,step.outlier,outside,replica.uneven,clock.causality,schedule.order,schedule.late_"
-       "start,device.idle,comm.exposed,"
-       "memory.exposed,copies.pageable,rank.late,launch.bound,queue.full,device.unused,input.loading,comm.waiting,"
-       "tensor_cores.unused,memory.full,data_parallel.one_process,any"},
-      {"micro-batches", "M", "Micro-batches a step", ""},
-      {"chunks", "V", "Model chunks a rank, where a schedule has a choice; default 1, interleaved and looped ones 2",
-       ""},
-      {"group", "G", "Interleaved schedules: micro-batches that take turns on a chunk; default as many as stages", ""},
-      {"dw-detach", "", "dualpipe-v-mindspeed: weight gradients of the cool-down apart from the input gradients", ""},
-      {"plan-cost", "F,I,W,L",
-       "zbvpp: the costs it plans with, and the latency; default Paddle's 50,55,45,5 (whole numbers of any unit)", ""},
-      {"from-csv", "FILE", "The order is in this file: our table (stage,index,kind,microbatch,chunk) or torch's CSV",
-       ""},
-      {"layout", "KIND", "How chunks lie on the ranks, with --from-csv; default the one under which the order runs",
-       "loop,v,bidirectional"},
-      {"dp", "D", "Data-parallel replicas, of simulate default 1; with --pp it places every rank by its number", ""},
-      {"cost", "F,B | F,I,W[,F&B]",
-       "Cost of one cell, that is of one micro-batch on one chunk; without a unit, ms; default 10,10,10, and F&B the "
-       "sum of its parts",
-       ""},
-      {"first-step", "N", "ascend: number of the first step; default 10", ""},
-      {"level", "LEVEL",
-       "ascend: what the profiler recorded: none: markers only (default), 0: kernels and communication operations too, "
-       "1: and their transfers",
-       "none,0,1"},
-      {"marks", "KIND",
-       "ascend: who wrote the markers, the vendor's guide (default) or our stageline_mstx.py, which says micro-batch, "
-       "chunk, stage and step",
-       "guide,helper"},
-      {"p2p", "KIND", "ascend: one operation for each tensor (single, default) or batches, as Megatron has it",
-       "single,batch"},
-      {"level-none-comm", "FORM",
-       "ascend, --level none: the profiler's own ranges of communication, as older ones (plain) or newer ones "
-       "(escaped) "
-       "write them; default none",
-       "plain,escaped"},
-      {"pp-info", "", "ascend: with the pp_info metadata that msprof-analyze asks for", ""},
-      {"empty-pop", "", "ascend: with the empty WeightGradStore.pop ranges that the guide's snippet leaves", ""},
-      {"no-step-time", "", "ascend: without the table of steps", ""},
-      {"framework", "NAME", "ascend: whose names files have; default pytorch", "pytorch,mindspore"},
-      {"optimizer", "T", "Cost of the optimizer; default 0: none is written", ""},
-      {"latency", "L", "Delay of every message between ranks; default 0", ""},
-      {"jitter", "J", "Standard deviation of durations as a share of the cost; default 0", ""},
-      {"clock-skew", "S", "Each machine's clock is off by up to ± this; default 0", ""},
-      {"machines", "K", "Machines that hold the ranks in equal blocks; default 1", ""},
-      {"messages", "", "Sends and receives are written too, and a link carries one message of a kind at a time", ""},
-      {"reduce", "T",
-       "Gradients are added up over the replicas: each stage waits for its slowest and then takes this long; default 0",
-       ""},
-      {"fault", "KIND:…",
-       "Make something go wrong; may be repeated: slow-stage:2,1.3, slow-rank:5,1.5, slow-step:1,1.5, "
-       "slow-link:1,2,+3ms, long-sequences:0.2,3, gc:40ms,0.01, late-launch:5,2ms, wrong-order:2, missing-dw, "
-       "heavy-head:0.8; a wrong one is answered with all forms",
-       ""},
-      {"rank", "R", "Global rank of the event; not needed when there is one rank", ""},
-      {"index", "N", "Position of the event in traceEvents, from 0, as tables give it", ""},
-      {"seed", "N", "Seed of everything random; default 1", ""},
-      {"metric", "NAME", "What stacks are weighed by", ""},
-      {"stacks", "KIND", "Where stacks come from", ""},
-      {"aggregate", "", "One line for equal stacks", ""},
-      {"leaf", "KIND", "What stands below the frames of a stack", ""},
-      {"unit", "UNIT", "Unit of times", ""},
-      {"port", "N", "Port to listen on; 0: any that is free; default 8765 or the next free one", ""},
-      {"host", "H", "Address to listen on; default only this machine; elsewhere the URL holds a token", ""},
-      {"no-open", "", "Print the address, open no browser", ""},
-  };
-  return table;
-}
-
 const std::vector<const char*>& common_flags() {
   static const std::vector<const char*> flags = {"lang", "threads", "color", "quiet", "help"};
   return flags;
@@ -244,7 +113,7 @@ const std::vector<Command>& command_table() {
        "Show the timeline of a run in the browser",
        "Reads files or folders of one run, serves its timeline on this machine and opens it. The page is there at once "
        "and shows how far reading is; Ctrl-C ends it.",
-       with_open({"port", "host", "no-open", "title", "range", "align", "trust-clocks", "align-on"}),
+       with_open({"port", "host", "no-open", "title", "align", "trust-clocks", "align-on"}),
        1,
        -1,
        run_view,
@@ -253,7 +122,7 @@ const std::vector<Command>& command_table() {
        "PATH…",
        "The same as view, and opens no browser",
        "For a machine without a desktop: forward the port (ssh -L 8765:localhost:8765 HOST) and open the address here.",
-       with_open({"port", "host", "no-open", "title", "range", "align", "trust-clocks", "align-on"}),
+       with_open({"port", "host", "no-open", "title", "align", "trust-clocks", "align-on"}),
        1,
        -1,
        run_view,

@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "engine/filter_run.h"
 #include "engine/one_clock.h"
+#include "model/event_text.h"
 #include "server/counters.h"
 #include "server/flows.h"
 #include "server/histogram.h"
@@ -99,6 +100,13 @@ void ViewRun::set_trace(Trace trace) {
 
 Result<std::string> ViewRun::perfetto_bytes() const {
   const std::lock_guard lock(export_mutex_);
+  const Trace& trace = timeline_->trace();
+  if (trace.cells.size() == 0 && trace.parts.size() == 1 && trace.parts[0].files.size() == 1) {
+    // Chrome's JSON is a format of Perfetto's: the file that was read is the best there is.
+    const SourceRef& file = trace.parts[0].files[0];
+    if (Status s = check_unchanged(file); !s) return std::move(s).error();
+    return read_all(file.path, kMostExportBytes);
+  }
   const char* folder = getenv("TMPDIR");
   std::string path = std::string(folder && *folder ? folder : "/tmp") + "/stageline-view-XXXXXX";
   const int fd = mkstemp(path.data());

@@ -66,8 +66,7 @@ std::string in_url(const asio::ip::address& address) {
 }  // namespace
 
 struct HttpServer::Impl {
-  Impl(const ServeOptions& how, const ViewRun& what)
-      : options(how), context{what, how, "", "", std::make_shared<HttpContext::Sessions>()} {}
+  Impl(const ServeOptions& how, const ViewRun& what) : options(how), context{what, how} {}
 
   ServeOptions options;
   HttpContext context;

@@ -21,7 +21,8 @@ namespace http = beast::http;
 namespace {
 
 constexpr size_t kMaxHeaderBytes = 16 * 1024;
-constexpr size_t kLeastCompressed = 1400;  // bytes: what fits one packet gains nothing
+constexpr size_t kLeastCompressed = 1400;             // bytes: what fits one packet gains nothing
+constexpr size_t kMostUnsentBytes = size_t{1} << 29;  // of all connections: who does not read may not fill the memory
 constexpr auto kStatusEvery = std::chrono::milliseconds(200);
 
 std::string_view view_of(beast::string_view text) { return {text.data(), text.size()}; }
@@ -65,6 +66,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   HttpSession(HttpContext& context, asio::ip::tcp::socket socket)
       : context_(context), sessions_(context.sessions), stream_(std::move(socket)), timer_(stream_.get_executor()) {}
   ~HttpSession() {
+    forget_unsent();
     const std::lock_guard lock(sessions_->mutex);
     sessions_->open.erase(this);
   }
@@ -158,7 +160,17 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     return accepted.find("gzip") != std::string_view::npos && accepted.find("gzip;q=0") == std::string_view::npos;
   }
 
+  void forget_unsent() {
+    context_.unsent_bytes -= unsent_;
+    unsent_ = 0;
+  }
+
   void send(ApiAnswer made) {
+    unsent_ = made.body.size();
+    if (context_.unsent_bytes.fetch_add(unsent_) + unsent_ > kMostUnsentBytes && unsent_ > 4096) {
+      forget_unsent();
+      made = error_answer(503, "too many answers wait to be read", "ask again when some of them are");
+    }
     http::response<http::string_body> out{static_cast<http::status>(made.status), request_.version()};
     secure(out);
     out.set(http::field::content_type, made.type);
@@ -199,6 +211,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   void on_sent(beast::error_code error) {
     serializer_.reset();
     response_.reset();
+    forget_unsent();
     set_cookie_ = false;
     if (closing_) return;
     if (error || !keep_alive_) return end();
@@ -267,6 +280,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   std::optional<http::response<http::string_body>> response_;
   std::optional<http::response_serializer<http::string_body>> serializer_;
   std::string event_;
+  size_t unsent_ = 0;
   bool keep_alive_ = false, set_cookie_ = false, closing_ = false;
 };
 

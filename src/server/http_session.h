@@ -16,10 +16,13 @@ class HttpSession;
 
 // What all connections of a server share.
 struct HttpContext {
+  HttpContext(const ViewRun& what, const ServeOptions& how) : run(what), options(how) {}
+
   const ViewRun& run;
   ServeOptions options;
-  std::string token;   // "": none is needed, but the host has to be a loopback's
-  std::string cookie;  // the name under which a browser keeps it
+  std::string token;                    // "": none is needed, but the host has to be a loopback's
+  std::string cookie;                   // the name under which a browser keeps it
+  std::atomic<size_t> unsent_bytes{0};  // of answers that clients have not read yet
   struct Sessions {
     std::mutex mutex;
     std::set<HttpSession*> open;

@@ -68,6 +68,13 @@ class RowWalk {
       ++position_;
     }
   }
+  // The first column from c on that the next slice may touch; `columns` when none is left.
+  size_t next_column(size_t c, size_t columns) const {
+    if (position_ >= row_.count) return columns;
+    const double ahead = static_cast<double>(lane_.start(row_.slice_at(position_)) - t0_) - skip_;
+    const double at = std::floor(ahead / column_ns_) - 1;  // rounding may be a column off
+    return at <= static_cast<double>(c) ? c : at >= static_cast<double>(columns) ? columns : static_cast<size_t>(at);
+  }
   double column_ns() const { return column_ns_; }
   bool nothing_before(const TimeWindow& window) const {
     return position_ >= row_.count || static_cast<double>(lane_.start(row_.slice_at(position_))) >= window.t1_ns;
@@ -93,7 +100,7 @@ std::vector<KindCoverage> row_coverage(const ViewLane& lane, const ViewRow& row,
   const size_t kinds = row.kinds.size();
   std::vector<std::vector<uint8_t>> shares(kinds);
   std::array<double, kViewKindCount> busy, carry{};
-  for (size_t c = 0; c < columns; ++c) {
+  for (size_t c = walk.next_column(0, columns); c < columns; c = walk.next_column(c + 1, columns)) {
     busy.fill(0);
     walk.column(c, busy);
     for (size_t k = 0; k < kinds; ++k) {

@@ -23,7 +23,7 @@ std::vector<KindCoverage> row_coverage(const ViewLane& lane, const ViewRow& row,
 
 // The answer to /api/tiles. Errors: kUsage; kLimit for more than kMaxTileBytes.
 inline constexpr size_t kMaxTileColumns = 16384;
-inline constexpr size_t kMaxTileBytes = size_t{1} << 28;
+inline constexpr size_t kMaxTileBytes = size_t{1} << 26;
 Result<std::string> tiles_answer(const Timeline& timeline, const Query& query);
 
 }  // namespace stageline

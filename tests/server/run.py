@@ -295,6 +295,9 @@ class LifeTest(unittest.TestCase):
             server = Server(self.run_path, '--port', '0')
             server.wait_ready()
             idle = socket.create_connection(('127.0.0.1', server.port), timeout=30)  # must not keep it
+            idle.sendall(b'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
+            while b'</html>' not in idle.recv(65536):
+                pass
             self.assertEqual(server.stop(how), 0)
             self.assertEqual(idle.recv(1), b'')
             idle.close()
@@ -317,8 +320,84 @@ class LifeTest(unittest.TestCase):
         self.assertEqual(server.wait_ready(), 'failed')
         status = json.loads(server.get('/api/status')[2])
         self.assertTrue(status['error'])
-        server.stop()
+        self.assertEqual(server.get('/')[0], 200)  # the page says it too
+        self.assertEqual(server.stop(), 2)
+        missing = subprocess.run([BIN, 'view', self.folder.name + '/nothing'], capture_output=True, text=True, timeout=60)
+        self.assertEqual((missing.returncode, missing.stdout), (2, ''))
+        self.assertIn('nothing', missing.stderr)
         self.assertIn('stageline: ', server.err)
+
+    def test_a_profiler_trace_with_names_that_bite(self):
+        """Arguments come from the file; a file that changed since has none; names stay text."""
+        name = '</script><img src=x onerror=alert(1)>' + 'x' * 10_000
+        event = {'ph': 'X', 'cat': 'cpu_op', 'name': name, 'pid': 1, 'tid': 1, 'ts': 10, 'dur': 5, 'args': {'a"b<': '<b>&', 'n': [1, {'m': 2}]}}
+        odd = [dict(event, name='zero', ts=12, dur=0), dict(event, name='negative', ts=20, dur=-3), dict(event, name='after a month', ts=2.6e12)]
+        path = pathlib.Path(self.folder.name, 'bites.json')
+        path.write_text(json.dumps({'schemaVersion': 1, 'traceEvents': [event, *odd]}))
+        server = Server(str(path), '--port', '0', '--quiet')
+        try:
+            self.assertEqual(server.wait_ready(), 'ready')
+            run = json.loads(server.get('/api/run')[2])
+            self.assertGreater(run['span_ns'], 2_500_000 * 10**9)
+            slices = [json.loads(server.get(f'/api/slice?lane=0&slice={k}')[2]) for k in range(run['lanes'][0]['slices'])]
+            found = next(s for s in slices if s['name'].startswith('</script>'))
+            self.assertEqual(found['name'], name)
+            self.assertIn({'key': 'a"b<', 'value': '<b>&'}, found['args'])
+            self.assertIn('n', [a['key'] for a in found['args']])
+            self.assertLess(len(server.get('/api/slices')[2]), 5000)  # names in lists are cut
+            self.assertTrue(all(s['dur_ns'] >= 0 for s in slices))
+            self.assertEqual(server.get('/api/perfetto')[2], path.read_bytes())
+            path.write_text('{"traceEvents": []}')
+            changed = json.loads(server.get('/api/slice?lane=0&slice=0')[2])
+            self.assertEqual(changed['args'], [])
+            self.assertTrue(changed['args_missing'])
+            self.assertGreaterEqual(server.get('/api/perfetto')[0], 400)
+        finally:
+            self.assertEqual(server.stop(), 0)
+
+    def test_ten_thousand_lanes(self):
+        path = pathlib.Path(self.folder.name, 'wide.json')
+        path.write_text(json.dumps({'schemaVersion': 1, 'traceEvents': [
+            {'ph': 'X', 'cat': 'cpu_op', 'name': 'op', 'pid': 1, 'tid': t, 'ts': t, 'dur': 100} for t in range(1, 10_001)]}))
+        server = Server(str(path), '--port', '0', '--quiet')
+        try:
+            self.assertEqual(server.wait_ready(), 'ready')
+            self.assertEqual(len(json.loads(server.get('/api/run')[2])['lanes']), 10_000)
+            self.assertEqual(server.get('/api/tiles?n=100&lanes=0-9999')[0], 200)
+            self.assertEqual(server.get('/api/tiles?n=16384&lanes=0-9999')[0], 413)
+            self.assertEqual(json.loads(server.get('/api/search?q=OP')[2])['occurrences'], 10_000)
+        finally:
+            self.assertEqual(server.stop(), 0)
+
+    def test_who_does_not_read_does_not_fill_the_memory(self):
+        path = pathlib.Path(self.folder.name, 'many.json')
+        path.write_text(json.dumps({'schemaVersion': 1, 'traceEvents': [
+            {'ph': 'X', 'cat': 'cpu_op', 'name': 'op', 'pid': 1, 'tid': t, 'ts': t, 'dur': 100} for t in range(1, 3_001)]}))
+        server = Server(str(path), '--port', '0', '--quiet')
+        idle = []
+        try:
+            self.assertEqual(server.wait_ready(), 'ready')
+            target = '/api/tiles?n=16384&lanes=0-2999'  # 49 MB
+            for _ in range(15):
+                s = socket.create_connection(('127.0.0.1', server.port), timeout=60)
+                s.sendall(f'GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n'.encode())
+                idle.append(s)
+            heads = [s.recv(12) for s in idle]
+            self.assertIn(b'HTTP/1.1 200', heads)
+            self.assertIn(b'HTTP/1.1 503', heads)
+            self.assertEqual(server.get('/api/status')[0], 200)
+            for s in idle:
+                s.close()
+            deadline = time.monotonic() + 60
+            while server.get(target)[0] != 200:  # what was not read is forgotten with its connection
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.2)
+            peak = int(re.search(r'VmHWM:\s+(\d+)', pathlib.Path(f'/proc/{server.process.pid}/status').read_text())[1]) * 1024
+            self.assertLess(peak, 1_500_000_000)
+        finally:
+            for s in idle:
+                s.close()
+            self.assertEqual(server.stop(), 0)
 
     def test_ports(self):
         first = Server(self.run_path, '--port', '0')

@@ -283,7 +283,12 @@ TEST_CASE("op-json leaves other inputs alone") {
       "\"pid\": 0, \"tid\": \"GPU0\", \"cname\": \"x\"}]}";
   const char* const dynamic =
       "[ {\"name\": \"F0\", \"cat\": \"pipeline timeline\", \"ph\": \"B\", \"pid\": 0, \"tid\": 1, \"ts\": 1} ]";
-  for (const char* text : {"", "[]", "{}", "[", "I0 worker log line", "a,b,c\n1,2,3\n", kineto, paddle, dynamic}) {
+  // Arguments that could be a pipeline's, on kernels that are none of its operations.
+  const char* const kernels =
+      "{\"traceEvents\": [{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"combine_28\", \"pid\": 0, "
+      "\"tid\": 1, \"ts\": 1, \"dur\": 2, \"args\": {\"mb\": 35, \"stage\": 0, \"seq\": 1}}]}";
+  for (const char* text :
+       {"", "[]", "{}", "[", "I0 worker log line", "a,b,c\n1,2,3\n", kineto, paddle, dynamic, kernels}) {
     const std::string path = folder.add("t.json", text);
     CHECK_MESSAGE(sniffed("op-json", {path}) == Match::kNo, text);
     const auto result = read_result("op-json", {path});

@@ -13,11 +13,14 @@ export function skip(why) {
   process.exit(77);
 }
 
-export async function launch() {
+export function chromiumPath() {
   const places = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome',
                   '/usr/bin/google-chrome-stable', '/snap/bin/chromium', '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome'];
-  const chromium = places.find(path => path && existsSync(path));
-  if (!chromium) skip('no Chromium found; set CHROMIUM to its path');
+  return places.find(path => path && existsSync(path)) ?? skip('no Chromium found; set CHROMIUM to its path');
+}
+
+export async function launch() {
+  const chromium = chromiumPath();
   const stamp = join(here, 'node_modules/.stageline-lock-hash');
   const wanted = createHash('sha256').update(readFileSync(join(here, 'package-lock.json'))).digest('hex');
   if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== wanted) {

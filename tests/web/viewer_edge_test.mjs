@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import {settle, span, state, view, wideSlice} from './viewer_help.mjs';
 import {HOSTILE} from './viewer_runs.mjs';
 
-const keys = async page => { for (const key of ['w', 's', 'a', 'd', '0', '.', ',', 'f', ']', '[', 'n', 'Escape', 'm', 'Escape', 'Backspace']) await page.keyboard.press(key); };
+const keys = async page => { for (const key of ['w', 's', 'a', 'd', '0', '.', ',', 'f', ']', '[', 'n', 'Escape', 'm', 'Escape',
+    'Backspace']) await page.keyboard.press(key); };
 
 export const cases = [
   ['one lane, one slice', async open => {
@@ -89,7 +90,9 @@ export const cases = [
   ['while the run is read the page shows how far it is', async (open, {serve, context}) => {
     const address = await serve('pipeline'), page = await context.newPage();
     let asked = 0;
-    await page.route('**/api/status', route => route.fulfill({json: {state: ++asked < 2 ? 'reading' : 'ready', title: 'big', bytes_read: 250e6, bytes_total: 1e9, events: 1234567, message: ''}}));
+    await page.route('**/api/status',
+        route => route.fulfill({json: {state: ++asked < 2 ? 'reading' : 'ready', title: 'big', bytes_read: 250e6, bytes_total: 1e9,
+        events: 1234567, message: ''}}));
     await page.route('**/api/events', route => route.abort());
     await page.goto(`${address}/?lang=en`);
     await page.waitForSelector('.loading [role=progressbar]');

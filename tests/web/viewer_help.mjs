@@ -9,7 +9,8 @@ export const count = (page, lane) => page.evaluate(id => stageline.slices(id).le
 // Everything asked for has come and is drawn.
 export async function settle(page) {
   for (let tries = 0; tries < 400; ++tries)
-    if (await page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(stageline.settled())))))) return;
+    if (await page.evaluate(() =>
+        new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(stageline.settled())))))) return;
   throw new Error('the page does not come to rest');
 }
 
@@ -18,7 +19,8 @@ export async function wideSlice(page, lane, nth = 0) {
   await settle(page);
   return page.evaluate(([id, k]) => {
     const {t0, t1} = stageline.view();
-    const inside = stageline.slices(id).filter(s => s.dur > 0 && s.start >= t0 && s.start + s.dur <= t1).sort((a, b) => b.dur - a.dur || a.start - b.start);
+    const inside = stageline.slices(id).filter(s => s.dur > 0 && s.start >= t0 && s.start + s.dur <= t1).sort((a, b) => b.dur - a.dur ||
+        a.start - b.start);
     const slice = inside[k], box = stageline.sliceBox(slice);
     return {slice, box, x: box.x + box.w / 2, y: box.y + box.h / 2};
   }, [lane, nth]);

@@ -26,7 +26,8 @@ const poorContrast = page => page.evaluate(() => {
     if (!walker.currentNode.textContent.trim() || element.getClientRects().length === 0) continue;
     let ground = element;
     while (ground && (parse(getComputedStyle(ground).backgroundColor)[3] ?? 1) === 0) ground = ground.parentElement;
-    const [a, b] = [luminance(parse(getComputedStyle(element).color)), luminance(parse(getComputedStyle(ground ?? document.body).backgroundColor))];
+    const [a, b] = [luminance(parse(getComputedStyle(element).color)),
+        luminance(parse(getComputedStyle(ground ?? document.body).backgroundColor))];
     const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
     if (ratio < 4.5) found.push(`${walker.currentNode.textContent} ${ratio.toFixed(2)}`);
   }
@@ -50,9 +51,11 @@ export const cases = [
     await settle(page);
     assert.equal((await page.evaluate('stageline.painted()')).missing, 0, 'a folded rank still shows its first lane');
     await page.click('.label.group .name');
+    await settle(page);
     assert.equal(await page.getAttribute('.label.group .name', 'aria-expanded'), 'false');
     await page.focus('.label.group .name');
     await page.keyboard.press('Enter');
+    await settle(page);
     assert.equal(await page.getAttribute('.label.group .name', 'aria-expanded'), 'true');
   }],
   ['a rank moves with Alt and the arrows, and by drag; a lane within its rank', async open => {
@@ -68,7 +71,8 @@ export const cases = [
     await drag(page, [from.x + 60, from.y + 8], [to.x + 60, to.y + to.height - 3]);
     assert.deepEqual((await ranks()).slice(0, 3), [0, 2, 1]);
     await settle(page);
-    const names = async () => page.evaluate('stageline.rows().filter(r => r.kind === "lane" && r.rank === 0).map(r => stageline.run.lanes[r.lane].name)');
+    const names = async () =>
+        page.evaluate('stageline.rows().filter(r => r.kind === "lane" && r.rank === 0).map(r => stageline.run.lanes[r.lane].name)');
     const first = await names();
     await page.locator('.label.lane .name').first().focus();
     await page.keyboard.press('Alt+ArrowDown');
@@ -84,7 +88,8 @@ export const cases = [
     const head = await page.locator('.labels.head .label').boundingBox(), scroller = await page.locator('.scroller').boundingBox();
     assert.ok(head.y - scroller.y < 50, 'in sight while the rows scroll');
     const colour = await page.evaluate(y => {
-      const canvas = document.querySelector('canvas.rows'), data = canvas.getContext('2d').getImageData(230, y, canvas.width - 260, 1).data, seen = new Set();
+      const canvas = document.querySelector('canvas.rows'), data = canvas.getContext('2d').getImageData(230, y, canvas.width - 260,
+          1).data, seen = new Set();
       for (let i = 0; i < data.length; i += 4) seen.add(`${data[i]},${data[i + 1]},${data[i + 2]}`);
       return seen.size;
     }, Math.round(head.y - scroller.y + head.height / 2));
@@ -118,7 +123,8 @@ export const cases = [
     assert.equal((await state(page)).flows, true);
     await settle(page);
     const inked = () => page.evaluate(() => {
-      const canvas = document.querySelector('canvas.over'), data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+      const canvas = document.querySelector('canvas.over'), data = canvas.getContext('2d').getImageData(0, 0, canvas.width,
+          canvas.height).data;
       let sum = 0;
       for (let i = 3; i < data.length; i += 4) if (data[i] > 0) ++sum;
       return sum;
@@ -131,7 +137,8 @@ export const cases = [
   }],
   ['counters are drawn', async (open, {shot}) => {
     const page = await open('counter');
-    const lane = await page.evaluate('stageline.run.lanes.find(l => l.type === "counter").id'), box = await page.evaluate(id => stageline.laneBox(id), lane);
+    const lane = await page.evaluate('stageline.run.lanes.find(l => l.type === "counter").id'),
+        box = await page.evaluate(id => stageline.laneBox(id), lane);
     const heights = await page.evaluate(({x, y, w, h}) => {
       const canvas = document.querySelector('canvas.rows'), at = canvas.getBoundingClientRect(), pen = canvas.getContext('2d');
       return [0.2, 0.8].map(share => {
@@ -186,7 +193,8 @@ export const cases = [
       assert.deepEqual(await poorContrast(page), []);
       await page.keyboard.press('Escape');
       await settle(page);
-      const ground = await page.evaluate(() => [...document.querySelector('canvas.rows').getContext('2d').getImageData(2, 60, 1, 1).data].slice(0, 3));
+      const ground = await page.evaluate(() => [...document.querySelector('canvas.rows').getContext('2d').getImageData(2, 60, 1,
+          1).data].slice(0, 3));
       assert.deepEqual(ground, dark ? [15, 18, 22] : [255, 255, 255]);
       await shot(page, dark ? 'dark' : 'light');
       await page.click('#theme');
@@ -196,7 +204,8 @@ export const cases = [
   ['text on slices meets AA in both themes', async open => {
     const page = await open('profile');
     const poor = await page.evaluate(() => {
-      const luminance = hex => [1, 3, 5].map(i => parseInt(hex.slice(i, i + 2), 16) / 255).map(v => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+      const luminance = hex => [1, 3, 5].map(i => parseInt(hex.slice(i, i + 2), 16) / 255)
+          .map(v => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
         .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
       return stageline.run.kinds.flatMap(kind => ['light', 'dark'].map(theme => {
         const [a, b] = [luminance(kind[theme].fill), luminance(kind[theme].text)];

@@ -31,19 +31,23 @@ function serve(name) {
 
 const only = process.env.STAGELINE_WEB_ONLY ?? '';  // cases whose name has this
 const files = ['viewer_test', 'viewer_select_test', 'viewer_rows_test', 'viewer_edge_test'];
-const cases = (await Promise.all(files.map(file => import(`./${file}.mjs`)))).flatMap(file => file.cases).filter(([name]) => name.includes(only));
+const cases = (await Promise.all(files.map(file => import(`./${file}.mjs`)))).flatMap(file => file.cases)
+    .filter(([name]) => name.includes(only));
 let failed = 0;
 for (const [name, run] of cases) {
-  const context = await browser.newContext({viewport: {width: 1440, height: 900}, reducedMotion: 'no-preference', hasTouch: name.startsWith('touch')});
+  const context = await browser.newContext({viewport: {width: 1440, height: 900}, reducedMotion: 'no-preference',
+      hasTouch: name.startsWith('touch')});
   const problems = [];
   // Opens a run; anything the page complains about fails the case, and so does a request to anyone but the server.
   async function open(file, query = '?lang=en', options = {}) {
     const address = await serve(file), page = await context.newPage();
     if (options.size) await page.setViewportSize({width: options.size[0], height: options.size[1]});
     await page.emulateMedia({colorScheme: options.dark ? 'dark' : 'light', ...(options.calm ? {reducedMotion: 'reduce'} : {})});
-    page.on('console', message => { if (['error', 'warning'].includes(message.type()) && !/willReadFrequently/.test(message.text())) problems.push(`console: ${message.text()}`); });
+    page.on('console', message => { if (['error', 'warning'].includes(message.type()) &&
+        !/willReadFrequently/.test(message.text())) problems.push(`console: ${message.text()}`); });
     page.on('pageerror', error => problems.push(`page error: ${error.stack}`));
-    page.on('request', request => { if (!request.url().startsWith(address) && !options.foreign && !/^(data|blob):/.test(request.url())) problems.push(`request: ${request.url()}`); });
+    page.on('request', request => { if (!request.url().startsWith(address) && !options.foreign &&
+        !/^(data|blob):/.test(request.url())) problems.push(`request: ${request.url()}`); });
     page.on('dialog', dialog => { problems.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
     await page.goto(`${address}/${query}`);
     if (options.raw) return page;

@@ -28,15 +28,20 @@ export function makeRuns(stageline, folder) {
   const python = (...args) => execFileSync('python3', [join(gen, 'kineto.py'), ...args], {stdio: 'ignore'});
   const simulated = (name, ...args) => once(name, out => execFileSync(stageline, ['simulate', ...args, '-o', out], {stdio: 'ignore'}));
   const busy = [];
-  for (let i = 0; i < 40000; ++i) busy.push(slice(i % 3 ? 'small op' : 'other op', i * 10 + (i * 7919) % 5, 1 + (i * 104729) % 7, {tid: 1 + i % 2}));
+  for (let i = 0; i < 40000; ++i) busy.push(slice(i % 3 ? 'small op' : 'other op', i * 10 + (i * 7919) % 5, 1 + (i * 104729) % 7,
+      {tid: 1 + i % 2}));
   return {
-    pipeline: simulated('pipeline', '1f1b', '--stages', '4', '--dp', '2', '--micro-batches', '8', '--steps', '4', '--cost', '10,20', '--jitter', '0.08',
+    pipeline: simulated('pipeline', '1f1b', '--stages', '4', '--dp', '2', '--micro-batches', '8', '--steps', '4', '--cost', '10,20',
+        '--jitter', '0.08',
                         '--messages', '--optimizer', '5'),
     split: simulated('split', 'zb-h1', '--stages', '4', '--micro-batches', '6', '--steps', '2'),
-    profile: once('profile', out => python('-o', out, '--ranks', '4', '--events', '12000', '--shape', 'pipeline', '--micro-batches', '8', '--steps', '3',
+    profile: once('profile', out => python('-o', out, '--ranks', '4', '--events', '12000', '--shape', 'pipeline', '--micro-batches', '8',
+        '--steps', '3',
                                            '--memory', '--notes', 'actions', '--format', 'json')),
     busy: chrome(folder, 'busy', busy),
-    counter: chrome(folder, 'counter', [slice('work', 0, 1000), ...Array.from({length: 200}, (_, i) => ({ph: 'C', name: 'level', pid: 1, ts: i * 5, args: {value: i * i}}))]),
+    counter: chrome(folder, 'counter',
+        [slice('work', 0, 1000),
+        ...Array.from({length: 200}, (_, i) => ({ph: 'C', name: 'level', pid: 1, ts: i * 5, args: {value: i * i}}))]),
     one: chrome(folder, 'one', [slice('alone', 10, 5)]),
     empty: chrome(folder, 'empty', []),
     gap: chrome(folder, 'gap', [slice('before', 0, 1000), slice('after', 30 * 86400e6, 1000)]),

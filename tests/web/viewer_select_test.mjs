@@ -35,7 +35,8 @@ export const cases = [
     const out = facts.links.find(link => link.direction === 'out');
     if (out) {
       await page.keyboard.press(']');
-      await page.waitForFunction(to => stageline.state().selected.lane === to.lane && stageline.state().selected.slice === to.slice, out.slice);
+      await page.waitForFunction(to => stageline.state().selected.lane === to.lane && stageline.state().selected.slice === to.slice,
+          out.slice);
       await page.waitForFunction(() => stageline.facts());
       await page.keyboard.press('[');
       await page.waitForFunction(start => stageline.state().selected.start === start, slice.start);
@@ -64,7 +65,8 @@ export const cases = [
     assert.match(panel, /Arguments/);
     assert.match(panel, /stream/);
     assert.ok((await page.evaluate('stageline.facts().args.length')) > 2);
-    assert.ok(await page.evaluate('stageline.facts().links.some(l => l.type === "launch") || stageline.facts().owner'), 'a launch or an owner');
+    assert.ok(await page.evaluate('stageline.facts().links.some(l => l.type === "launch") || stageline.facts().owner'),
+        'a launch or an owner');
     await shot(page, 'kernel');
   }],
   ['an area: totals by name that add up, sorted by a click, and its histogram lights slices up', async (open, {shot}) => {
@@ -76,11 +78,14 @@ export const cases = [
     // Trimmed to the area, by kind, against every slice of the lane.
     const wanted = await page.evaluate(({t0, t1}) => {
       const sums = {};
-      for (const s of stageline.slices(0)) sums[s.name] = (sums[s.name] ?? 0) + Math.max(0, Math.min(s.start + s.dur, t1) - Math.max(s.start, t0));
+      for (const s of stageline.slices(0)) sums[s.name] = (sums[s.name] ?? 0) + Math.max(0,
+          Math.min(s.start + s.dur, t1) - Math.max(s.start, t0));
       return Object.fromEntries(Object.entries(sums).filter(([, sum]) => sum > 0));
     }, area);
-    const answer = await page.evaluate(async ({t0, t1, lanes}) => (await fetch(`/api/select?lanes=${lanes}&t0=${t0}&t1=${t1}`)).json(), area);
-    for (const row of answer.rows.filter(one => one.sum_ns > 0)) assert.ok(Math.abs(row.sum_ns - wanted[row.name]) <= row.count, `${row.name}: ${row.sum_ns}, ${wanted[row.name]}`);
+    const answer = await page.evaluate(async ({t0, t1, lanes}) => (await fetch(`/api/select?lanes=${lanes}&t0=${t0}&t1=${t1}`)).json(),
+        area);
+    for (const row of answer.rows.filter(one => one.sum_ns > 0)) assert.ok(Math.abs(row.sum_ns - wanted[row.name]) <= row.count,
+        `${row.name}: ${row.sum_ns}, ${wanted[row.name]}`);
     assert.equal(await page.locator('.totals tbody tr').count(), answer.rows.length);
     await page.click('.totals thead th:nth-child(4) button');
     assert.equal(await page.getAttribute('.totals thead th:nth-child(4)', 'aria-sort'), 'descending');
@@ -143,7 +148,8 @@ export const cases = [
     await page.keyboard.press('F1');
     await page.waitForSelector('#omni[open]');
     const commands = await page.locator('#omni li .title').allTextContents();
-    for (const wanted of [/whole run/, /Search names/, /Find a lane/, /mark/, /compare/i, /Align/, /Perfetto/, /Light or dark/, /Fold all/, /step 10\d/]) assert.ok(commands.some(text => wanted.test(text)), String(wanted));
+    for (const wanted of [/whole run/, /Search names/, /Find a lane/, /mark/, /compare/i, /Align/, /Perfetto/, /Light or dark/,
+        /Fold all/, /step 10\d/]) assert.ok(commands.some(text => wanted.test(text)), String(wanted));
     await type(page, 'fold all');
     await page.keyboard.press('Enter');
     assert.ok((await state(page)).collapsed.length >= 4);
@@ -179,7 +185,8 @@ export const cases = [
     const left = await page.evaluate(([a, b]) => [stageline.sliceBox(a).x, stageline.sliceBox(b).x], [first.slice, second.slice]);
     assert.ok(Math.abs(left[0] - left[1]) < 0.01 && Math.abs(left[1] - before.x) > 1, 'starts stand under each other');
     await page.keyboard.press('r');
-    const right = await page.evaluate(([a, b]) => [a, b].map(s => { const box = stageline.sliceBox(s); return box.x + box.w; }), [first.slice, second.slice]);
+    const right = await page.evaluate(([a, b]) => [a, b].map(s => { const box = stageline.sliceBox(s); return box.x + box.w; }),
+        [first.slice, second.slice]);
     assert.ok(Math.abs(right[0] - right[1]) < 0.01, 'ends stand under each other');
     await settle(page);
     assert.deepEqual(await page.evaluate('[stageline.painted().missing, stageline.error()]'), [0, '']);

@@ -6,14 +6,16 @@ import {close, count, drag, laneOf, settle, span, state, view, wideSlice} from '
 async function bruteForce(page, lane, t0, t1) {
   return page.evaluate(async ([id, from, to]) => {
     const answer = await fetch(`/api/slices?lanes=${id}&t0=${from}&t1=${to}&limit=200000`), buffer = await answer.arrayBuffer();
-    const length = new DataView(buffer).getUint32(0, true), header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
+    const length = new DataView(buffer).getUint32(0, true),
+        header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
     if (!header.complete) throw new Error('too many slices for the reference');
     const base = Math.ceil((4 + length) / 8) * 8;
     const column = (name, type) => {
       const found = header.columns.find(c => c.name === name);
       return new type(buffer, base + found.offset, found.count);
     };
-    const [start, dur, row, kind] = [column('start', Float64Array), column('dur', Float64Array), column('row', Uint8Array), column('kind', Uint8Array)];
+    const [start, dur, row, kind] = [column('start', Float64Array), column('dur', Float64Array), column('row', Uint8Array),
+        column('kind', Uint8Array)];
     const sums = {};
     for (let i = 0; i < start.length; ++i) {
       const key = `${row[i]}/${kind[i]}`;
@@ -24,6 +26,17 @@ async function bruteForce(page, lane, t0, t1) {
 }
 
 export const cases = [
+  ['the page is below 200 kB gzipped, asks nobody else, and allows no inline script', async (open, {serve}) => {
+    const {gzipSync} = await import('node:zlib'), address = await serve('one');
+    let bytes = 0;
+    for (const path of ['/', '/viewer.js', '/viewer.css']) {
+      const answer = await fetch(address + path), body = Buffer.from(await answer.arrayBuffer());
+      bytes += gzipSync(body).length;
+      if (path === '/') assert.match(answer.headers.get('content-security-policy'), /default-src 'none'|default-src 'self'/);
+      if (path === '/') assert.doesNotMatch(answer.headers.get('content-security-policy'), /unsafe/);
+    }
+    assert.ok(bytes < 200e3, `${bytes} bytes`);
+  }],
   ['the page opens with every lane drawn, and says when', async open => {
     const page = await open('pipeline');
     assert.match(await page.textContent('.run'), /pipeline · 8 ranks · 4 steps · 1312 slices/);
@@ -50,12 +63,15 @@ export const cases = [
             const wanted = (sums[`${row}/${kind}`] ?? 0) / columnNs;
             delete sums[`${row}/${kind}`];
             ++checked;
-            assert.ok(Math.abs(tile - wanted) <= 0.5, `${run}, zoom ${zoom}, lane ${lane}, row ${row}, kind ${kind}: tile ${tile}, busy ${wanted}`);
-            assert.ok(Math.abs(pixels - wanted) <= 0.5, `${run}, zoom ${zoom}, lane ${lane}, row ${row}, kind ${kind}: drawn ${pixels}, busy ${wanted}`);
+            assert.ok(Math.abs(tile - wanted) <= 0.5,
+                `${run}, zoom ${zoom}, lane ${lane}, row ${row}, kind ${kind}: tile ${tile}, busy ${wanted}`);
+            assert.ok(Math.abs(pixels - wanted) <= 0.5,
+                `${run}, zoom ${zoom}, lane ${lane}, row ${row}, kind ${kind}: drawn ${pixels}, busy ${wanted}`);
           }
           const rows = Math.max(...drawn.kinds.map(one => one.row), 0);  // deeper ones may be folded
           for (const [key, busy] of Object.entries(sums))
-            assert.ok(Number(key.split('/')[0]) > rows || busy / columnNs <= 0.5, `${run}, zoom ${zoom}, lane ${lane}: ${key} is busy and not drawn`);
+            assert.ok(Number(key.split('/')[0]) > rows || busy / columnNs <= 0.5,
+                `${run}, zoom ${zoom}, lane ${lane}: ${key} is busy and not drawn`);
         }
       }
       assert.ok(checked > 10, `${checked} rows and kinds were compared`);
@@ -65,13 +81,18 @@ export const cases = [
     const page = await open('busy');
     // Of a lane without rectangles: the colour's share of each column's height, added up over the plot.
     const [found, wanted] = await page.evaluate(() => {
-      const canvas = document.querySelector('canvas.rows'), box = canvas.getBoundingClientRect(), at = stageline.laneBox(0), drawn = stageline.drawn(0);
-      const kind = stageline.run.kinds.find(k => k.id === drawn.kinds[0].kind), [r, g, b] = [1, 3, 5].map(i => parseInt(kind.light.fill.slice(i, i + 2), 16));
-      const idle = [238, 241, 244], [x0, x1] = [0, stageline.run.span_ns].map(t => Math.round(stageline.xOf(t) - box.left)), top = Math.round(at.y - box.top);
-      const data = canvas.getContext('2d').getImageData(x0, top, x1 - x0, Math.round(at.h / at.rows)).data, height = Math.round(at.h / at.rows);
+      const canvas = document.querySelector('canvas.rows'), box = canvas.getBoundingClientRect(), at = stageline.laneBox(0),
+          drawn = stageline.drawn(0);
+      const kind = stageline.run.kinds.find(k => k.id === drawn.kinds[0].kind),
+          [r, g, b] = [1, 3, 5].map(i => parseInt(kind.light.fill.slice(i, i + 2), 16));
+      const idle = [238, 241, 244], [x0, x1] = [0, stageline.run.span_ns].map(t => Math.round(stageline.xOf(t) - box.left)),
+          top = Math.round(at.y - box.top);
+      const data = canvas.getContext('2d').getImageData(x0, top, x1 - x0, Math.round(at.h / at.rows)).data,
+          height = Math.round(at.h / at.rows);
       let sum = 0;
       for (let i = 0; i < data.length; i += 4) {
-        const along = [r, g, b].reduce((s, v, c) => s + (data[i + c] - idle[c]) * (v - idle[c]), 0), length = [r, g, b].reduce((s, v, c) => s + (v - idle[c]) ** 2, 0);
+        const along = [r, g, b].reduce((s, v, c) => s + (data[i + c] - idle[c]) * (v - idle[c]), 0),
+            length = [r, g, b].reduce((s, v, c) => s + (v - idle[c]) ** 2, 0);
         sum += along / length;
       }
       return [sum / height, drawn.kinds.filter(k => k.row === 0).reduce((s, k) => s + k.tile, 0)];
@@ -130,7 +151,8 @@ export const cases = [
     await page.mouse.wheel(0, 120);
     await page.waitForFunction(() => document.querySelector('.scroller').scrollTop > 0);
     assert.deepEqual(await view(page), home);
-    const at = await page.evaluate(px => { const {t0, t1} = stageline.view(), a = stageline.xOf(t0), b = stageline.xOf(t1); return t0 + (px - a) / (b - a) * (t1 - t0); }, x);
+    const at = await page.evaluate(px => { const {t0, t1} = stageline.view(), a = stageline.xOf(t0), b = stageline.xOf(t1);
+        return t0 + (px - a) / (b - a) * (t1 - t0); }, x);
     await page.keyboard.down('Control');
     for (let i = 0; i < 4; ++i) await page.mouse.wheel(0, -120);
     await page.keyboard.up('Control');

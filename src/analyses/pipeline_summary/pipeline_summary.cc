@@ -6,6 +6,7 @@
 
 #include "analyses/analysis.h"
 #include "model/pipeline_sums.h"
+#include "model/pipeline_words.h"
 #include "model/stage_costs.h"
 
 namespace stageline {
@@ -22,7 +23,7 @@ Table ranks_table(const Trace& trace, const PipelineSums& sums) {
   Table table(
       "ranks", "Ranks, by step",
       {{"step", "step", Type::kInteger, "Step number as the source has it"},
-       {"dp", "dp", Type::kInteger, "Data-parallel replica"},
+       pipeline_column(trace),
        {"stage", "stage", Type::kInteger, "Pipeline stage"},
        {"rank", "rank", Type::kInteger, "Global rank"},
        {"cells", "cells", Type::kInteger, "Cells of all kinds in this step"},

@@ -32,7 +32,7 @@ Match match_of(const Event& event) {
   }
   if (!args.has_any(kArgStep | kArgStage | kArgChunk | kArgMicroBatch | kArgRank | kArgDp)) return Match::kNo;
   const bool known = kind_of_op(event.name) || parse_cell_label(event.name);
-  return known || args.has(kArgMicroBatch) ? Match::kMaybe : Match::kNo;
+  return known ? Match::kMaybe : Match::kNo;
 }
 
 // What other tools write into the same shape of file.

@@ -1,12 +1,10 @@
 // What keys, the palette and the panels do: each once, whoever asks.
 import {fit, reveal} from '../chart/viewport';
 import {duration} from '../format';
-import {ApiError, listOf, type Api} from './api';
-import {rowsWithin} from './layout';
+import {ApiError, type Api} from './api';
+import {LEAST_ROW, MOST_ROW, rowsWithin} from './layout';
 import {plotWidth, timeAt, topOfRows} from './scene';
-import {MOST_ROW, LEAST_ROW} from './layout';
-import type {SliceFacts, SliceEnd} from './slice_facts';
-import {refOf} from './slice_facts';
+import {refOf, type SliceEnd, type SliceFacts} from './slice_facts';
 import type {Stage} from './stage';
 import type {SliceRef, Store} from './store';
 import {placeTitle, rankTitle} from './titles';
@@ -63,7 +61,8 @@ export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors):
     ++asked;
     facts = null;
     stage.flows.selected = [];
-    store.change({selected: slice, second: slice ? store.state.second : null, panel: slice ? 'slice' : store.state.panel === 'slice' ? 'none' : store.state.panel,
+    store.change({selected: slice, second: slice ? store.state.second : null, panel: slice ? 'slice' : store.state.panel === 'slice'
+        ? 'none' : store.state.panel,
                   message: '', spoken: slice ? w('live.slice', slice.name, duration(slice.dur), placeTitle(store, slice.lane)) : ''});
     if (slice) load(slice).catch(failed);
   }
@@ -89,12 +88,14 @@ export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors):
       const d = t < start ? start - t : Math.max(0, t - end);
       if (found.row[i] !== 0 || d >= distance) continue;
       distance = d;
-      best = {lane, slice: found.slice[i]!, row: 0, start: found.start[i]!, dur: found.dur[i]!, kind: found.kind[i]!, nameId: found.name[i]!,
+      best = {lane, slice: found.slice[i]!, row: 0, start: found.start[i]!, dur: found.dur[i]!, kind: found.kind[i]!,
+          nameId: found.name[i]!,
               name: found.names.get(found.name[i]!) ?? ''};
     }
     return best;
   }
-  const shownLanes = (): number[] => stage.scene().layout.rows.filter(row => row.kind === 'lane' && store.run.lanes[row.lane]!.type !== 'counter')
+  const shownLanes = (): number[] => stage.scene().layout.rows.filter(row => row.kind === 'lane' &&
+      store.run.lanes[row.lane]!.type !== 'counter')
     .map(row => row.lane);
   const middle = (): number => (store.state.view.t0 + store.state.view.t1) / 2;
 
@@ -143,7 +144,8 @@ export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors):
       const t0 = selected.start + store.shiftOf(selected.lane), lanes = shownLanes();
       store.change({area: {t0, t1: t0 + Math.max(selected.dur, 1), lanes}, panel: 'area'});
     },
-    togglePanel() { store.change({panel: store.state.panel === 'none' ? (store.state.area && !store.state.selected ? 'area' : 'slice') : 'none'}); },
+    togglePanel() { store.change({panel: store.state.panel === 'none' ? (store.state.area && !store.state.selected ? 'area' : 'slice')
+        : 'none'}); },
     holdForCompare() {
       const {selected, second} = store.state;
       if (second) return store.change({second: null});
@@ -158,7 +160,8 @@ export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors):
       const shift = at(second) + (shifts.get(a) ?? 0) - at(selected), next = new Map(shifts);
       if (shift === 0) next.delete(b);
       else next.set(b, shift);
-      store.change({shifts: next, message: w('align.done', rankTitle(store.run.ranks[b]!), `${shift < 0 ? '−' : '+'}${duration(Math.abs(shift))}`)});
+      store.change({shifts: next, message: w('align.done', rankTitle(store.run.ranks[b]!),
+          `${shift < 0 ? '−' : '+'}${duration(Math.abs(shift))}`)});
     },
     rowHeight(by) {
       const now = stage.scene().layout.rowHeight, next = by > 0 ? Math.max(now + 1, now * 1.25) : Math.min(now - 1, now / 1.25);
@@ -174,5 +177,3 @@ export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors):
     ...doors,
   };
 }
-
-export const allLanes = (store: Store): string => listOf(store.run.lanes.filter(lane => lane.type !== 'counter').map(lane => lane.id));

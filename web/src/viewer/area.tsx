@@ -20,9 +20,11 @@ const COLUMNS: Column[] = ['count', 'sum_ns', 'self_ns', 'mean_ns', 'median_ns',
 const MOST = 300;
 
 // Lanes of one rank are asked with its own times; several ranks, moved differently, by the times they were recorded at.
-export function windowOf(store: Store, area: Area): {lanes: string; t0: number; t1: number} {
+export function windowOf(store: Store, area: Area): {lanes: string | undefined; t0: number; t1: number} {
   const shifts = new Set(area.lanes.map(lane => store.shiftOf(lane))), shift = shifts.size === 1 ? [...shifts][0]! : 0;
-  return {lanes: listOf(area.lanes), t0: area.t0 - shift, t1: area.t1 - shift};
+  // All lanes are asked for by leaving the list out: of ten thousand it would be longer than a request may be.
+  const all = area.lanes.length === store.run.lanes.filter(lane => lane.type !== 'counter').length;
+  return {lanes: all ? undefined : listOf(area.lanes), t0: area.t0 - shift, t1: area.t1 - shift};
 }
 
 export function AreaPanel({api, store, actions}: PanelProps) {
@@ -54,7 +56,8 @@ export function AreaPanel({api, store, actions}: PanelProps) {
   };
   return (
     <div class="area">
-      <p class="sum">{w('area.sum', duration(span), area.lanes.length === 1 ? w('area.lane') : w('area.lanes', area.lanes.length), count(answer.slices))}
+      <p class="sum">{w('area.sum', duration(span), area.lanes.length === 1 ? w('area.lane') : w('area.lanes', count(area.lanes.length)),
+          count(answer.slices))}
         <button class="pill" onClick={() => store.jump({t0: area.t0, t1: area.t1})}>{w('area.zoom')}</button>
         <button class="pill" onClick={() => store.change({area: null, panel: 'none'})}>{w('area.clear')}</button>
         {answer.left_out > 0 && <span class="quiet">{w('area.more', answer.rows.length, answer.left_out)}</span>}
@@ -67,7 +70,8 @@ export function AreaPanel({api, store, actions}: PanelProps) {
             <thead><tr><th class="text">{w('slice.name')}</th><th class="text">{w('slice.kind')}</th><th class="bar" />
               {COLUMNS.map(column => (
                 <th aria-sort={column === sort ? (down ? 'descending' : 'ascending') : undefined}>
-                  <button class="plain" onClick={() => order(column)}>{w(`total.${column.replace('_ns', '')}` as Word)}{column === sort ? (down ? ' ↓' : ' ↑') : ''}</button></th>))}</tr></thead>
+                  <button class="plain" onClick={() => order(column)}>{w(`total.${column.replace('_ns', '')}` as Word)}{column === sort
+                      ? (down ? ' ↓' : ' ↑') : ''}</button></th>))}</tr></thead>
             <tbody>
               {rows.map(one => (
                 <tr class={open?.name_id === one.name_id && open.kind === one.kind ? 'now' : ''}>
@@ -75,8 +79,10 @@ export function AreaPanel({api, store, actions}: PanelProps) {
                     setOpen(open?.name_id === one.name_id && open.kind === one.kind ? null : one);
                     store.change({lit: {ids: new Set([one.name_id]), label: one.name, from: 'name'}});
                   }} title={one.name.slice(0, 1000)}>{one.name.slice(0, 300) || '–'}</button></th>
-                  <td class="text"><i class="swatch" style={{background: kinds.get(one.kind)?.[store.theme].fill}} />{kindName(kinds.get(one.kind))}</td>
-                  <td class="bar"><i style={{width: `${one.sum_ns / most * 100}%`, background: kinds.get(one.kind)?.[store.theme].fill}} /></td>
+                  <td class="text">
+                    <i class="swatch" style={{background: kinds.get(one.kind)?.[store.theme].fill}} />{kindName(kinds.get(one.kind))}</td>
+                  <td class="bar"><i style={{width: `${one.sum_ns / most * 100}%`,
+                      background: kinds.get(one.kind)?.[store.theme].fill}} /></td>
                   {COLUMNS.map(column => (
                     <td title={column === 'sum_ns' ? w('area.share', percent(one.sum_ns / span / area.lanes.length)) : undefined}>
                       {column === 'count' ? count(one.count) : duration(one[column])}</td>))}

@@ -1,13 +1,12 @@
 // Every action by name, for the palette: what keys can do, and what has no key.
 import {fit} from '../chart/viewport';
 import type {Actions} from './actions';
-import type {Stage} from './stage';
 import type {State, Store} from './store';
 import {w} from './words';
 
 export interface Command { title: string; keys?: string; run(): void }
 
-export function commandsOf(store: Store, stage: Stage, actions: Actions): Command[] {
+export function commandsOf(store: Store, actions: Actions): Command[] {
   const {run, state} = store;
   const group = (grouping: State['grouping']) => () => store.change({grouping});
   const commands: (Command | false)[] = [
@@ -22,7 +21,8 @@ export function commandsOf(store: Store, stage: Stage, actions: Actions): Comman
     {title: w('cmd.marks'), run: () => store.change({panel: 'marks'})},
     {title: w('cmd.range'), keys: 'M', run: () => actions.rangeOfSlice()},
     {title: w('cmd.areaAll'), run: () => store.change({
-      area: {t0: state.view.t0, t1: state.view.t1, lanes: run.lanes.filter(lane => lane.type !== 'counter' && !state.hidden.has(lane.id)).map(lane => lane.id)}, panel: 'area'})},
+      area: {t0: state.view.t0, t1: state.view.t1, lanes: run.lanes.filter(lane => lane.type !== 'counter' && !state.hidden.has(lane.id))
+          .map(lane => lane.id)}, panel: 'area'})},
     {title: w('cmd.compare'), keys: 'C', run: () => actions.holdForCompare()},
     {title: w('cmd.alignStart'), keys: 'L', run: () => actions.align('start')},
     {title: w('cmd.alignEnd'), keys: 'R', run: () => actions.align('end')},
@@ -45,6 +45,5 @@ export function commandsOf(store: Store, stage: Stage, actions: Actions): Comman
     {title: w('cmd.lang'), run: () => actions.toggleLang()},
     {title: w('cmd.help'), keys: '?', run: () => actions.help()},
   ];
-  void stage;
   return commands.filter((one): one is Command => one !== false);
 }

@@ -8,7 +8,8 @@ import {FONT, type Scene} from './scene';
 import type {Store} from './store';
 import {f64, type Column} from './wire';
 
-interface Series { t0: number; columnNs: number; columns: number; min: Float64Array; max: Float64Array; mean: Float64Array; high: number; low: number }
+interface Series { t0: number; columnNs: number; columns: number; min: Float64Array; max: Float64Array; mean: Float64Array; high: number;
+    low: number }
 interface Header { columns: Column[] }
 
 const MARGIN = 0.5, MOST_AT_ONCE = 4;
@@ -44,7 +45,8 @@ export class Counters {
   private async fetch(lane: number, t0: number, columnNs: number, columns: number): Promise<void> {
     const shift = this.store.shiftOf(lane);
     const wire = await this.api.wire<Header>('counter', {lane, t0: t0 - shift, t1: t0 - shift + columns * columnNs, n: columns});
-    const series: Series = {t0, columnNs, columns, min: f64(wire, 'min'), max: f64(wire, 'max'), mean: f64(wire, 'mean'), high: -Infinity, low: Infinity};
+    const series: Series = {t0, columnNs, columns, min: f64(wire, 'min'), max: f64(wire, 'max'), mean: f64(wire, 'mean'), high: -Infinity,
+        low: Infinity};
     for (let i = 0; i < columns; ++i) {
       if (series.max[i]! > series.high) series.high = series.max[i]!;
       if (series.min[i]! < series.low) series.low = series.min[i]!;
@@ -53,7 +55,8 @@ export class Counters {
   }
 }
 
-export function paintCounter(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, row: DisplayRow, y0: number, height: number): void {
+export function paintCounter(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, row: DisplayRow, y0: number,
+    height: number): void {
   const {colours, ratio} = scene, series = scene.counters.of(row.lane);
   context.fillStyle = colours.soft;
   context.fillRect(frame.left, y0, frame.right - frame.left, height);
@@ -94,7 +97,8 @@ export function paintCounter(context: CanvasRenderingContext2D, scene: Scene, fr
   context.textBaseline = 'top';
   context.fillStyle = colours.bg;
   context.globalAlpha = 0.75;
-  context.fillRect(frame.right - context.measureText(label).width - 8 * ratio, y0 + ratio, context.measureText(label).width + 8 * ratio, 13 * ratio);
+  context.fillRect(frame.right - context.measureText(label).width - 8 * ratio, y0 + ratio, context.measureText(label).width + 8 * ratio,
+      13 * ratio);
   context.globalAlpha = 1;
   context.fillStyle = colours.mut;
   context.fillText(label, frame.right - 4 * ratio, y0 + 2 * ratio);

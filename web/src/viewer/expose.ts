@@ -11,7 +11,8 @@ export function expose(store: Store, stage: Stage, actions: Actions): void {
   const corner = () => stage.canvas.getBoundingClientRect();
   Object.assign(window, {stageline: {
     run: store.run,
-    state: () => ({...store.state, collapsed: [...store.state.collapsed], expanded: [...store.state.expanded], hidden: [...store.state.hidden],
+    state: () => ({...store.state, collapsed: [...store.state.collapsed], expanded: [...store.state.expanded],
+        hidden: [...store.state.hidden],
                    shifts: [...store.state.shifts], lit: store.state.lit && {...store.state.lit, ids: [...store.state.lit.ids]}}),
     view: () => store.state.view,
     setView: (t0: number, t1: number) => store.jump({t0, t1}),
@@ -22,12 +23,14 @@ export function expose(store: Store, stage: Stage, actions: Actions): void {
     idle: () => !stage.tiles.busy(),
     settled: stage.settled,
     error: () => stage.tiles.error,
+    pixelsHeld: () => stage.tiles.pixelsHeld(),
     rows: () => stage.scene().layout.rows,
     rowHeight: () => stage.scene().layout.rowHeight,
     xOf: (t: number) => xOf(stage.scene(), t) + corner().left,
     laneBox(lane: number) {
       const scene = stage.scene(), row = rowOfLane(scene, lane), at = corner();
-      return row && {x: at.left + scene.gutter, y: at.top + topOfRows(scene) + row.y - scene.scroll, w: scene.width - scene.gutter, h: row.h, rows: row.rows};
+      return row && {x: at.left + scene.gutter, y: at.top + topOfRows(scene) + row.y - scene.scroll, w: scene.width - scene.gutter,
+          h: row.h, rows: row.rows};
     },
     sliceBox(slice: Parameters<typeof boxOf>[1]) {
       const box = boxOf(stage.scene(), slice), at = corner();

@@ -33,7 +33,8 @@ export class Flows {
     this.key = key;
     this.controller = new AbortController();
     const margin = timeAt(scene, 40) - timeAt(scene, 0);
-    this.api.wire<Header>('flows', {lanes: listOf([...lanes]), t0: view.t0 - margin, t1: view.t1 + margin, limit: LIMIT}, this.controller.signal)
+    this.api.wire<Header>('flows', {lanes: listOf([...lanes]), t0: view.t0 - margin, t1: view.t1 + margin, limit: LIMIT},
+        this.controller.signal)
       .then(wire => {
         const [fl, fr, ft] = [u32(wire, 'from_lane'), u8(wire, 'from_row'), f64(wire, 'from_t')];
         const [tl, tr, tt] = [u32(wire, 'to_lane'), u8(wire, 'to_row'), f64(wire, 'to_t')];

@@ -5,8 +5,10 @@ import {w, type Word} from './words';
 
 const KEYS: [string, Word][] = [
   ['W S', 'keys.zoom'], ['A D', 'keys.move'], ['← →', 'keys.arrows'], ['↑ ↓', 'keys.lane'], [', .', 'keys.neighbour'], ['[ ]', 'keys.flow'],
-  ['F', 'keys.focus'], ['0', 'keys.all'], ['⌫', 'keys.undo'], ['1 … 9', 'keys.step'], ['M', 'keys.range'], ['⇧M', 'keys.mark'], ['/', 'keys.search'], ['N ⇧N', 'keys.next'],
-  ['Ctrl+P', 'keys.lanes'], ['Ctrl+⇧P F1', 'keys.commands'], ['C', 'keys.compare'], ['L R', 'keys.align'], ['X', 'keys.flows'], ['Q', 'keys.panel'],
+  ['F', 'keys.focus'], ['0', 'keys.all'], ['⌫', 'keys.undo'], ['1 … 9', 'keys.step'], ['M', 'keys.range'], ['⇧M', 'keys.mark'], ['/',
+      'keys.search'], ['N ⇧N', 'keys.next'],
+  ['Ctrl+P', 'keys.lanes'], ['Ctrl+⇧P F1', 'keys.commands'], ['C', 'keys.compare'], ['L R', 'keys.align'], ['X', 'keys.flows'], ['Q',
+      'keys.panel'],
   ['+ −', 'keys.height'], ['Alt+↑ Alt+↓', 'keys.reorder'], ['Esc', 'keys.clear'], ['?', 'keys.help']];
 const GESTURES: [Word, Word][] = [
   ['gesture.drag', 'gesture.drag.does'], ['gesture.shiftDrag', 'gesture.shiftDrag.does'], ['gesture.altDrag', 'gesture.altDrag.does'],

@@ -17,14 +17,17 @@ interface Props { api: Api; store: Store; actions: Actions; area: Area; total: T
 const WIDTH = 360, HEIGHT = 110, LISTED = 40;
 
 export function Histogram({api, store, actions, area, total}: Props) {
-  const [bins, setBins] = useState<Bin[]>([]), [range, setRange] = useState<[number, number] | null>(null), [list, setList] = useState<SlicesAnswer | null>(null);
+  const [bins, setBins] = useState<Bin[]>([]), [range, setRange] = useState<[number, number] | null>(null),
+      [list, setList] = useState<SlicesAnswer | null>(null);
   const from = useRef(-1), svg = useRef<SVGSVGElement>(null);
   const where = {name_ids: total.name_id, kind: total.kind, ...windowOf(store, area)};
   useEffect(() => {
     const controller = new AbortController();
     setRange(null);
     setList(null);
-    api.json<Answer>('histogram', where, controller.signal).then(({edges_ns: edges, counts}) => setBins(counts.map((n, i) => ({from: edges[i]!, to: edges[i + 1]!, count: n})))).catch(actions.failed);
+    api.json<Answer>('histogram', where, controller.signal)
+        .then(({edges_ns: edges, counts}) => setBins(counts.map((n, i) => ({from: edges[i]!, to: edges[i + 1]!, count: n}))))
+        .catch(actions.failed);
     return () => controller.abort();
   }, [total.name_id, total.kind, area]);
 
@@ -37,7 +40,8 @@ export function Histogram({api, store, actions, area, total}: Props) {
     const [first, last] = [bins[Math.min(a, b)], bins[Math.max(a, b)]];
     if (!first || !last) return;
     choose(a, b);
-    store.change({lit: {ids: new Set([total.name_id]), label: `${total.name} ${duration(first.from)} – ${duration(last.to)}`, from: 'histogram',
+    store.change({lit: {ids: new Set([total.name_id]), label: `${total.name} ${duration(first.from)} – ${duration(last.to)}`,
+        from: 'histogram',
                         min: first.from, max: last.to - 1}});
     api.slices({...where, min: first.from, max: last.to - 1, limit: 2000}, undefined, 'histogram').then(setList).catch(actions.failed);
   }
@@ -71,10 +75,12 @@ export function Histogram({api, store, actions, area, total}: Props) {
         }}>
         {bins.map((bin, i) => {
           const height = bin.count > 0 ? Math.max(bin.count / most * (HEIGHT - 4), 1.5) : 0;
-          return <rect class={inRange(i) ? 'now' : ''} x={i * wide} y={HEIGHT - height} width={Math.max(wide - 1, 0.5)} height={height}><title>{`${duration(bin.from)} – ${duration(bin.to)}: ${count(bin.count)}`}</title></rect>;
+          return <rect class={inRange(i) ? 'now' : ''} x={i * wide} y={HEIGHT - height} width={Math.max(wide - 1,
+              0.5)} height={height}><title>{`${duration(bin.from)} – ${duration(bin.to)}: ${count(bin.count)}`}</title></rect>;
         })}
       </svg>
-      <p class="ends"><span>{bins.length > 0 ? duration(bins[0]!.from) : ''}</span><span>{bins.length > 0 ? duration(bins[bins.length - 1]!.to) : ''}</span></p>
+      <p class="ends"><span>{bins.length > 0 ? duration(bins[0]!.from) : ''}</span><span>{bins.length > 0
+          ? duration(bins[bins.length - 1]!.to) : ''}</span></p>
       {range && <p class="quiet">{w('histogram.range', count(chosen), duration(bins[range[0]]!.from), duration(bins[range[1]]!.to))}</p>}
       {!range && <p class="quiet">{w('histogram.hint')}</p>}
       {list && (

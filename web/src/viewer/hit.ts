@@ -41,7 +41,8 @@ export function hitTest(scene: Scene, x: number, y: number): Hit | null {
   const entry = scene.tiles.entriesOf(lane).find(({sheet}) => t >= sheet.t0 && t < sheet.t0 + sheet.columns * sheet.columnNs);
   if (!entry || at.sub >= entry.rows) return hit;
   const {sheet} = entry, column = Math.floor((t - sheet.t0) / sheet.columnNs), coverage = entry.coverage[at.sub]!;
-  const shares = coverage.kinds.map((kind, i): [number, number] => [kind, coverage.shares[i]![column]! / 255]).filter(([, share]) => share > 0.002);
+  const shares = coverage.kinds.map((kind, i): [number, number] => [kind, coverage.shares[i]![column]! / 255])
+      .filter(([, share]) => share > 0.002);
   hit.slice = sliceAt(entry, at.sub, t, shares.length > 0 ? slack : slack / 2);
   if (!hit.slice && shares.length > 0) hit.shares = {lane, row: at.sub, columnNs: sheet.columnNs, shares};
   return hit;
@@ -54,7 +55,8 @@ export async function askSlice(api: Api, scene: Scene, hit: Hit): Promise<SliceR
   let best: SliceRef | null = null;
   for (let i = 0; i < found.count; ++i) {
     if (found.row[i] !== hit.row || (best && found.dur[i]! <= best.dur)) continue;
-    best = {lane: found.lane[i]!, slice: found.slice[i]!, row: found.row[i]!, start: found.start[i]!, dur: found.dur[i]!, kind: found.kind[i]!,
+    best = {lane: found.lane[i]!, slice: found.slice[i]!, row: found.row[i]!, start: found.start[i]!, dur: found.dur[i]!,
+        kind: found.kind[i]!,
             nameId: found.name[i]!, name: found.names.get(found.name[i]!) ?? ''};
   }
   return best;

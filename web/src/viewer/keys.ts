@@ -2,7 +2,7 @@
 // matter. Keys typed into fields are left alone.
 import {fit, pan, zoom} from '../chart/viewport';
 import type {Actions} from './actions';
-import {timeAt, plotWidth} from './scene';
+import {timeAt} from './scene';
 import type {Stage} from './stage';
 import type {Store} from './store';
 
@@ -43,7 +43,8 @@ export function listenToKeys(store: Store, stage: Stage, actions: Actions): void
     const {selected, area, view} = store.state, now = performance.now(), again = now - lastFit < 1500;
     lastFit = now;
     const shift = selected ? store.shiftOf(selected.lane) : 0;
-    const [t0, t1] = selected ? [selected.start + shift, selected.start + shift + Math.max(selected.dur, 1)] : area ? [area.t0, area.t1] : [NaN, NaN];
+    const [t0, t1] = selected ? [selected.start + shift, selected.start + shift + Math.max(selected.dur, 1)] : area ? [area.t0, area.t1]
+        : [NaN, NaN];
     if (Number.isNaN(t0)) return;
     if (selected) stage.showLane(selected.lane);
     const span = view.t1 - view.t0, middle = (t0 + t1) / 2;
@@ -114,6 +115,3 @@ export function listenToKeys(store: Store, stage: Stage, actions: Actions): void
   document.addEventListener('keyup', event => { held.delete(event.code); });
   window.addEventListener('blur', () => held.clear());
 }
-
-// A little more than the plot is wide: how far a time at the edge is brought in.
-export const edge = (stage: Stage): number => plotWidth(stage.scene()) * 0.1;

@@ -36,10 +36,12 @@ export function makeLabels(store: Store): Labels {
     const {run, state} = store, lane = row.kind === 'lane' ? run.lanes[row.lane]! : null;
     const small = row.h < 11, folds = row.kind !== 'lane';
     const strong = row.kind === 'group' ? groupTitle(row) : lane ? laneTitle(store, lane, row.merged) : rankTitle(run.ranks[row.rank]!);
-    const weak = row.kind === 'group' ? row.count === 1 ? report('ranks.one') : report('ranks', row.count) : lane ? (row.merged ? rankNote(store, row.rank) : kindOfLane(lane)) : rankNote(store, row.rank);
+    const weak = row.kind === 'group' ? row.count === 1 ? report('ranks.one') : report('ranks', row.count) : lane
+        ? (row.merged ? rankNote(store, row.rank) : kindOfLane(lane)) : rankNote(store, row.rank);
     const toggle = (): void => store.change({collapsed: toggled(state.collapsed, row.key)});
     const name = h('button', {class: 'name', 'aria-expanded': folds ? String(!row.collapsed) : null, 'data-key': row.key,
-                              title: [strong, weak, lane ? w('label.slices', lane.slices.toLocaleString('en').replaceAll(',', '\u202f')) : ''].filter(Boolean).join(' · '),
+                              title: [strong, weak, lane ? w('label.slices', lane.slices.toLocaleString('en').replaceAll(',', '\u202f'))
+                                  : ''].filter(Boolean).join(' · '),
                               click: folds ? toggle : () => store.say(strong),
                               keydown: (event: KeyboardEvent) => moveByKey(event, store, row)},
       folds && icon(row.collapsed ? ICONS.closed : ICONS.open) as unknown as Node, h('b', {}, small ? '' : strong), ' ',
@@ -48,7 +50,8 @@ export function makeLabels(store: Store): Labels {
     if (lane && row.h >= 11) {
       if (row.more > 0 || state.expanded.has(lane.id))
         tools.push(h('button', {class: 'icon rows', title: w('label.rows'), 'aria-label': w('label.rows'),
-                                click: () => store.change({expanded: toggled(state.expanded, lane.id)})}, row.more > 0 ? `+${row.more}` : '−'));
+                                click: () => store.change({expanded: toggled(state.expanded,
+                                    lane.id)})}, row.more > 0 ? `+${row.more}` : '−'));
       const pinned = state.pinned.includes(lane.id);
       tools.push(button(w(pinned ? 'label.unpin' : 'label.pin'), ICONS.pin, () => store.change(
         {pinned: pinned ? state.pinned.filter(id => id !== lane.id) : [...state.pinned, lane.id]}), pinned));
@@ -59,7 +62,7 @@ export function makeLabels(store: Store): Labels {
     }
     const element = h('div', {class: `label ${row.kind}${small ? ' small' : ''}${row.merged ? ' merged' : ''}`, role: 'listitem'}, name,
       tools.length > 0 && h('span', {class: 'tools'}, ...tools));
-    styled(element, {top: `${row.y}px`, height: `${row.h}px`, 'padding-left': `${10 + row.level * 14}px`,
+    styled(element, {top: `${row.y}px`, height: `${row.h}px`, 'padding-left': `${gutter < 120 ? 6 + row.level * 5 : 10 + row.level * 14}px`,
                      '--row': `${row.kind === 'lane' ? row.h / Math.max(row.rows, 1) : row.h}px`});
     dragLabel(element, store, row);
     return element;
@@ -106,7 +109,8 @@ export function makeLabels(store: Store): Labels {
   function groupTitle(row: DisplayRow): string {
     const {run, state} = store;
     if (row.value < 0) return w('group.unknown');
-    if (state.grouping === 'machine') return run.ranks.find(rank => rank.machine === row.value)?.machine_name || w('group.machine', row.value);
+    if (state.grouping === 'machine') return run.ranks.find(rank => rank.machine === row.value)?.machine_name ||
+        w('group.machine', row.value);
     return state.grouping === 'stage' ? w('group.stage', row.value) : w('group.dp', row.value);
   }
 }

@@ -62,7 +62,8 @@ export function makeLayout(run: Run, state: State, height: number): Layout {
   let shapes: Shape[][] = [], rowHeight = state.rowHeight, most = 0;
   for (most of deepest > MAX_ROWS.at(-1)! ? MAX_ROWS : MAX_ROWS.slice(-1)) {
     shapes = byRank.map(lanes => lanes.map(lane => shapeOf(lane, state, most)));
-    const count = shapes.flat().reduce((sum, shape) => sum + shape.rows, 0), highest = run.lanes.some(lane => lane.type !== 'cells') ? 30 : MOST_ROW;
+    const count = shapes.flat().reduce((sum, shape) => sum + shape.rows, 0), highest = run.lanes.some(lane => lane.type !== 'cells') ? 30
+        : MOST_ROW;
     if (state.rowHeight === 0) rowHeight = Math.min(fittingHeight(count, headings, free), highest);
     if (headings * HEADING + count * (rowHeight + GAP) <= free) break;
   }
@@ -71,7 +72,8 @@ export function makeLayout(run: Run, state: State, height: number): Layout {
   const blank = {lane: -1, rows: 0, more: 0, rank: -1, merged: false, collapsed: false, value: 0, count: 0};
   const addLane = (shape: Shape, level: number, merged: boolean, into: DisplayRow[], prefix: string): void => {
     const h = laneHeight(shape.lane, shape.rows, rowHeight);
-    into.push({...blank, kind: 'lane', key: `${prefix}${shape.lane.id}`, y, h, level, lane: shape.lane.id, rows: shape.rows, more: shape.more,
+    into.push({...blank, kind: 'lane', key: `${prefix}${shape.lane.id}`, y, h, level, lane: shape.lane.id, rows: shape.rows,
+        more: shape.more,
                rank: shape.lane.rank_index, merged});
     y += h + gap;
   };
@@ -81,7 +83,8 @@ export function makeLayout(run: Run, state: State, height: number): Layout {
     if (lanes.length === 1) return addLane(lanes[0]!, level, true, rows, 'l');
     const first = lanes.find(shape => shape.lane.type !== 'counter') ?? lanes[0]!;
     const h = collapsed ? Math.max(heading, rowHeight) : heading;
-    rows.push({...blank, kind: 'rank', key, y, h, level, rank: index, collapsed, lane: collapsed ? first.lane.id : -1, rows: collapsed ? 1 : 0});
+    rows.push({...blank, kind: 'rank', key, y, h, level, rank: index, collapsed, lane: collapsed ? first.lane.id : -1, rows: collapsed ? 1
+        : 0});
     y += h + gap;
     if (!collapsed) for (const shape of lanes) addLane(shape, level + 1, false, rows, 'l');
     if (!single && !collapsed) y += rowHeight < 8 ? 2 : 6;

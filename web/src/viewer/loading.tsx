@@ -20,7 +20,8 @@ export function Loading({status}: {status: Status}) {
     <main class="loading">
       <p class="logo">Stageline</p>
       <h1>{status.title ? w('load.title', status.title) : w('load.reading')}</h1>
-      <div class="progress" role="progressbar" aria-label={w('load.reading')} aria-valuenow={Math.round(share * 100)} aria-valuemin={0} aria-valuemax={100}>
+      <div class="progress" role="progressbar" aria-label={w('load.reading')}
+        aria-valuenow={Math.round(share * 100)} aria-valuemin={0} aria-valuemax={100}>
         <i style={{width: `${share * 100}%`}} />
       </div>
       <p class="quiet">

@@ -135,7 +135,8 @@ async function start(): Promise<void> {
     render(null, root);
     build(api, run, root, theme);
   } catch (error) {
-    render(<Loading status={{state: 'failed', bytes_read: 0, bytes_total: 0, events: 0, message: '', error: w('failed', String(error))}} />, root);
+    render(<Loading status={{state: 'failed', bytes_read: 0, bytes_total: 0, events: 0, message: '',
+        error: w('failed', String(error))}} />, root);
   }
 }
 

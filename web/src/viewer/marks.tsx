@@ -10,7 +10,8 @@ export function MarksPanel({store, actions}: PanelProps) {
   const change = (i: number, text: string): void => store.change({marks: marks.map((mark, at) => (at === i ? {...mark, text} : mark))});
   return (
     <table class="marks">
-      <thead><tr><th class="text">{w('marks.time')}</th><th>{w('marks.since')}</th><th class="text">{w('marks.note')}</th><th /></tr></thead>
+      <thead><tr><th class="text">{w('marks.time')}</th><th>{w('marks.since')}</th>
+        <th class="text">{w('marks.note')}</th><th /></tr></thead>
       <tbody>
         {marks.map((mark, i) => (
           <tr>
@@ -21,7 +22,8 @@ export function MarksPanel({store, actions}: PanelProps) {
             <td>{i > 0 ? `+${exactMs(mark.t - marks[i - 1]!.t)}` : ''}</td>
             <td class="text"><input type="text" maxLength={80} aria-label={w('marks.note')} value={mark.text} placeholder={String(i + 1)}
               onInput={event => change(i, event.currentTarget.value)} /></td>
-            <td><button class="plain link" onClick={() => store.change({marks: marks.filter((_, at) => at !== i)})}>{w('marks.remove')}</button></td>
+            <td><button class="plain link" onClick={() =>
+                store.change({marks: marks.filter((_, at) => at !== i)})}>{w('marks.remove')}</button></td>
           </tr>))}
       </tbody>
     </table>

@@ -46,9 +46,11 @@ function Omni({mode: first, api, store, stage, actions, close}: Props) {
     const controller = new AbortController();
     const timer = setTimeout(() => {
       const regex = /^\/(.+)\/$/.exec(text);
-      api.json<Found>('search', {q: regex ? regex[1]! : text, regex: regex ? 1 : undefined, limit: MOST}, controller.signal).then(({names, occurrences, matches}) => {
+      api.json<Found>('search', {q: regex ? regex[1]! : text, regex: regex ? 1 : undefined, limit: MOST}, controller.signal)
+          .then(({names, occurrences, matches}) => {
         const all: Item[] = matches.length > 1 ? [{
-          title: names > matches.length ? w('search.most', matches.length, names) : w('search.all', names), note: w('search.times', short(occurrences)),
+          title: names > matches.length ? w('search.most', matches.length, names) : w('search.all', names), note: w('search.times',
+              short(occurrences)),
           run: () => light(matches.map(one => one.name_id), text)}] : [];
         setFound([...all, ...matches.map((one): Item => ({
           title: one.name, note: w('search.times', short(one.count)), run: () => light([one.name_id], one.name)}))]);
@@ -76,12 +78,14 @@ function Omni({mode: first, api, store, stage, actions, close}: Props) {
         store.change({collapsed: new Set([...state.collapsed].filter(key => key !== rank && !key.startsWith('g'))),
                       hidden: new Set([...state.hidden].filter(id => id !== lane.id)), message: laneName(lane)});
         stage.showLane(lane.id);
-        if (lane.end_ns > lane.start_ns && (lane.end_ns < state.view.t0 || lane.start_ns > state.view.t1)) store.jump(fit(lane.start_ns, lane.end_ns));
+        if (lane.end_ns > lane.start_ns && (lane.end_ns < state.view.t0 || lane.start_ns > state.view.t1)) store.jump(fit(lane.start_ns,
+            lane.end_ns));
       },
     }));
   }
   const items = mode === 'search' ? found : mode === 'lanes' ? lanes()
-    : commandsOf(store, stage, actions).filter(one => fits(one.title, text)).map(one => ({title: one.title, note: '', keys: one.keys, run: one.run}));
+    : commandsOf(store, actions).filter(one => fits(one.title, text))
+        .map(one => ({title: one.title, note: '', keys: one.keys, run: one.run}));
   const chosen = Math.min(active, Math.max(items.length - 1, 0));
 
   function go(item: Item | undefined): void {
@@ -106,15 +110,18 @@ function Omni({mode: first, api, store, stage, actions, close}: Props) {
     <>
       <div class="tabs" role="tablist">
         {modes.map(one => (
-          <button role="tab" aria-selected={one === mode} onClick={() => { setMode(one); setText(''); setActive(0); }}>{w(`omni.${one}`)}</button>))}
+          <button role="tab" aria-selected={one === mode} onClick={() => { setMode(one); setText(''); setActive(0);
+              }}>{w(`omni.${one}`)}</button>))}
       </div>
-      <input ref={field} type="text" autofocus role="combobox" aria-expanded="true" aria-controls="omni-list" aria-activedescendant={items.length > 0 ? `omni-${chosen}` : undefined}
+      <input ref={field} type="text" autofocus role="combobox" aria-expanded="true" aria-controls="omni-list"
+        aria-activedescendant={items.length > 0 ? `omni-${chosen}` : undefined}
         aria-label={w(`omni.${mode}`)} placeholder={w(`omni.${mode}.hint`)} value={text} spellcheck={false} autocomplete="off"
         onInput={event => { setText(event.currentTarget.value); setActive(0); }} onKeyDown={key} />
       {mode === 'search' && note && <p class="quiet note">{note}</p>}
       <ul id="omni-list" role="listbox" aria-label={w(`omni.${mode}`)} ref={list}>
         {items.map((item, i) => (
-          <li id={`omni-${i}`} role="option" aria-selected={i === chosen} onClick={() => go(item)} onPointerMove={() => { if (i !== active) setActive(i); }}>
+          <li id={`omni-${i}`} role="option" aria-selected={i === chosen} onClick={() =>
+              go(item)} onPointerMove={() => { if (i !== active) setActive(i); }}>
             <span class="title">{item.title}</span><span class="quiet">{item.note}</span>
             {item.keys && <span class="keys">{item.keys.split(' ').map(one => <kbd>{one}</kbd>)}</span>}
           </li>))}

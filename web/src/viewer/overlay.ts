@@ -126,7 +126,8 @@ function paintUncertainty(pen: Pen, scene: Scene, t: number): void {
 
 // True when there was anything to draw; `clean`: the canvas is empty already, and may stay so.
 export function paintOverlay(pen: Pen, scene: Scene, pointed: Pointed, flows: Flows, clean: boolean): boolean {
-  const {ratio, store: {state}} = scene, pointing = pointed.drag !== null || (pointed.x >= scene.gutter && pointed.x <= scene.width - RIGHT_MARGIN);
+  const {ratio, store: {state}} = scene, pointing = pointed.drag !== null ||
+      (pointed.x >= scene.gutter && pointed.x <= scene.width - RIGHT_MARGIN);
   const anything = pointing || state.selected || state.second || state.area || state.marks.length > 0 || pointed.hovered ||
     (state.flows && flows.list.length > 0);
   if (clean && !anything) return false;

@@ -1,10 +1,9 @@
 // Draws the timeline. A pure function of the scene; everything here is in device pixels.
-import {exactMs, tickName} from '../format';
+import {duration, exactMs} from '../format';
 import {timeTicks} from '../chart/ticks';
 import {paintCounter} from './counters';
 import {AXIS_HEIGHT, type DisplayRow} from './layout';
-import {FONT, plotWidth, RIGHT_MARGIN, rowPitch, rowPixels, topOfRows, visibleRows, type Scene} from './scene';
-import {duration} from '../format';
+import {FONT, plotWidth, rowPitch, rowPixels, topOfRows, visibleRows, type Scene} from './scene';
 import {TINTS} from './colours';
 import type {Entry} from './tiles';
 import {w} from './words';
@@ -141,7 +140,8 @@ function paintSlices(context: CanvasRenderingContext2D, scene: Scene, frame: Fra
 function paintLane(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, row: DisplayRow, top: number, painted: Painted): void {
   const {colours, tiles, view, ratio, store} = scene, lane = store.run.lanes[row.lane]!;
   const pitch = rowPitch(scene, row), height = rowPixels(scene, row), y0 = Math.round(top * ratio), shift = store.shiftOf(lane.id);
-  const from = Math.max(Math.round(frame.px(shift)), frame.left), to = Math.min(Math.round(frame.px(store.run.span_ns + shift)), frame.right);
+  const from = Math.max(Math.round(frame.px(shift)), frame.left), to = Math.min(Math.round(frame.px(store.run.span_ns + shift)),
+      frame.right);
   ++painted.lanes;
   if (lane.type === 'counter') return paintCounter(context, scene, frame, row, y0, pitch);
   const entries = tiles.entriesOf(lane.id);
@@ -203,7 +203,8 @@ function paintAxis(context: CanvasRenderingContext2D, scene: Scene, frame: Frame
   context.textAlign = 'left';
   let last = -Infinity;
   for (let i = firstStep(steps, view.t0); i < steps.length && steps[i]!.start_ns < view.t1; ++i) {
-    const step = steps[i]!, x0 = Math.round(frame.px(step.start_ns)), x1 = Math.round(frame.px(step.end_ns));
+    const step = steps[i]!, x0 = Math.round(frame.px(step.start_ns));
+    const x1 = Math.round(frame.px(Math.min(step.end_ns, steps[i + 1]?.start_ns ?? Infinity)));  // ranks need not end a step together
     if (x1 - last < 2 * ratio) continue;
     const left = Math.max(x0, frame.left), right = Math.min(x1, frame.right);
     if (right <= left) continue;
@@ -266,7 +267,8 @@ export function paint(context: CanvasRenderingContext2D, scene: Scene): Painted 
       if (one.row.lane >= 0) paintLane(context, scene, frame, one.row, one.top, painted);
       else if (one.row.kind !== 'lane') {
         context.fillStyle = colours.line;
-        context.fillRect(frame.left, Math.round((one.top + one.row.h / 2) * ratio), frame.right - frame.left, Math.max(1, Math.round(ratio / 2)));
+        context.fillRect(frame.left, Math.round((one.top + one.row.h / 2) * ratio), frame.right - frame.left,
+            Math.max(1, Math.round(ratio / 2)));
       }
     }
     context.restore();
@@ -279,4 +281,3 @@ export function paint(context: CanvasRenderingContext2D, scene: Scene): Painted 
   paintAxis(context, scene, frame);
   return painted;
 }
-export {RIGHT_MARGIN, tickName};

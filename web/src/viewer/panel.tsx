@@ -18,7 +18,8 @@ export function Panel(props: PanelProps) {
     <section class={`panel${open ? '' : ' closed'}`} aria-label={w('panel')}>
       <div class="tabs">
         {tabs.map(([id, title]) => (
-          <button id={`tab-${id}`} aria-pressed={state.panel === id} onClick={() => store.change({panel: state.panel === id ? 'none' : id})}>{title}
+          <button id={`tab-${id}`} aria-pressed={state.panel === id} onClick={() =>
+              store.change({panel: state.panel === id ? 'none' : id})}>{title}
             {id === 'marks' && state.marks.length > 0 && ` ${state.marks.length}`}</button>))}
         {state.lit && (
           <span class="lit">{w('lit', state.lit.label.length > 60 ? state.lit.label.slice(0, 60) + '…' : state.lit.label)}
@@ -30,7 +31,8 @@ export function Panel(props: PanelProps) {
             <button class="plain link" onClick={() => store.change({shifts: new Map()})}>{w('shifted.clear')}</button></span>)}
         <span class="space" />
         <span class="say">{state.message || (open ? '' : w('slice.none'))}</span>
-        <button class="plain" onClick={() => props.actions.togglePanel()} title={w('cmd.panel')}>{open ? w('panel.close') : w('panel.open')} <kbd>Q</kbd></button>
+        <button class="plain" onClick={() => props.actions.togglePanel()} title={w('cmd.panel')}>{open ? w('panel.close')
+            : w('panel.open')} <kbd>Q</kbd></button>
       </div>
       {open && (
         <div class="body" tabindex={-1}>

@@ -64,7 +64,8 @@ export function listenToPointer(api: Api, store: Store, stage: Stage, actions: P
     if (mode === 'pan' && pointers.size === 2) {  // two fingers: the distance zooms around their middle
       const other = [...pointers].find(([id]) => id !== event.pointerId)![1];
       const before = Math.abs(last.x - other.x), after = Math.abs(event.offsetX - other.x);
-      if (before > 8 && after > 8) store.setView(zoom(store.state.view, before / after, timeAt(stage.scene(), (event.offsetX + other.x) / 2)));
+      if (before > 8 && after > 8) store.setView(zoom(store.state.view, before / after,
+          timeAt(stage.scene(), (event.offsetX + other.x) / 2)));
     } else if (mode === 'pan' || mode === 'axis') {
       store.setView(pan(store.state.view, -spanOf(event.offsetX - last.x)));
       if (mode === 'pan') stage.scroller.scrollTop -= event.offsetY - last.y;

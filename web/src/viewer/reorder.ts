@@ -57,7 +57,8 @@ export function dragLabel(element: HTMLElement, store: Store, row: DisplayRow): 
   rowOf.set(element, row);
   if (row.kind === 'group') return;
   const under = (event: PointerEvent): {target: DisplayRow; element: Element; after: boolean} | null => {
-    const hit = document.elementsFromPoint(event.clientX, event.clientY).map(one => one.closest('.label')).find(one => one && one !== element);
+    const hit = document.elementsFromPoint(event.clientX, event.clientY).map(one => one.closest('.label')).find(one => one &&
+        one !== element);
     const target = hit && rowOf.get(hit);
     if (!hit || !target) return null;
     const box = hit.getBoundingClientRect();

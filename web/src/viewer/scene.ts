@@ -43,7 +43,8 @@ export function rowAt(scene: Scene, y: number): {row: DisplayRow; top: number; s
 }
 
 // Where a slice stands in the canvas; null when its lane is not shown at all. It may be out of sight.
-export function boxOf(scene: Scene, slice: Pick<SliceRef, 'lane' | 'row' | 'start' | 'dur'>): {x: number; y: number; w: number; h: number} | null {
+export function boxOf(scene: Scene, slice: Pick<SliceRef, 'lane' | 'row' | 'start' | 'dur'>): {x: number; y: number; w: number;
+    h: number} | null {
   const row = rowOfLane(scene, slice.lane);
   if (!row) return null;
   const pinned = scene.layout.pinned.includes(row);

@@ -9,14 +9,23 @@
 export interface Coverage { kinds: number[]; shares: Uint8Array[] }  // of one row, by column
 export interface Spans { start: Float64Array; dur: Float64Array; kind: Uint8Array }
 
+let scratch = new Uint8Array(0);
+
 export const BIG_COLUMNS = 3;  // a slice this wide is a rectangle of its own
 
 // What is left of `coverage` without the slices [begin, end) that last `leastNs`. Rows do not overlap, so columns that
-// lie wholly within a slice hold nothing else. O(columns covered).
+// lie wholly within a slice hold nothing else. The answer is good until the next call: its columns are reused, as thousands
+// of rows a second would else be left to the collector. O(columns).
 export function residual(coverage: Coverage, slices: Spans, begin: number, end: number, leastNs: number, t0: number,
                          columnNs: number): Coverage {
   if (begin >= end) return coverage;
-  const shares = coverage.shares.map(share => share.slice()), columns = shares[0]?.length ?? 0;
+  const columns = coverage.shares[0]?.length ?? 0, needed = columns * coverage.shares.length;
+  if (scratch.length < needed) scratch = new Uint8Array(needed);
+  const shares = coverage.shares.map((share, k) => {
+    const own = scratch.subarray(k * columns, (k + 1) * columns);
+    own.set(share);
+    return own;
+  });
   for (let i = begin; i < end; ++i) {
     const dur = slices.dur[i]!;
     if (dur < leastNs || dur <= 0) continue;

@@ -1,7 +1,8 @@
 // What /api/slice says of one slice, and how other answers name slices.
 import type {SliceRef} from './store';
 
-export interface SliceEnd { lane: number; slice: number; row: number; start_ns: number; dur_ns: number; kind: number; name: string; name_id: number }
+export interface SliceEnd { lane: number; slice: number; row: number; start_ns: number; dur_ns: number; kind: number; name: string;
+    name_id: number }
 export interface Link { type: 'message' | 'launch' | 'forward-backward' | 'flow'; direction: 'in' | 'out'; rank: number; slice: SliceEnd }
 export interface SliceFacts extends SliceEnd {
   lane_name: string; end_ns: number; self_ns: number; stamp_ns: string; rank: number;

@@ -12,7 +12,8 @@ const kindOf = (store: Store, id: number) => store.run.kinds.find(kind => kind.i
 
 function Jump({to, actions}: {to: SliceEnd | null | undefined; actions: PanelProps['actions']}) {
   if (!to) return <span class="quiet">–</span>;
-  return <button class="plain link jump" onClick={() => actions.goTo(refOf(to))} title={to.name}><span>{shown(to.name)}</span><small> {duration(to.dur_ns)}</small></button>;
+  return <button class="plain link jump" onClick={() =>
+      actions.goTo(refOf(to))} title={to.name}><span>{shown(to.name)}</span><small> {duration(to.dur_ns)}</small></button>;
 }
 
 function Compare({store, actions}: PanelProps) {
@@ -20,15 +21,19 @@ function Compare({store, actions}: PanelProps) {
   if (!a || !b) return null;
   const row = (label: Word, x: number, y: number) => (
     <tr><th class="text">{w(label)}</th><td>{exactMs(y)}</td><td>{exactMs(x)}</td>
-      <td>{`${x - y >= 0 ? '+' : '−'}${exactMs(Math.abs(x - y))}`}</td><td>{label === 'slice.duration' && y > 0 ? `${(x / y).toFixed(3)}×` : ''}</td></tr>);
+      <td>{`${x - y >= 0 ? '+' : '−'}${exactMs(Math.abs(x - y))}`}</td><td>{label === 'slice.duration' && y > 0 ? `${(x / y).toFixed(3)}×`
+          : ''}</td></tr>);
   const at = (slice: SliceRef): number => slice.start + store.shiftOf(slice.lane);
   return (
     <table class="compare">
       <caption>{w('compare')}</caption>
-      <thead><tr><th /><th>{w('compare.held.short')}</th><th>{w('compare.selected')}</th><th>{w('compare.difference')}</th><th>{w('compare.ratio')}</th></tr></thead>
+      <thead><tr><th /><th>{w('compare.held.short')}</th>
+        <th>{w('compare.selected')}</th><th>{w('compare.difference')}</th><th>{w('compare.ratio')}</th></tr></thead>
       <tbody>
-        <tr><th class="text">{w('slice.name')}</th><td><Jump to={{...b, name_id: b.nameId, start_ns: b.start, dur_ns: b.dur}} actions={actions} /></td><td class="name">{shown(a.name)}</td><td /><td /></tr>
-        <tr><th class="text">{w('slice.place')}</th><td>{placeTitle(store, b.lane)}</td><td>{placeTitle(store, a.lane)}</td><td /><td /></tr>
+        <tr><th class="text">{w('slice.name')}</th><td><Jump to={{...b, name_id: b.nameId, start_ns: b.start,
+            dur_ns: b.dur}} actions={actions} /></td><td class="name">{shown(a.name)}</td><td /><td /></tr>
+        <tr><th class="text">{w('slice.place')}</th><td>{placeTitle(store, b.lane)}</td><td>{placeTitle(store,
+            a.lane)}</td><td /><td /></tr>
         {row('slice.start', at(a), at(b))}{row('slice.end', at(a) + a.dur, at(b) + b.dur)}{row('slice.duration', a.dur, b.dur)}
       </tbody>
     </table>
@@ -41,7 +46,8 @@ function Facts({slice, facts, store}: {slice: SliceRef; facts: SliceFacts | null
     ['slice.place', placeTitle(store, slice.lane)],
     ['slice.start', exactMs(slice.start)], ['slice.duration', exactMs(slice.dur)]];
   if (facts) {
-    if (facts.self_ns !== slice.dur) rows.push(['slice.self', `${exactMs(facts.self_ns)} · ${percent(slice.dur > 0 ? facts.self_ns / slice.dur : 0)}`]);
+    if (facts.self_ns !== slice.dur) rows.push(['slice.self',
+        `${exactMs(facts.self_ns)} · ${percent(slice.dur > 0 ? facts.self_ns / slice.dur : 0)}`]);
     const numbers: [Word, number][] = [['slice.step', facts.step], ['slice.microBatch', facts.micro_batch], ['slice.chunk', facts.chunk],
                                                    ['slice.stage', facts.stage], ['slice.dp', facts.dp]];
     for (const [key, value] of numbers) if (value >= 0) rows.push([key, value]);
@@ -60,7 +66,8 @@ export function SlicePanel(props: PanelProps) {
         <i class="swatch" style={{background: kindOf(store, selected.kind)?.[store.theme].fill}} />
         <h2>{shown(facts?.name ?? selected.name) || '–'}</h2>
         <span class="space" />
-        <button class="pill" onClick={() => actions.holdForCompare()} aria-pressed={second !== null}>{w(second ? 'compare.end' : 'compare.start')} <kbd>C</kbd></button>
+        <button class="pill" onClick={() => actions.holdForCompare()} aria-pressed={second !== null}>{w(second ? 'compare.end'
+            : 'compare.start')} <kbd>C</kbd></button>
         <button class="pill" onClick={() => actions.rangeOfSlice()}>{w('slice.range')} <kbd>M</kbd></button>
         <button class="pill" onClick={() => {
           store.change({lit: {ids: new Set([selected.nameId]), label: selected.name, from: 'name'}});
@@ -81,9 +88,12 @@ export function SlicePanel(props: PanelProps) {
           {links.length > 0 && <h3>{w('slice.links')}</h3>}
           {links.length > 0 && (
             <dl class="facts">{links.slice(0, 50).map(link => (
-              <><dt>{w(link.direction === 'in' ? 'link.in' : 'link.out', w(`link.${link.type}`))} <kbd>{link.direction === 'in' ? '[' : ']'}</kbd></dt>
-                <dd><Jump to={link.slice} actions={actions} /> <small class="quiet">{placeTitle(store, link.slice.lane)}</small></dd></>))}</dl>)}
-          {facts !== null && facts.stack.length > 0 && <><h3>{w('slice.stack')}</h3><ol class="stack">{facts.stack.slice(0, 100).map(frame => <li>{frame}</li>)}</ol></>}
+              <><dt>{w(link.direction === 'in' ? 'link.in' : 'link.out', w(`link.${link.type}`))} <kbd>{link.direction === 'in' ? '['
+                  : ']'}</kbd></dt>
+                <dd><Jump to={link.slice} actions={actions} /> <small class="quiet">{placeTitle(store,
+                    link.slice.lane)}</small></dd></>))}</dl>)}
+          {facts !== null && facts.stack.length > 0 && <><h3>{w('slice.stack')}</h3><ol class="stack">{facts.stack.slice(0, 100)
+              .map(frame => <li>{frame}</li>)}</ol></>}
         </div>
         <div>
           <h3>{w('slice.args')}</h3>

@@ -1,6 +1,6 @@
 // What is shown and what is chosen, as one value, and who wants to know when it changes.
 import {clamp, fit, type Viewport} from '../chart/viewport';
-import type {Grouping, Lane, Run} from './api';
+import type {Grouping, Run} from './api';
 
 export type Theme = 'light' | 'dark';
 
@@ -35,8 +35,6 @@ export interface State {
   spoken: string;                  // read out where the page shows it already
 }
 
-export const PREFERRED_LANES: Record<Lane['type'], number> = {cells: 0, stream: 1, thread: 2, counter: 3};
-
 export function homeOf(run: Run): Viewport {
   return fit(0, Math.max(run.span_ns, 1));
 }
@@ -59,7 +57,7 @@ export class Store {
       rankOrder: run.ranks.map((_, i) => i), laneOrder: run.lanes.map(lane => lane.id), shifts: new Map(),
       selected: null, second: null, area: null, marks: [], lit: null, flows: false, panel: 'none', message: '', spoken: '',
     };
-    if (run.ranks.length <= 1 || run.ranks.length > 512) this.state.grouping = run.ranks.length > 512 ? this.state.grouping : 'none';
+    if (run.ranks.length <= 1) this.state.grouping = 'none';
   }
 
   onChange(listener: (before: State) => void): void { this.listeners.push(listener); }

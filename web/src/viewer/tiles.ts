@@ -32,7 +32,7 @@ export interface Entry {
 interface Request { controller: AbortController; t0: number; t1: number; columnNs: number; lanes: Map<number, LaneWant> }
 
 const MARGIN = 0.5, MOST_LINES = 4096, MOST_COLUMNS = 12000, MOST_LANES = 256;
-const SLICE_LIMIT = 24000, KEEP_PIXELS = 6e6, BAND_PIXELS = 6e5, FRAME_MS = 6, RETRY_MS = 2000;
+const SLICE_LIMIT = 24000, KEEP_PIXELS = 6e6, BAND_PIXELS = 6e5, FRAME_MS = 6, RETRY_MS = 2000, SPARE = 2;
 
 export class Tiles {
   colours: Uint32Array = new Uint32Array(256);
@@ -43,11 +43,19 @@ export class Tiles {
   private request: Request | null = null;
   private frame = 0;
   private retryAt = 0;
+  private readonly spare: HTMLCanvasElement[] = [];        // of freed sheets
+  private band: ImageData | null = null;                   // pixels on their way to a sheet
   private epoch = 0;  // shifts, theme: what was fetched before is of no use
 
   constructor(private readonly api: Api, private readonly store: Store, private readonly ready: () => void) {}
 
   entriesOf(lane: number): readonly Entry[] { return this.entries.get(lane) ?? []; }
+  // Of all sheets that are kept.
+  pixelsHeld(): number {
+    let pixels = 0;
+    for (const sheet of this.sheets) pixels += sheet.canvas.width * sheet.canvas.height;
+    return pixels;
+  }
   busy(): boolean { return this.request !== null || this.jobs.length > 0; }
 
   // Lanes whose rank moved, or everything when colours changed.
@@ -167,14 +175,14 @@ export class Tiles {
         continue;
       }
       if (batch.length === 0) break;
-      const canvas = document.createElement('canvas');
-      canvas.width = columns;
-      canvas.height = Math.max(lines, 1);
-      const pen = canvas.getContext('2d', {willReadFrequently: true})!;
-      const sheet: Sheet = {t0: request.t0, columnNs: request.columnNs, columns, canvas, slices, leastNs, shift, used: this.frame, overview};
+      const canvas = this.canvasOf(columns, Math.max(lines, 1)), pen = canvas.getContext('2d', {willReadFrequently: true})!;
+      const sheet: Sheet = {t0: request.t0, columnNs: request.columnNs, columns, canvas, slices, leastNs, shift, used: this.frame,
+          overview};
       // Rows are shaded into a band of lines, and bands are put: a call a row costs more than its pixels.
       const bandLines = Math.max(Math.floor(BAND_PIXELS / columns), ...batch.map(one => one.rowPx));
-      const band = pen.createImageData(columns, bandLines), pixels = new Uint32Array(band.data.buffer);
+      if (this.band?.width !== columns || this.band.height !== bandLines) this.band = pen.createImageData(columns, bandLines);
+      const {band} = this, pixels = new Uint32Array(band.data.buffer);
+      pixels.fill(0);
       let top = 0, bandTop = 0;
       for (const {lane, rows, rowPx} of batch) {
         const entry: Entry = {sheet, top, rows, rowPx, ranges: [], coverage: []};
@@ -225,8 +233,7 @@ export class Tiles {
     const held = new Set<Sheet>();
     for (const list of this.entries.values()) for (const entry of list) held.add(entry.sheet);
     for (const sheet of [...this.sheets]) if (!held.has(sheet)) this.free(sheet);
-    let pixels = 0;
-    for (const sheet of this.sheets) pixels += sheet.canvas.width * sheet.canvas.height;
+    let pixels = this.pixelsHeld();
     for (const sheet of [...this.sheets].sort((a, b) => a.used - b.used)) {
       if (pixels <= KEEP_PIXELS || sheet.used >= this.frame - 2) break;
       pixels -= sheet.canvas.width * sheet.canvas.height;
@@ -240,7 +247,23 @@ export class Tiles {
   }
   private free(sheet: Sheet): void {
     this.sheets.delete(sheet);
-    sheet.canvas.width = sheet.canvas.height = 0;  // pixels go now, not with the next collection
+    const {canvas} = sheet, spare = this.spare[0];
+    if (this.spare.length < SPARE && (!spare || (spare.width === canvas.width && spare.height === canvas.height))) this.spare.push(canvas);
+    else canvas.width = canvas.height = 0;  // pixels go now, not with the next collection
+  }
+  // A canvas of this size, without anything on it: one that is done with where there is one.
+  private canvasOf(width: number, height: number): HTMLCanvasElement {
+    const at = this.spare.findIndex(one => one.width === width && one.height === height);
+    if (at >= 0) {
+      const [canvas] = this.spare.splice(at, 1);
+      canvas!.getContext('2d')!.clearRect(0, 0, width, height);
+      return canvas!;
+    }
+    for (const one of this.spare.splice(0)) one.width = one.height = 0;
+    const canvas = document.createElement('canvas');
+    canvas.width = width;
+    canvas.height = height;
+    return canvas;
   }
 }
 

@@ -29,13 +29,16 @@ export function makeTip(store: Store): {element: HTMLElement; show(hit: Hit | nu
         const busy = shares.shares.reduce((sum, [, share]) => sum + share, 0);
         element.replaceChildren(
           h('b', {}, w('tip.column', duration(shares.columnNs))),
-          ...shares.shares.map(([kind, share]) => h('div', {}, swatch(kind), `${kindName(kinds.get(kind))} `, h('span', {class: 'right'}, percent(share)))),
-          ...(busy < 0.998 ? [h('div', {}, h('i', {class: 'swatch idle'}), `${w('key.idle')} `, h('span', {class: 'right'}, percent(1 - busy)))] : []),
+          ...shares.shares.map(([kind, share]) => h('div', {}, swatch(kind), `${kindName(kinds.get(kind))} `,
+              h('span', {class: 'right'}, percent(share)))),
+          ...(busy < 0.998 ? [h('div', {}, h('i', {class: 'swatch idle'}), `${w('key.idle')} `,
+              h('span', {class: 'right'}, percent(1 - busy)))] : []),
           h('div', {class: 'quiet'}, placeTitle(store, hit.lane)));
       }
       element.hidden = false;
       const box = element.getBoundingClientRect();
-      const left = x + 14 + box.width > innerWidth ? x - 14 - box.width : x + 14, top = y + 18 + box.height > innerHeight ? y - 12 - box.height : y + 18;
+      const left = x + 14 + box.width > innerWidth ? x - 14 - box.width : x + 14, top = y + 18 + box.height > innerHeight
+          ? y - 12 - box.height : y + 18;
       styled(element, {left: `${Math.max(4, left)}px`, top: `${Math.max(4, top)}px`});
     },
   };

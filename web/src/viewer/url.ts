@@ -5,6 +5,8 @@ import type {Grouping} from './api';
 import type {Mark, SliceRef, State, Store} from './store';
 import {laneKey, laneOfKey} from './titles';
 
+const MOST_LIST = 2000;  // characters: an address is passed on by people
+
 const slice = (store: Store, ref: SliceRef): string => `${laneKey(store, ref.lane)}~${ref.start}~${ref.dur}`;
 const lanes = (store: Store, ids: readonly number[]): string => ids.map(id => laneKey(store, id)).join('~');
 
@@ -13,11 +15,13 @@ export function toHash(store: Store): string {
   query.set('v', `${Math.round(state.view.t0)},${Math.round(state.view.t1)}`);
   if (state.selected) query.set('sel', slice(store, state.selected));
   if (state.second) query.set('cmp', slice(store, state.second));
-  if (state.area) query.set('area', `${Math.round(state.area.t0)},${Math.round(state.area.t1)},${listOf(state.area.lanes)}`);
+  const area = state.area ? listOf(state.area.lanes) : '';
+  if (state.area && area.length < MOST_LIST) query.set('area', `${Math.round(state.area.t0)},${Math.round(state.area.t1)},${area}`);
   if (state.pinned.length > 0) query.set('pin', lanes(store, state.pinned));
   if (state.hidden.size > 0) query.set('hide', lanes(store, [...state.hidden]));
   if (state.collapsed.size > 0) query.set('fold', [...state.collapsed].join('~'));
-  if (state.marks.length > 0) query.set('marks', state.marks.map(mark => `${Math.round(mark.t)}:${encodeURIComponent(mark.text)}`).join('~'));
+  if (state.marks.length > 0) query.set('marks',
+      state.marks.map(mark => `${Math.round(mark.t)}:${encodeURIComponent(mark.text)}`).join('~'));
   if (state.shifts.size > 0) query.set('shift', [...state.shifts].map(([rank, ns]) => `${store.run.ranks[rank]!.rank}:${ns}`).join('~'));
   if (state.flows) query.set('flows', '1');
   if (state.rowHeight > 0) query.set('h', String(state.rowHeight));
@@ -34,7 +38,8 @@ async function findSlice(store: Store, api: Api, text: string | null): Promise<S
   const found = await api.slices({lanes: lane, t0: start, t1: start + Math.max(dur, 1), min_ns: dur, limit: 1000});
   for (let i = 0; i < found.count; ++i)
     if (found.start[i] === start && found.dur[i] === dur)
-      return {lane, slice: found.slice[i]!, row: found.row[i]!, start, dur, kind: found.kind[i]!, nameId: found.name[i]!, name: found.names.get(found.name[i]!) ?? ''};
+      return {lane, slice: found.slice[i]!, row: found.row[i]!, start, dur, kind: found.kind[i]!, nameId: found.name[i]!,
+          name: found.names.get(found.name[i]!) ?? ''};
   return null;
 }
 
@@ -42,7 +47,8 @@ export function fromHash(store: Store, hash: string, actions: Actions, api: Api)
   const query = new URLSearchParams(hash.slice(1)), {run} = store, patch: Partial<State> = {};
   const [t0, t1] = numbers(query.get('v'));
   if (t1! > t0!) patch.view = {t0: t0!, t1: t1!};
-  const ids = (key: string): number[] | null => query.has(key) ? query.get(key)!.split('~').map(one => laneOfKey(store, one)).filter(id => id >= 0) : null;
+  const ids = (key: string): number[] | null => query.has(key) ? query.get(key)!.split('~').map(one => laneOfKey(store, one))
+      .filter(id => id >= 0) : null;
   patch.pinned = ids('pin') ?? [];
   patch.hidden = new Set(ids('hide') ?? []);
   patch.collapsed = new Set((query.get('fold') ?? '').split('~').filter(Boolean));
