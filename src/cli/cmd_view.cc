@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/open_browser.h"
 #include "cli/run_common.h"
+#include "readers/reader.h"
 #include "server/http_server.h"
 
 namespace stageline {
@@ -44,6 +45,10 @@ int run_view(const Arguments& arguments) {
   if (!options) return fail(options.error());
   const auto port = arguments.integer("port", -1, 0, 65'535);
   if (!port) return fail(port.error());
+  // What is not there is said here, and not on a page.
+  for (const std::string& path : arguments.operands)
+    if (path != "-" && access(path.c_str(), F_OK) != 0)
+      if (const Result<Source> source = scan_source(arguments.operands); !source) return fail(source.error());
   ServeOptions how;
   how.host = arguments.get("host");
   how.port = static_cast<int32_t>(*port);
@@ -64,7 +69,8 @@ int run_view(const Arguments& arguments) {
                "this machine can");
   const bool opens = std::string_view(arguments.command->name) == "view" && !arguments.has("no-open");
   if (opens) open_browser((*server)->url());
-  if ((*server)->serve([&] { read_into(*run, arguments.operands, *options, *terminal); })) return kExitGood;
+  if ((*server)->serve([&] { read_into(*run, arguments.operands, *options, *terminal); }))
+    return run->failed() ? kExitError : kExitGood;
   fflush(nullptr);
   _exit(kExitGood);  // the thread that reads cannot be told to stop, and nothing it does lasts
 }

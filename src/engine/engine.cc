@@ -25,6 +25,7 @@
 #include "pipeline/kernel_blocks.h"
 #include "pipeline/link_cells.h"
 #include "pipeline/range_cells.h"
+#include "pipeline/rank_places.h"
 #include "pipeline/theory.h"
 #include "readers/reader.h"
 
@@ -48,7 +49,7 @@ void find_cells(Trace& trace, const CellRules& rules, const OpenOptions& options
   const bool may_infer = options.cells == CellSource::kAuto || options.cells == CellSource::kInferred;
   if (find_range_cells(trace, rules, how)) return;
   if (!find_torch_cells(trace, rules, how) &&
-      !(may_infer && trace.format == "ascend" && find_kernel_blocks(trace, options.layout))) {
+      !(may_infer && trace.device_family == DeviceFamily::kNpu && find_kernel_blocks(trace, options.layout))) {
     if (options.layout.pp > 0) infer_layout(trace, options.layout);
     return;
   }
@@ -91,6 +92,7 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   } else {
     infer_layout(*trace, options.layout);
   }
+  trace->context_parallel = context_parallel_of(*trace, options.layout);
   if (Status s = map_clocks(*trace, options.align); !s) return std::move(s).error();
   for (const int32_t rank : options.ranks)
     if (std::none_of(trace->parts.begin(), trace->parts.end(), [&](const Part& part) { return part.rank == rank; }))

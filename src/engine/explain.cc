@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "engine/cause_words.h"
 #include "engine/engine.h"
+#include "model/pipeline_words.h"
 #include "model/run_extent.h"
 #include "pipeline/causes.h"
 #include "pipeline/step_graph.h"
@@ -31,8 +32,8 @@ void say_run(const Trace& trace, const Recognition& recognition, Explanation& e)
   e.run_en += count(extent.stage_count, "stage", "stages");
   e.run_zh += grouped(extent.stage_count) + " 级";
   if (extent.dp_count > 1) {
-    e.run_en += " × " + grouped(extent.dp_count) + " replicas";
-    e.run_zh += " × " + grouped(extent.dp_count) + " 个副本";
+    e.run_en += " × " + pipelines_text(trace, extent.dp_count);
+    e.run_zh += " × " + pipelines_text_zh(trace, extent.dp_count);
   }
   const int32_t micro_batches =
       recognition.recognised ? recognition.best().sizes.micro_batches : micro_batches_per_step(trace);

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/number.h"
+#include "model/pipeline_words.h"
 #include "model/run_extent.h"
 
 namespace stageline {
@@ -49,14 +50,14 @@ Headline headline_of(const FindingFacts& f, const Recognition& recognition, cons
       recognition.recognised ? recognition.best().sizes.micro_batches : micro_batches_per_step(f.trace);
   const bool two_ways = recognition.recognised && recognition.best().layout == ChunkLayout::kBidirectional;
   h.lead_en = count(f.extent.stage_count, "stage", "stages") +
-              (f.extent.dp_count > 1 ? " × " + count(f.extent.dp_count, "replica", "replicas") : "") + ", " +
+              (f.extent.dp_count > 1 ? " × " + pipelines_text(f.trace, f.extent.dp_count) : "") + ", " +
               count(micro_batches, "micro-batch", "micro-batches") +
               (f.extent.chunk_count > 1
                    ? ", " + std::to_string(f.extent.chunk_count) + (two_ways ? " directions" : " chunks a rank")
                    : "") +
               ", " + count(f.extent.step_count, "step", "steps") + ".";
   h.lead_zh = std::to_string(f.extent.stage_count) + " 级" +
-              (f.extent.dp_count > 1 ? " × " + std::to_string(f.extent.dp_count) + " 个副本" : "") + "，" +
+              (f.extent.dp_count > 1 ? " × " + pipelines_text_zh(f.trace, f.extent.dp_count) : "") + "，" +
               std::to_string(micro_batches) + " 个微批" +
               (f.extent.chunk_count > 1 ? (two_ways ? "，" : "，每 rank ") + std::to_string(f.extent.chunk_count) +
                                               (two_ways ? " 个方向" : " 个分块")

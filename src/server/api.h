@@ -33,6 +33,7 @@ class ViewRun {
   // The run for Perfetto; once timeline() is there. Errors: kUnavailable for what Perfetto's exporter does not draw,
   // kIo.
   Result<std::string> perfetto_bytes() const;
+  bool failed() const { return failed_.load(); }
   bool settled() const { return ready_.load() || failed_.load(); }
 
  private:

@@ -295,6 +295,9 @@ class LifeTest(unittest.TestCase):
             server = Server(self.run_path, '--port', '0')
             server.wait_ready()
             idle = socket.create_connection(('127.0.0.1', server.port), timeout=30)  # must not keep it
+            idle.sendall(b'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
+            while b'</html>' not in idle.recv(65536):
+                pass
             self.assertEqual(server.stop(how), 0)
             self.assertEqual(idle.recv(1), b'')
             idle.close()
@@ -317,7 +320,11 @@ class LifeTest(unittest.TestCase):
         self.assertEqual(server.wait_ready(), 'failed')
         status = json.loads(server.get('/api/status')[2])
         self.assertTrue(status['error'])
-        server.stop()
+        self.assertEqual(server.get('/')[0], 200)  # the page says it too
+        self.assertEqual(server.stop(), 2)
+        missing = subprocess.run([BIN, 'view', self.folder.name + '/nothing'], capture_output=True, text=True, timeout=60)
+        self.assertEqual((missing.returncode, missing.stdout), (2, ''))
+        self.assertIn('nothing', missing.stderr)
         self.assertIn('stageline: ', server.err)
 
     def test_a_profiler_trace_with_names_that_bite(self):

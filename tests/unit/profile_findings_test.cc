@@ -201,6 +201,8 @@ TEST_CASE("profile findings: idle time that is waiting for input is said once") 
   tables.push_back(idle);
   Trace ascend;
   ascend.format = "ascend";
+  ascend.device_family = DeviceFamily::kNpu;
+  ascend.numbers_messages_per_rank = true;
   CHECK(profile_findings({}, tables).list[0].detail_en.find("CUDA graphs") != std::string::npos);
   CHECK(profile_findings(ascend, tables).list[0].detail_en.find("CUDA") == std::string::npos);
   CHECK(profile_findings(ascend, tables).list[0].detail_en.find("NPU graphs") != std::string::npos);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "analyses/analysis.h"
+#include "model/pipeline_words.h"
 #include "pipeline/slowdown.h"
 #include "pipeline/straggler_findings.h"
 
@@ -53,7 +54,7 @@ Table workers_table(const Trace& trace, const Stragglers& s) {
   Table table(
       "straggler-workers", "Workers against their peers",
       {{"rank", "rank", Type::kInteger, "Global rank"},
-       {"dp", "dp", Type::kInteger, "Data-parallel replica"},
+       pipeline_column(trace),
        {"stage", "stage", Type::kInteger, "Pipeline stage"},
        {"steps", "steps", Type::kInteger, "Steps with compute cells; steps far longer than most are left out"},
        {"busy_ns", "busy", Type::kDuration, "Union of its compute cells in a step, mean over steps"},

@@ -7,6 +7,7 @@
 
 #include "analyses/analysis.h"
 #include "model/pipeline_sums.h"
+#include "model/pipeline_words.h"
 #include "pipeline/late_cells.h"
 
 namespace stageline {
@@ -23,7 +24,7 @@ double share(double part, double whole) { return whole > 0 ? part / whole : std:
 Table ranks_table(const Trace& trace, const TheoryRun& run) {
   Table table("theory-ranks", "Theory and fact, by step and rank",
               {{"step", "step", Type::kInteger, "Step number as the source has it"},
-               {"dp", "dp", Type::kInteger, "Data-parallel replica"},
+               pipeline_column(trace),
                {"stage", "stage", Type::kInteger, "Pipeline stage"},
                {"rank", "rank", Type::kInteger, "Global rank"},
                {"theory_span_ns", "pipeline in theory", Type::kDuration,
@@ -89,7 +90,7 @@ Table ranks_table(const Trace& trace, const TheoryRun& run) {
 Table phases_table(const Trace& trace) {
   Table table("phases", "Phases, by step and rank",
               {{"step", "step", Type::kInteger, "Step number as the source has it"},
-               {"dp", "dp", Type::kInteger, "Data-parallel replica"},
+               pipeline_column(trace),
                {"stage", "stage", Type::kInteger, "Pipeline stage; empty: the whole pipeline of the replica"},
                {"rank", "rank", Type::kInteger, "Global rank; empty: the whole pipeline of the replica"},
                {"start_ns", "start", Type::kTime, "First start of a compute cell"},
@@ -122,7 +123,7 @@ Table late_table(const Trace& trace, const TheoryRun& run, const LateCells& late
   Table table(
       "late-cells", "Cells that start later than theory says",
       {{"step", "step", Type::kInteger, "Step number as the source has it"},
-       {"dp", "dp", Type::kInteger, "Data-parallel replica"},
+       pipeline_column(trace),
        {"stage", "stage", Type::kInteger, "Pipeline stage"},
        {"rank", "rank", Type::kInteger, "Global rank"},
        {"cell", "cell", Type::kText, "Kind, micro-batch and, with several, chunk"},

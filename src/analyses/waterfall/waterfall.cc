@@ -7,6 +7,7 @@
 
 #include "analyses/analysis.h"
 #include "base/number.h"
+#include "model/pipeline_words.h"
 #include "pipeline/frontier.h"
 
 namespace stageline {
@@ -86,11 +87,11 @@ Table means_table(const Waterfall& w, const WaterfallStep& mean) {
   return table;
 }
 
-Table steps_table(const Waterfall& w) {
+Table steps_table(const Trace& trace, const Waterfall& w) {
   Table table(
       "waterfall-steps", "Where the time went, by step and replica",
       {{"step", "step", Type::kInteger, "Step number as the source has it"},
-       {"dp", "dp", Type::kInteger, "Data-parallel replica"},
+       pipeline_column(trace),
        {"span_ns", "step", Type::kDuration, "Span of the step over all replicas"},
        {"pipeline_ns", "pipeline", Type::kDuration, "First start to last end of the replica's compute cells"},
        {"compute_ns", "compute", Type::kDuration, kMeaning[0]},
@@ -252,7 +253,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   result.tables.push_back(stages_table(w));
   result.tables.push_back(check_table(w, mean));
   result.tables.push_back(frontier_table(frontier_of(trace, outlier_steps(trace, sums))));
-  result.tables.push_back(steps_table(w));
+  result.tables.push_back(steps_table(trace, w));
   return result;
 }
 

@@ -201,6 +201,7 @@ std::string report_json(const ExportInput& input, const CellPayload& payload, co
   json.field("version", STAGELINE_VERSION).field("title", input.options.title);
   json.field("lang", input.options.lang).field("dark", input.options.dark);
   json.field("format", trace.format).field("description", trace.description);
+  if (trace.context_parallel > 1) json.field("contextParallel", trace.context_parallel);
   write_clocks(json, trace);
   json.field("laidEndToEnd", trace.steps_laid_end_to_end);
   json.field("slices", static_cast<int64_t>(trace.slice_count()));

@@ -38,6 +38,7 @@ export interface Report {
   clock: 'shared' | 'unaligned' | 'per-rank' | 'partly-aligned' | 'aligned';
   // Of aligned clocks: what by, the best first; likely error and bound of the worst offset, where there is one.
   clockBy?: ClockEvidence[]; clockErrorNs?: number; clockHalfNs?: number;
+  contextParallel?: number;  // of pipelines side by side, as many are one replica
   laidEndToEnd: boolean;
   slices: number;
   palette: { light: Palette; dark: Palette };
