@@ -38,9 +38,9 @@ void say_run(const Trace& trace, const Recognition& recognition, Explanation& e)
   const int32_t micro_batches =
       recognition.recognised ? recognition.best().sizes.micro_batches : micro_batches_per_step(trace);
   e.run_en += " · " + count(micro_batches, "micro-batch", "micro-batches") + " · " + count(e.steps, "step", "steps") +
-              " · " + human_duration(e.step_ns) + " a step";
+              " · " + human_duration(e.step_ns) + " a step on average";
   e.run_zh +=
-      " · " + grouped(micro_batches) + " 个微批 · " + grouped(e.steps) + " 步 · 每步 " + human_duration(e.step_ns);
+      " · " + grouped(micro_batches) + " 个微批 · " + grouped(e.steps) + " 步 · 平均每步 " + human_duration(e.step_ns);
 }
 
 // The best other schedule and the best other number of micro-batches, each by itself, from what-if's replays.
@@ -55,8 +55,10 @@ void make_offers(WhatIf model, Explanation& e) {
     f.id = std::string("offer.") + id;
     f.weight = best->price.share();
     f.value = "−" + percent(best->price.share());
-    f.value_note_en = "a step";
-    f.value_note_zh = "每步";
+    const bool other_size = best->id == "micro-batches";  // a step is longer then, and does more
+    f.value_note_en = other_size ? "per micro-batch" : "a step";
+    f.value_note_zh = other_size ? "每个微批" : "每步";
+    f.price.per_token = other_size;
     f.title_en = best->name.en;
     f.title_zh = best->name.zh;
     f.detail_en = best->how.en;
@@ -130,8 +132,7 @@ Explanation explain(const Trace& trace, const std::vector<Table>& tables, bool w
 }
 
 Findings explained_findings(const Explanation& e) {
-  Findings findings{e.headline, e.findings};
-  findings.list.insert(findings.list.end(), e.others.begin(), e.others.end());
+  Findings findings{e.headline, e.findings, e.offers, e.others};
   if (!findings.list.empty()) return findings;
   Finding none;
   none.id = "none";

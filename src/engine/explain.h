@@ -34,7 +34,7 @@ inline constexpr size_t kMostFindings = 12;
 // `with_offers`: price other schedules too. Definitions: docs/howto/explain.md. O(cells), and what price_fixes() costs.
 Explanation explain(const Trace& trace, const std::vector<Table>& tables, bool with_offers = false);
 
-// The same as what the report and exporters print: findings, then others.
+// The same as what the report and exporters print: the same findings in the same order, or one that says there is none.
 Findings explained_findings(const Explanation& explanation);
 
 }  // namespace stageline

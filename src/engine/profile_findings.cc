@@ -397,8 +397,8 @@ Headline headline_of(const ProfileFacts& f, const Trace& trace) {
   const std::string lost = percent(1 - share_of(f.whole.compute_ns, f.whole.span_ns));
   const bool several = f.ranks.size() > 1;
   if (f.step_count > 1) {
-    h.title_en = human_duration(f.median_step_ns) + " a step; ";
-    h.title_zh = "每步 " + human_duration(f.median_step_ns) + "，";
+    h.title_en = human_duration(f.mean_step_ns) + " a step on average; ";
+    h.title_zh = "平均每步 " + human_duration(f.mean_step_ns) + "，";
   } else {
     h.title_en = window + "; ";
     h.title_zh = "共 " + window + "，";

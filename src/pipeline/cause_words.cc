@@ -142,7 +142,7 @@ class Words {
                   " 步偏慢，因此问题在设备或主机：频率、温度、功率限制、其他进程。若与其他 rank 一样快，每步少用 " +
                   share(c.lost_ns) + "。";
     f.price.fix_en = "replace the worker";
-    f.price.fix_zh = "更换该节点";
+    f.price.fix_zh = "更换该设备";
     f.evidence = {"stragglers", "straggler-workers"};
   }
 
@@ -227,7 +227,7 @@ class Words {
                     saves_en;
       f.detail_zh =
           "每步 " + each + " 次停顿，涉及 " + n(c.ranks) +
-          " 个节点，时间各不相同：这是 Python 垃圾回收的特征，每次停顿都会让整条流水线等待。请用 "
+          " 个 rank，时间各不相同：这是 Python 垃圾回收的特征，每次停顿都会让整条流水线等待。请用 "
           "gc.disable()，并每隔若干步在所有 rank 上同时 gc.collect()；若无效，请检查数据加载、日志与检查点。" +
           saves_zh;
     }

@@ -36,12 +36,12 @@ std::vector<SpanPart> parts_of(const FindingFacts& f, const Waterfall& w) {
 Headline headline_of(const FindingFacts& f, const Recognition& recognition, const Waterfall& waterfall,
                      const std::vector<Finding>& findings) {
   Headline h;
-  const std::string step = human_duration(f.median_step_ns);
+  const std::string step = human_duration(f.mean_step_ns);
   const double waiting = 1 - f.compute;
   const std::string waiting_share = fixed(waiting * 100, 0) + "\u202f%";
   const bool unsure = !f.trace.comparable();
-  h.title_en = step + " a step, " + (unsure ? "perhaps " : "") + waiting_share + " of it not computing.";
-  h.title_zh = "每步 " + step + "，其中" + (unsure ? "大约 " : " ") + waiting_share + " 没有在计算。";
+  h.title_en = step + " a step on average, " + (unsure ? "perhaps " : "") + waiting_share + " of it not computing.";
+  h.title_zh = "平均每步 " + step + "，其中" + (unsure ? "大约 " : " ") + waiting_share + " 没有在计算。";
   const auto count = [](int32_t n, const char* one, const char* many) {
     return std::to_string(n) + " " + (n == 1 ? one : many);
   };

@@ -87,6 +87,7 @@ class Finder {
   void balance() {
     const StageCosts& stages = model_.order().stages();
     if (stages.cost_ns.size() < 2 || model_.order().layout() == ChunkLayout::kBidirectional) return;
+    spread_evenly(stages);
     const std::vector<int32_t> least = balanced_layers(stages, model_.layers(), list_.layers);
     const auto splits = splits_between(list_.layers, least, kMostSplits);
     std::vector<Changes> worlds;
@@ -101,6 +102,20 @@ class Finder {
     if (best == SIZE_MAX) return;
     list_.new_layers = splits[best];
     add("balance", worlds[best], balance_words(list_.layers, splits[best], list_.layers_assumed, model_.layers()));
+  }
+
+  // What explain's slow stages are priced with: whole layers may not divide so, and without layers nobody knows.
+  void spread_evenly(const StageCosts& stages) {
+    Changes changes;
+    changes.stage_factor.assign(stages.cost_ns.size(), {1, 1, 1});
+    for (size_t d = 0; d < kDirections; ++d) {
+      double sum = 0;
+      for (const DirectionCost& cost : stages.cost_ns) sum += cost[d];
+      for (size_t s = 0; s < stages.cost_ns.size(); ++s)
+        if (stages.cost_ns[s][d] > 0)
+          changes.stage_factor[s][d] = sum / static_cast<double>(stages.cost_ns.size()) / stages.cost_ns[s][d];
+    }
+    add("even", std::move(changes), even_words(), true);
   }
 
   // The one stage that stands out most, as the straggler study has it.

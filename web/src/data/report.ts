@@ -18,7 +18,7 @@ export interface Part {
 export interface Finding {
   id: string; weight: number; value: string; note: Both; title: Both; detail: Both;
   lost_ns?: number; uncertainty_ns?: number; saving_ns?: number;  // of the mean step, where a replay tells
-  analysis?: string; table?: string;  // where its numbers are
+  analysis?: string; table?: string; command?: string;  // where its numbers are, and what to type to see them
 }
 export interface SpanPart { id: string; share: number; label: Both }
 export interface Flaw { name: string; severity: 'info' | 'warning' | 'loss'; message: string; count: number; where: string }
