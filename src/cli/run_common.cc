@@ -123,10 +123,7 @@ Result<std::optional<double>> share_flag(const Arguments& arguments, std::string
   const auto value = parse_double(text);
   if (!value || !(*value >= 0 && *value <= 1e6))
     return Error{ErrorCode::kUsage,
-                 "--" + std::string(name) +
-                     " takes a share of the step, not "
-                     " + given + "
-                     "",
+                 "--" + std::string(name) + " takes a share of the step, not \"" + given + "\"",
                  {},
                  "write --" + std::string(name) + " 3%"};
   return std::optional<double>(*value / 100);

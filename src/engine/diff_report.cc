@@ -187,7 +187,14 @@ DiffLine main_cause(const RunDiff& diff) {
       case DiffCause::kMessages:
         return {"the messages from " + stage_en(top->from_stage) + " to " + stage_en(top->stage),
                 stage_zh(top->from_stage) + "到" + stage_zh(top->stage) + "的消息"};
-      case DiffCause::kDelay: return {"late starts of " + stage_en(top->stage), stage_zh(top->stage) + "的启动延迟"};
+      case DiffCause::kDelay:
+        if (!top->type.empty()) return {"waiting before " + top->type, top->type + " 之前的等待"};
+        if (top->paused > 0)
+          return top->stage == kUnknown
+                     ? DiffLine{"pauses, on several stages", "多个级的停顿"}
+                     : DiffLine{"pauses of " + stage_en(top->stage), stage_zh(top->stage) + "的停顿"};
+        if (top->stage == kUnknown) return {"late starts, on several stages", "多个级的启动延迟"};
+        return {"late starts of " + stage_en(top->stage), stage_zh(top->stage) + "的启动延迟"};
       case DiffCause::kTail: return {top->type, top->type};
       default: break;
     }
@@ -215,9 +222,23 @@ DiffLine group_line(const RunDiff& diff, const DiffGroup& g) {
     case DiffCause::kMessages:
       return {"messages from " + stage_en(g.from_stage) + " to " + stage_en(g.stage) + only_en + ": " + times.en,
               stage_zh(g.from_stage) + "到" + stage_zh(g.stage) + "的消息" + only_zh + "：" + times.zh};
-    case DiffCause::kDelay:
+    case DiffCause::kDelay: {
+      if (!g.type.empty())
+        return {"waiting before " + g.type + only_en + ": " + times.en,
+                g.type + " 之前的等待" + only_zh + "：" + times.zh};
+      const bool several = g.stage == kUnknown;
+      if (g.paused > 0) {
+        const std::string some = std::to_string(g.paused), all = std::to_string(g.count),
+                          by = human_duration(g.pause_ns);
+        return {"pauses" + (several ? " on several stages" : " of " + stage_en(g.stage)) + only_en + ": " + some +
+                    " of " + all + " operations start " + by + " later than in A",
+                (several ? std::string("多个级") : stage_zh(g.stage)) + "的停顿" + only_zh + "：" + all +
+                    " 个操作中有 " + some + " 个比 A 晚 " + by + " 启动"};
+      }
+      if (several) return {"work starts late on several stages: " + times.en, "多个级启动延迟：" + times.zh};
       return {stage_en(g.stage) + " starts its work late" + only_en + ": " + times.en,
               stage_zh(g.stage) + "启动延迟" + only_zh + "：" + times.zh};
+    }
     case DiffCause::kTail: return {g.type + only_en + ": " + times.en, g.type + only_zh + "：" + times.zh};
     case DiffCause::kMore: return {"all smaller groups together", "其余各组合计"};
     default: return {"rest, and groups of less effect", "其余，以及影响更小的各组"};

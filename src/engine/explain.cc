@@ -45,9 +45,9 @@ void say_run(const Trace& trace, const Recognition& recognition, Explanation& e)
 
 // The best other schedule and the best other number of micro-batches, each by itself, from what-if's replays.
 void make_offers(WhatIf model, Explanation& e) {
-  FixOptions options;
-  options.only_orders = true;
-  const FixList list = price_fixes(model, options);
+  FixOptions orders;
+  orders.only_orders = true;
+  const FixList list = price_fixes(model, orders);
   for (const char* id : {"schedule", "micro-batches"}) {
     const auto best = std::find_if(list.fixes.begin(), list.fixes.end(), [&](const Fix& fix) { return fix.id == id; });
     if (best == list.fixes.end() || !best->price.gains() || best->price.share() < kLeastLost) continue;

@@ -230,9 +230,10 @@ std::string format_table_text(const Table& table, int width_columns, bool colour
     width[c] = display_width(header[c]);
     for (size_t r = 0; r < rows; ++r) width[c] = std::max(width[c], display_width(shown(r, c)));
   }
-  // In a pipe nothing bounds a line but this: names are cut, sentences (they come last) are not.
+  // In a pipe nothing bounds a line but this: names are cut, sentences (the last column, and what is said in words) are
+  // not.
   for (size_t c = 0; c < columns && width_columns == 0 && !whole_names; ++c)
-    if (is_text(table, c) && (c + 1 < columns || holds_names(table.columns()[c])))
+    if (is_text(table, c) && table.columns()[c].name != "words" && (c + 1 < columns || holds_names(table.columns()[c])))
       width[c] = std::min(width[c], std::max(kMostNameColumns, display_width(header[c])));
   // The last column wraps where it can; the others give way to it as far as they must.
   const bool last_wraps = is_text(table, columns - 1) && width[columns - 1] > kMinWrapColumns;

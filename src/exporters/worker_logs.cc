@@ -11,6 +11,8 @@
 namespace stageline {
 namespace {
 
+// Paddle itself logs no messages of a model in chunks. The digit is on them too, since without it a type and
+// micro-batch would come several times in a step, by which a log's steps are told apart.
 std::string job_type(CellKind kind, int32_t chunk, bool chunked) {
   const std::string suffix = chunked ? std::to_string(chunk) : "";
   switch (kind) {
@@ -18,10 +20,10 @@ std::string job_type(CellKind kind, int32_t chunk, bool chunked) {
     case CellKind::kBackward: return "backward" + suffix;
     case CellKind::kInputGrad: return "backward_b" + suffix;
     case CellKind::kWeightGrad: return "backward_w" + suffix;
-    case CellKind::kRecvForward: return "recv_forward";
-    case CellKind::kSendForward: return "send_forward";
-    case CellKind::kRecvBackward: return "recv_backward";
-    case CellKind::kSendBackward: return "send_backward";
+    case CellKind::kRecvForward: return "recv_forward" + suffix;
+    case CellKind::kSendForward: return "send_forward" + suffix;
+    case CellKind::kRecvBackward: return "recv_backward" + suffix;
+    case CellKind::kSendBackward: return "send_backward" + suffix;
     case CellKind::kOptimizer: return "optimizer";
     default: return "default";
   }

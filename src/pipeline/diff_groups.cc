@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <tuple>
 
@@ -9,6 +10,8 @@ namespace stageline {
 namespace {
 
 constexpr double kOneRank = 0.8;  // of a group's change, for its rank to be named
+// Pauses are few and hold nearly all of what starts became later by.
+constexpr double kPausesHold = 0.8, kMostPaused = 0.1;
 
 // cause, stage, from stage, kind, type
 using Key = std::tuple<DiffCause, int32_t, int32_t, CellKind, int32_t>;
@@ -32,9 +35,10 @@ class Grouper {
   }
   Key delay_key(uint32_t op) const {
     const CellKind kind = g_.kind[op];
-    if (!is_compute(kind) && !is_message(kind)) return dur_key(op);
     // What nobody recorded has no host that launches it: its delay is part of the way.
     if (g_.cell[op] == kNoCell) return dur_key(op);
+    // Before a collective or the optimizer it is waiting of one kind, on whatever stage, and no work of it.
+    if (!is_compute(kind) && !is_message(kind)) return {DiffCause::kDelay, kUnknown, kUnknown, kind, g_.type[op]};
     return {DiffCause::kDelay, g_.stage[op], kUnknown, CellKind::kOther, -1};
   }
 
@@ -129,6 +133,23 @@ DiffGroups group_operations(const StepGraph& b, const OpTimes& a_times, const st
     groups.of_delay.push_back(find(grouper.delay_key(op)));
   }
   return groups;
+}
+
+void tell_pauses(const std::vector<double>& changes_ns, DiffGroup& group) {
+  std::vector<double> later;
+  double all = 0;
+  for (const double ns : changes_ns) {
+    all += std::abs(ns);
+    if (ns > 0) later.push_back(ns);
+  }
+  std::sort(later.begin(), later.end(), std::greater<>());
+  double held = 0;
+  size_t paused = 0;
+  while (paused < later.size() && held < kPausesHold * all) held += later[paused++];
+  const auto count = static_cast<double>(changes_ns.size());
+  if (paused == 0 || held < kPausesHold * all || static_cast<double>(paused) > kMostPaused * count) return;
+  group.paused = static_cast<int64_t>(paused);
+  group.pause_ns = held / static_cast<double>(paused);
 }
 
 }  // namespace stageline

@@ -1,7 +1,8 @@
 // Waits of recorded operations, by the rules of the what-if paper's artifact (its README and §3 of the paper): which
 // operation starts what, from names, order of start and virtual stages alone.
 //
-//   compute    after the compute before it on its rank; forward after its receive, backward after its receive;
+//   compute    after the compute before it on its rank; forward after its receive, backward after its receive (of a
+//              split backward its first half, the input gradients, receives and sends; the paper's jobs have none);
 //              the first forward of a chunk after that chunk's (last) gathering of parameters
 //   receive    after the compute before the one that it feeds
 //   send       after the compute that made it
@@ -30,6 +31,8 @@ namespace {
 enum Op : uint8_t {
   kF,
   kB,
+  kI,
+  kW,
   kSendF,
   kRecvF,
   kSendB,
@@ -52,6 +55,8 @@ struct OpName {
 };
 constexpr std::array<OpName, kOps> kNames = {{{"forward-compute", false},
                                               {"backward-compute", false},
+                                              {"backward-input-compute", false},
+                                              {"backward-weight-compute", false},
                                               {"forward-send", true},
                                               {"forward-recv", true},
                                               {"backward-send", true},
@@ -77,8 +82,8 @@ Op op_of(std::string_view name) {
 // One rank in one step: its operations by type, in order of start. Numbers are places in the draft.
 struct Rank {
   int32_t stage = 0;
-  std::array<std::vector<uint32_t>, kOps> of;
-  std::vector<uint32_t> compute;  // forwards and backwards
+  std::array<std::vector<uint32_t>, kOps> of;  // input gradients are among the backwards
+  std::vector<uint32_t> compute;               // forwards and backwards, whole or split
 };
 
 // A key by which operations meet; equal keys are one group.
@@ -194,7 +199,7 @@ class ReplicaWaits {
 
   void first_backward_messages(const Rank& rank) {
     const auto first = std::find_if(rank.compute.begin(), rank.compute.end(),
-                                    [&](uint32_t c) { return op(c).kind == CellKind::kBackward; });
+                                    [&](uint32_t c) { return op(c).kind != CellKind::kForward; });
     if (first == rank.compute.end() || first - rank.compute.begin() < 2) return;
     const uint32_t before = *(first - 2);
     for (const Op type : {kRecvB, kSendB})
@@ -211,7 +216,8 @@ class ReplicaWaits {
       uint32_t& first = first_forward[static_cast<size_t>(std::max(op(c).chunk, 0))];
       if (first == UINT32_MAX) first = c;
     }
-    for (const uint32_t c : rank.of[kB]) {
+    for (const uint32_t c : rank.compute) {
+      if (op(c).kind == CellKind::kForward) continue;
       uint32_t& last = last_backward[static_cast<size_t>(std::max(op(c).chunk, 0))];
       if (last == UINT32_MAX || op(c).end_ns > op(last).end_ns) last = c;
     }
@@ -315,6 +321,19 @@ void follow_links(const Trace& trace, const Cells& cells, const StepRange& range
   }
 }
 
+// Whether the model turns round at the last stage, so that what leaves a chunk there enters the next one on the same
+// rank: the rules have chunks that all begin at stage 0.
+bool turns_round(const Trace& trace) {
+  const Cells& cells = trace.cells;
+  return std::any_of(trace.links.begin(), trace.links.end(), [&](const Link& link) {
+    const auto from = link.from_cell, to = link.to_cell;
+    if (from >= cells.size() || to >= cells.size() || cells.part[from] != cells.part[to]) return false;
+    const int32_t stage = trace.parts[static_cast<size_t>(cells.part[from])].stage;
+    return stage > 0 && cells.kind[from] == CellKind::kForward && cells.kind[to] == CellKind::kForward &&
+           cells.chunk[to] == cells.chunk[from] + 1;
+  });
+}
+
 }  // namespace
 
 std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchRule rule, std::vector<GraphType>& types,
@@ -325,6 +344,7 @@ std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchR
   std::vector<Op> op(cells.size(), kNoOp);
   std::array<int64_t, kOps> count{};
   int64_t strange = 0;
+  bool work_left_out = false;
   int32_t stages = 1;
   for (size_t i = 0; i < cells.size(); ++i) {
     const Part& part = trace.parts[static_cast<size_t>(cells.part[i])];
@@ -335,6 +355,7 @@ std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchR
     op[i] = by_name[part.slices.name_id[cells.slice[i]]];
     if (op[i] == kNoOp) {
       ++strange;
+      work_left_out = work_left_out || is_compute(cells.kind[i]);
     } else {
       ++count[op[i]];
     }
@@ -342,6 +363,8 @@ std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchR
   }
   const bool messages = count[kSendF] > 0 && count[kRecvF] > 0;
   const bool collectives = count[kParams] + count[kGrads] + count[kClip] > 0;
+  // Without all of the work a replay is of another step: overlapped pairs, say, or another framework's names for work.
+  if (work_left_out || turns_round(trace)) return {};
   // One stage has no messages; anything else by these names is a table made for the artifact, or like it.
   if (count[kF] == 0 || !(messages || (stages == 1 && collectives))) return {};
 
@@ -392,8 +415,8 @@ std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchR
       draft.ops.push_back({static_cast<uint32_t>(i), type[op[i]], cells.kind[i], part, cells.chunk[i],
                            cells.micro_batch[i], mapped ? trace.common_ns(part, cells.start_ns[i]) : cells.start_ns[i],
                            mapped ? trace.common_ns(part, cells.end_ns[i]) : cells.end_ns[i]});
-      rank->of[op[i]].push_back(number);
-      if (op[i] == kF || op[i] == kB) rank->compute.push_back(number);
+      rank->of[op[i] == kI ? kB : op[i]].push_back(number);
+      if (op[i] <= kW) rank->compute.push_back(number);
     }
     std::vector<Meeting> meetings;
     std::vector<uint8_t> fed(draft.ops.size(), 0);

@@ -80,6 +80,37 @@ class Pairs {
   int64_t independent_ = 0;
 };
 
+// What the groups that `merged` names change a step by. `order`: the groups in the order of worlds.
+auto merged_effect(const std::vector<uint32_t>& order, const std::vector<bool>& merged, const WorldTimes& summed) {
+  return [&](size_t s) {
+    double ns = 0;
+    for (size_t i = 0; i < order.size(); ++i)
+      if (merged[order[i]]) ns += summed.ns(s, i + 1) - summed.ns(s, i);
+    return ns;
+  };
+}
+
+// By group: delays of stages that are each within chance and together beyond it. A pause hits a stage now and then: no
+// stage alone has enough of them.
+template <class Sure>
+std::vector<bool> delays_together(const DiffGroups& groups, const std::vector<uint32_t>& order, const Pairs& pairs,
+                                  const WorldTimes& summed, const Sure& sure) {
+  std::vector<bool> merged(order.size(), false);
+  size_t found = 0;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const DiffGroup& group = groups.list[order[i]];
+    if (group.cause != DiffCause::kDelay || !group.type.empty()) continue;
+    const auto [ns, error_ns] =
+        pairs.change([&](size_t s) { return summed.ns(s, i); }, [&](size_t s) { return summed.ns(s, i + 1); });
+    if (sure(ns, error_ns)) continue;
+    merged[order[i]] = true;
+    ++found;
+  }
+  const auto [ns, error_ns] = pairs.change([](size_t) { return 0.0; }, merged_effect(order, merged, summed));
+  if (found < 2 || !sure(ns, error_ns)) merged.assign(order.size(), false);
+  return merged;
+}
+
 }  // namespace
 
 Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
@@ -161,8 +192,34 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
     group.cause = DiffCause::kSchedule;
     add(std::move(group), shape);
   }
-  for (size_t i = 0; i < count; ++i)
-    add(groups.list[order[i]], pairs.change(step_in(summed, i), step_in(summed, i + 1)));
+  const std::vector<bool> merged = delays_together(groups, order, pairs, summed, sure);
+  std::vector<std::vector<double>> changes(count +
+                                           1);  // of the starts of each group of delays; the last: of merged ones
+  for (const size_t step : b.steps)
+    for (uint32_t op = b.graph.steps[step].begin; op < b.graph.steps[step].end; ++op) {
+      const uint32_t g = groups.of_delay[op];
+      if (g >= count || groups.list[g].cause != DiffCause::kDelay) continue;
+      changes[merged[g] ? count : g].push_back(b.graph.delay_ns[op] - match.a_times.delay_ns[op]);
+    }
+  DiffGroup together;
+  together.cause = DiffCause::kDelay;
+  for (size_t i = 0; i < count; ++i) {
+    DiffGroup& group = groups.list[order[i]];
+    tell_pauses(changes[order[i]], group);
+    if (!merged[order[i]]) {
+      add(std::move(group), pairs.change(step_in(summed, i), step_in(summed, i + 1)));
+      continue;
+    }
+    together.count += group.count;
+    together.a_ns += group.a_ns * static_cast<double>(group.count);
+    together.b_ns += group.b_ns * static_cast<double>(group.count);
+  }
+  if (together.count > 0) {
+    together.a_ns /= static_cast<double>(together.count);
+    together.b_ns /= static_cast<double>(together.count);
+    tell_pauses(changes[count], together);
+    add(std::move(together), pairs.change([](size_t) { return 0.0; }, merged_effect(order, merged, summed)));
+  }
   const auto first = diff.groups.begin() + (!diff.groups.empty() && diff.groups[0].cause == DiffCause::kSchedule);
   std::stable_sort(first, diff.groups.end(), [](const DiffGroup& x, const DiffGroup& y) {
     return std::tuple(x.cause == DiffCause::kMore, -std::abs(x.effect_ns)) <

@@ -32,7 +32,8 @@ enum class DiffCause : uint8_t {
   kSchedule,  // other schedule, sizes or order: B's graph with A's times
   kCompute,   // (stage, kind)
   kMessages,  // (from stage, to stage): transfer itself, without waiting
-  kDelay,     // (stage): between what an operation waits for and its start
+  kDelay,     // (stage): between what an operation waits for and its start; of what follows the pipeline (type); of
+              // several stages that are beyond noise only together kUnknown
   kTail,      // one type of collective, optimizer or other work
   kMore,      // groups beyond kMostDiffGroups, those of least change
   kRest,      // what the replays leave open
@@ -43,7 +44,7 @@ struct DiffGroup {
   DiffCause cause = DiffCause::kRest;
   int32_t stage = kUnknown, from_stage = kUnknown;  // messages: from_stage → stage
   CellKind kind = CellKind::kOther;
-  std::string type;      // of kTail
+  std::string type;      // of kTail, and of kDelay before such
   int64_t count = 0;     // operations of B in the steps compared
   double a_ns = 0;       // their mean, with A's times
   double b_ns = 0;       // and with B's
@@ -52,6 +53,8 @@ struct DiffGroup {
   bool sure = false;     // beyond its uncertainty, and at least kLeastDiffShare of A's step
   // Of B: the part that four fifths of the change are in, where the stage has others; and its rank.
   int32_t part = kUnknown, rank = kUnknown;
+  int64_t paused = 0;   // of kDelay: operations that hold nearly all of it, when they are few; else 0
+  double pause_ns = 0;  // by which their mean start became later
 };
 
 struct RunDiff {

@@ -40,7 +40,8 @@ StepGraph assemble_graph(const Trace& trace, std::vector<StepDraft> drafts, std:
 std::vector<int32_t> peer_positions(const Trace& trace);
 
 // Recorded messages and collectives: operations by the names of the artifact's op types. Empty when the trace has none
-// of them. `mapped`: on common time, else as stamped.
+// of them, has work by names that are not the artifact's or those of a split backward, or chunks that turn round at the
+// last stage. `mapped`: on common time, else as stamped.
 std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchRule rule, std::vector<GraphType>& types,
                                         Diagnostics& notes);
 // Compute cells, optimizer and collectives, in the order of every rank, and trace.links.
