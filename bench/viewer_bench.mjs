@@ -152,7 +152,7 @@ async function measure(slices) {
   }
   const of = (runs, share) => median(runs.map(one => quantile(one.deltas, share)));
   const [pan95, pan99, zoom95] = [of(pans, 0.95), of(pans, 0.99), of(zooms, 0.95)];
-  row(`pan, ${lanes} lanes: frame p95 / p99`, size, `${ms(pan95)} / ${ms(pan99)}`, '≤ 17 / 34 ms', pan95 <= 17.5 && pan99 <= 34);
+  row(`pan, ${lanes} lanes two rows deep: frame p95 / p99`, size, `${ms(pan95)} / ${ms(pan99)}`, '≤ 17 / 34 ms', pan95 <= 17.5 && pan99 <= 34);
   row('wheel zoom through five decades: frame p95; longest task', size, `${ms(zoom95)}; ${ms(median(zooms.map(one => one.longest)))}`,
       '≤ 34 ms', zoom95 <= 34.5);
 
@@ -201,8 +201,8 @@ async function measure(slices) {
   const pss = await pageMemory(chromiumPath(), url + '/?lang=en');
   row('memory of the page (renderer, PSS)', size, mb(pss), '≤ 250 MB', pss <= 250e6);
   const rss = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))[1]) * 1024;
-  row('memory of the server (RSS)', size, `${mb(rss)}, ${(rss / slices).toFixed(0)} B a slice`, '≤ 48 B a slice and strings',
-      !big || rss / slices <= 60);
+  const most = 48 * slices + 64e6;  // the columns and the index; the program, its buffers and the names
+  row('memory of the server (RSS)', size, `${mb(rss)}, ${(rss / slices).toFixed(0)} B a slice`, '≤ 48 B a slice + 64 MB', rss <= most);
   child.removeAllListeners('exit');
   child.kill('SIGINT');
   await browser.close();

@@ -59,38 +59,13 @@ std::string text_of(const Terminal& terminal, const Explanation& e, const std::v
   int number = 0;
   for (const Finding& f : e.findings) {
     const std::string title = std::to_string(++number) + ". " + pick(f.title_en, f.title_zh);
-    const std::string note = pick(f.value_note_en, f.value_note_zh);
-    const std::string value = f.value.empty()               ? ""
-                              : zh && f.price.saving_ns > 0 ? note + " " + f.value
-                                                            : f.value + (f.price.saving_ns > 0 ? " " + note : "");
-    const int room = terminal.width - display_width(value) - 2;
-    if (display_width(title) <= room) {
-      out += title +
-             (value.empty() ? "" : std::string(static_cast<size_t>(room + 2 - display_width(title)), ' ') + value) +
-             "\n";
-    } else {
-      // The value stands at the end of the first line, the sentence goes on below.
-      std::string lines = wrapped(title, std::max(room, 20), 0);
-      const size_t first = lines.find('\n');
-      const std::string head = lines.substr(0, first);
-      out += head +
-             std::string(static_cast<size_t>(std::max(1, terminal.width - display_width(head) - display_width(value))),
-                         ' ') +
-             value + "\n";
-      std::string rest = lines.substr(first + 1);
-      std::replace(rest.begin(), rest.end(), '\n', ' ');
-      if (!trim(rest).empty()) out += wrapped(trim(rest), terminal.width, 3);
-    }
+    out += priced_title(terminal, title, price_of(f, zh));
     out += wrapped(pick(f.detail_en, f.detail_zh), terminal.width, 3);
     if (const std::string command = command_of(f, paths); !command.empty()) out += "   " + command + "\n";
   }
   std::string offers;
-  for (const Finding& f : e.offers) {
-    const std::string value = zh ? f.value_note_zh + " " + f.value : f.value + " " + f.value_note_en;
-    const std::string title = "   " + pick(f.title_en, f.title_zh);
-    const int room = terminal.width - display_width(title) - display_width(value);
-    offers += title + std::string(static_cast<size_t>(std::max(2, room)), ' ') + value + "\n";
-  }
+  for (const Finding& f : e.offers)
+    offers += priced_title(terminal, "   " + pick(f.title_en, f.title_zh), price_of(f, zh));
   const std::string more = paths.empty() ? "" : "stageline report " + paths[0] + " -o report.html";
   if (e.findings.empty())
     out += pick("Nothing stands out: no stage, rank, link or pause costs more than 1 % of a step.",
@@ -100,7 +75,7 @@ std::string text_of(const Terminal& terminal, const Explanation& e, const std::v
   out += "\n";
   if (!offers.empty()) {
     out += pick("\nNo fault, but worth a try, at the same memory, if the replay is right:\n",
-                "\n并非故障，但按回放值得一试（内存相同）：\n") +
+                "\n并非故障，但按重放值得一试（内存相同）：\n") +
            offers;
     out += "   stageline what-if" + joined_paths(paths) + "\n";
   }

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/run_common.h"
 #include "model/ascend_facts.h"
+#include "model/pipeline_words.h"
 #include "model/run_extent.h"
 #include "model/torch_facts.h"
 #include "pipeline/recognise.h"
@@ -44,7 +45,7 @@ std::string counted_label(Category category, int64_t count) {
 void cell_lines(const Trace& trace, bool beside_slices, Lines& lines) {
   const Extent extent = extent_of(trace);
   lines.emplace_back("stages", std::to_string(extent.stage_count) +
-                                   (extent.dp_count > 1 ? " × " + std::to_string(extent.dp_count) + " replicas" : ""));
+                                   (extent.dp_count > 1 ? " × " + pipelines_text(trace, extent.dp_count) : ""));
   if (extent.chunk_count > 1) lines.emplace_back("chunks", std::to_string(extent.chunk_count) + " a rank");
   const Recognition recognition = recognise(trace);
   const std::string labels = labels_text(recognition);
@@ -110,7 +111,7 @@ void slice_lines(const Trace& trace, Lines& lines) {
   for (const auto& [name, of] : devices) lines.emplace_back("device", with_ranks(name, of, devices.size()));
   for (const auto& [name, of] : eras)
     lines.emplace_back("written by", "torch " + (eras.size() > 1 ? with_ranks(name, of, eras.size()) : name));
-  if (trace.format == "ascend" && !counts.parts.empty()) ascend_lines(trace, counts.parts, lines);
+  if (trace.device_family == DeviceFamily::kNpu && !counts.parts.empty()) ascend_lines(trace, counts.parts, lines);
   lines.emplace_back("events", grouped(counts.events));
   lines.emplace_back("slices", grouped(counts.slices));
   std::vector<size_t> order;
@@ -121,6 +122,16 @@ void slice_lines(const Trace& trace, Lines& lines) {
   for (const size_t c : order)
     lines.emplace_back(
         "", grouped(counts.by_category[c]) + " " + counted_label(static_cast<Category>(c), counts.by_category[c]));
+  if (counts.message_kernels + counts.collective_kernels > 0) {
+    std::string text;
+    if (counts.message_kernels > 0)
+      text =
+          grouped(counts.message_kernels) + (counts.message_kernels == 1 ? " send or receive" : " sends and receives");
+    if (counts.collective_kernels > 0)
+      text += (text.empty() ? "" : ", ") + grouped(counts.collective_kernels) +
+              (counts.collective_kernels == 1 ? " collective" : " collectives");
+    lines.emplace_back("communicate", text + ", of the kernels");
+  }
   if (counts.memory > 0) lines.emplace_back("memory", grouped(counts.memory) + " allocations and frees");
   if (counts.counter_values > 0) lines.emplace_back("counters", grouped(counts.counter_values) + " values");
   if (counts.device_streams > 0) lines.emplace_back("streams", grouped(counts.device_streams) + " with device work");

@@ -12,6 +12,18 @@
 namespace stageline {
 namespace {
 
+// As a shell reads it: quoted where it holds more than letters that are safe bare.
+std::string shell_word(const std::string& path) {
+  const auto bare = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           static_cast<unsigned char>(c) >= 0x80 || std::string_view("/._-+,:=@%").find(c) != std::string_view::npos;
+  };
+  if (!path.empty() && std::all_of(path.begin(), path.end(), bare)) return path;
+  std::string quoted = "'";
+  for (const char c : path) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
 // 1 when one of the findings named by --fail-on was made, or more is lost than the share it names.
 Result<int> fail_on(const Arguments& arguments, const Findings& findings, double lost_share) {
   if (!arguments.has("fail-on")) return kExitGood;
@@ -35,8 +47,10 @@ Result<int> fail_on(const Arguments& arguments, const Findings& findings, double
                    {},
                    near.empty() ? "stageline report --help lists them" : "did you mean " + near + "?"};
     }
-    for (const Finding& finding : findings.list)
-      if (finding.id == id || (id == "any" && finding.id != "none")) return kExitFinding;
+    const auto is = [&](const Finding& finding) { return finding.id == id || (id == "any" && finding.id != "none"); };
+    if (std::any_of(findings.list.begin(), findings.list.end(), is)) return kExitFinding;
+    // What ranks wait for is not listed, for it names no fault, and may be asked for by name.
+    if (id != "any" && std::any_of(findings.others.begin(), findings.others.end(), is)) return kExitFinding;
   }
   return kExitGood;
 }
@@ -68,6 +82,7 @@ int run_report(const Arguments& arguments) {
   ExportOptions options;
   options.lang = terminal->lang;
   options.ghosts = ghosts_of(arguments);
+  for (const std::string& path : arguments.operands) options.paths += " " + shell_word(valid_utf8(path));
   options.title = valid_utf8(arguments.get("title", run_name(arguments.operands)));
   const Status written = [&] {
     const WritingBar bar(*terminal);

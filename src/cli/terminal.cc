@@ -156,6 +156,28 @@ void print_notes(const Terminal& terminal, const Diagnostics& diagnostics, const
   print_notes(terminal, diagnostics, "", "stageline info " + path + " has those on the input");
 }
 
+std::string price_of(const Finding& f, bool zh) {
+  if (f.value.empty() || f.price.saving_ns <= 0) return f.value;
+  return zh ? f.value_note_zh + " " + f.value : f.value + " " + f.value_note_en;
+}
+
+std::string priced_title(const Terminal& terminal, const std::string& title, const std::string& price) {
+  const auto line = [&](const std::string& text) {
+    if (price.empty()) return text + "\n";
+    const int gap = terminal.width - display_width(text) - display_width(price);
+    return text + std::string(static_cast<size_t>(std::max(2, gap)), ' ') + price + "\n";
+  };
+  const int room = price.empty() ? terminal.width : terminal.width - display_width(price) - 2;
+  if (display_width(title) <= room) return line(title);
+  // The price stands at the end of the first line, the sentence goes on below.
+  const std::string lines = wrapped(title, std::max(room, 20), 0);
+  const size_t first = lines.find('\n');
+  std::string rest = lines.substr(first + 1);
+  std::replace(rest.begin(), rest.end(), '\n', ' ');
+  const std::string_view below = trim(rest);
+  return line(lines.substr(0, first)) + (below.empty() ? "" : wrapped(std::string(below), terminal.width, 3));
+}
+
 std::string findings_text(const Terminal& terminal, const Findings& findings) {
   const bool zh = terminal.lang == "zh";
   const auto pick = [&](const std::string& en, const std::string& chinese) -> const std::string& {
@@ -181,14 +203,14 @@ std::string findings_text(const Terminal& terminal, const Findings& findings) {
   int n = 0;
   for (const Finding& finding : findings.list) {
     const std::string title = std::to_string(++n) + ". " + pick(finding.title_en, finding.title_zh);
-    const int room = terminal.width - display_width(finding.value) - 2;
-    if (!finding.value.empty() && display_width(title) <= room) {
-      out += painted(title, "1", terminal.colour_out) +
-             std::string(static_cast<size_t>(room + 2 - display_width(title)), ' ') + finding.value + "\n";
-    } else {
-      out += painted(wrapped(title, terminal.width, 0), "1", terminal.colour_out);
-    }
+    out += painted(priced_title(terminal, title, price_of(finding, zh)), "1", terminal.colour_out);
     out += wrapped(pick(finding.detail_en, finding.detail_zh), terminal.width, 3);
+  }
+  for (const Finding& offer : findings.offers) {
+    if (&offer == &findings.offers.front())
+      out += pick("\nNo fault, but worth a try, at the same memory, if the replay is right:\n",
+                  "\n并非故障，但按重放值得一试（内存相同）：\n");
+    out += priced_title(terminal, "   " + pick(offer.title_en, offer.title_zh), price_of(offer, zh));
   }
   return out;
 }

@@ -39,6 +39,12 @@ void print_notes(const Terminal& terminal, const Diagnostics& diagnostics, const
 // Headline, span bars and findings, as text for stdout.
 std::string findings_text(const Terminal& terminal, const Findings& findings);
 
+// "−17.8 % a step" of a finding with a price; of others its value alone, "" without.
+std::string price_of(const Finding& finding, bool zh);
+
+// `title` with `price` at the right edge of its first line; a long one goes on below, indented. Ends in a newline.
+std::string priced_title(const Terminal& terminal, const std::string& title, const std::string& price);
+
 // Draws a bar with bytes, rate and time left while it lives, after one second, on a terminal only. Of a progress of its
 // own, or of one that others look at too and that outlives it.
 class ProgressBar {

@@ -23,6 +23,25 @@ std::string beside(const std::string& lead, int columns, const std::string& text
          lines.substr(static_cast<size_t>(columns));
 }
 
+// A step of another size does other work: its price is that of a micro-batch.
+std::string price_text(const Fix& fix, bool zh) {
+  const bool other_size = fix.changes.micro_batches > 0;
+  const std::string price = change(fix.price.share());
+  return zh ? (other_size ? "每个微批 " : "每步 ") + price : price + (other_size ? " per micro-batch" : " a step");
+}
+
+// recognition_text() of a recognised schedule, in Chinese.
+std::string recognition_zh(const Recognition& r) {
+  const ScheduleCandidate& best = r.best();
+  std::string text = best.name + "，" + std::to_string(best.sizes.stages) + " 级，" +
+                     std::to_string(best.sizes.micro_batches) + " 个微批";
+  if (best.sizes.chunks > 1)
+    text += best.layout == ChunkLayout::kBidirectional ? "，2 个方向"
+                                                       : "，每 rank " + std::to_string(best.sizes.chunks) + " 个分块";
+  const double equal = static_cast<double>(best.equal_lists) / static_cast<double>(std::max<int64_t>(1, r.lists));
+  return text + "，" + fixed(equal * 100, equal == 1 ? 0 : 1) + "\u202f% 的工作列表吻合";
+}
+
 // "2.21 s a step, 32 steps; replayed to 0.00 %, other orders to +0.3 %".
 std::string base_text(const WhatIf& model, bool zh) {
   const ModelError& error = model.error();
@@ -33,7 +52,9 @@ std::string base_text(const WhatIf& model, bool zh) {
   std::string text =
       zh ? std::to_string(steps) + " 步，均值 " + human_duration(error.recorded_ns)
          : std::to_string(steps) + (steps == 1 ? " step of " : " steps of ") + human_duration(error.recorded_ns);
-  if (model.order().known()) text = recognition_text(model.order().recognition()) + (zh ? "；" : "; ") + text;
+  const Recognition& recognition = model.order().recognition();
+  if (model.order().known())
+    text = (zh ? recognition_zh(recognition) : recognition_text(recognition)) + (zh ? "；" : "; ") + text;
   if (known) text += (zh ? "；重放误差 " : "; model error ") + off(error.graph_ns);
   if (known && !std::isnan(error.order_ns)) text += (zh ? "，其他调度 " : ", of other orders ") + off(error.order_ns);
   return text;
@@ -59,7 +80,7 @@ std::string what_if_text(const WhatIf& model, const FixList& list, const Termina
   int place = 0;
   for (const Fix& fix : list.fixes) {
     const std::string number = fix.id == "own" ? "?" : std::to_string(++place) + ".";
-    out += "\n" + title_line(number, in(fix.name), change(fix.price.share()) + (zh ? " 每步" : " a step"), width);
+    out += "\n" + title_line(number, in(fix.name), price_text(fix, zh), width);
     std::string step = human_duration(fix.price.recorded_ns) + " → " + human_duration(fix.price.step_ns);
     if (!std::isnan(fix.price.error_ns)) step += " ± " + human_duration(fix.price.error_ns);
     if (fix.changes.changes_order() && !std::isnan(fix.price.held))

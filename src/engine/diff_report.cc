@@ -79,6 +79,10 @@ DiffLine run_line(const DiffRun& run) {
     line.en += " × " + grouped(run.replicas) + " replicas";
     line.zh += " × " + grouped(run.replicas) + " 个副本";
   }
+  if (run.context_parallel > 1) {
+    line.en += " × " + grouped(run.context_parallel) + " context-parallel pipelines";
+    line.zh += " × " + grouped(run.context_parallel) + " 条上下文并行流水线";
+  }
   if (run.chunks > 1) {
     line.en += " · " + grouped(run.chunks) + " chunks a rank";
     line.zh += " · 每 rank " + grouped(run.chunks) + " 个分块";

@@ -25,6 +25,7 @@
 #include "pipeline/kernel_blocks.h"
 #include "pipeline/link_cells.h"
 #include "pipeline/range_cells.h"
+#include "pipeline/rank_places.h"
 #include "pipeline/theory.h"
 #include "readers/reader.h"
 
@@ -48,7 +49,7 @@ void find_cells(Trace& trace, const CellRules& rules, const OpenOptions& options
   const bool may_infer = options.cells == CellSource::kAuto || options.cells == CellSource::kInferred;
   if (find_range_cells(trace, rules, how)) return;
   if (!find_torch_cells(trace, rules, how) &&
-      !(may_infer && trace.format == "ascend" && find_kernel_blocks(trace, options.layout))) {
+      !(may_infer && trace.device_family == DeviceFamily::kNpu && find_kernel_blocks(trace, options.layout))) {
     if (options.layout.pp > 0) infer_layout(trace, options.layout);
     return;
   }
@@ -91,6 +92,7 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   } else {
     infer_layout(*trace, options.layout);
   }
+  trace->context_parallel = context_parallel_of(*trace, options.layout);
   if (Status s = map_clocks(*trace, options.align); !s) return std::move(s).error();
   for (const int32_t rank : options.ranks)
     if (std::none_of(trace->parts.begin(), trace->parts.end(), [&](const Part& part) { return part.rank == rank; }))
@@ -160,12 +162,16 @@ std::vector<Table> all_tables(const Trace& trace, Diagnostics& diagnostics, bool
 }
 
 Findings findings_of(const Trace& trace, const std::vector<Table>& tables) {
+  return findings_of(trace, tables, trace.cells.size() > 0 ? theory_of(trace) : TheoryRun{});
+}
+
+Findings findings_of(const Trace& trace, const std::vector<Table>& tables, const TheoryRun& theory) {
   const bool profiled = std::any_of(trace.parts.begin(), trace.parts.end(),
                                     [](const Part& part) { return part.event_count > 0 && part.slices.has_facts(); });
-  if (!profiled) return find_findings(trace);
+  if (!profiled) return find_findings(trace, theory);
   Findings of_slices = profile_findings(trace, tables);
   if (trace.cells.size() == 0) return of_slices;
-  return merge_findings(find_findings(trace), std::move(of_slices));
+  return merge_findings(find_findings(trace, theory), std::move(of_slices));
 }
 
 namespace {
@@ -189,13 +195,15 @@ void say_no_theory(Trace& trace, const std::optional<Theory>& theory, Ghosts gho
 Status write_report(Trace& trace, const std::string& path, const ExportOptions& options, Findings& findings,
                     double* lost_share) {
   const std::vector<Table> tables = all_tables(trace, trace.diagnostics);
-  const Explanation explanation = explain(trace, tables);
+  const Explanation explanation = explain(trace, tables, true);
   findings = explained_findings(explanation);
   if (lost_share) *lost_share = explanation.lost_share();
   drop_other_ranks(trace);
   draw_on_one_clock(trace);
   const auto made = std::make_shared<std::optional<Theory>>();
-  const ExportInput input{trace, tables, findings.headline, findings.list, options, theory_when_asked(trace, made)};
+  std::vector<Finding> said = findings.list;
+  said.insert(said.end(), findings.offers.begin(), findings.offers.end());
+  const ExportInput input{trace, tables, findings.headline, said, options, theory_when_asked(trace, made)};
   if (trace.cells.size() > 0 && options.ghosts != Ghosts::kOff) {
     input.theory();
     say_no_theory(trace, *made, options.ghosts);  // before the page is written: it lists notes

@@ -56,6 +56,8 @@ std::vector<Table> all_tables(const Trace& trace, Diagnostics& diagnostics, bool
 
 // What is worth saying about the trace: of pipeline cells, or of a profiler trace from its `tables`.
 Findings findings_of(const Trace& trace, const std::vector<Table>& tables);
+// The same with the theory of a trace with cells, where it is known already.
+Findings findings_of(const Trace& trace, const std::vector<Table>& tables, const TheoryRun& theory);
 
 // The report page at `path`, and in `findings` what it says: explain()'s list first. `lost_share` (if given): what of
 // the mean step the causes cost together.

@@ -6,9 +6,10 @@
 #include <set>
 
 #include "base/number.h"
-#include "engine/cause_words.h"
 #include "engine/engine.h"
+#include "model/pipeline_words.h"
 #include "model/run_extent.h"
+#include "pipeline/cause_words.h"
 #include "pipeline/causes.h"
 #include "pipeline/step_graph.h"
 #include "pipeline/theory.h"
@@ -31,23 +32,22 @@ void say_run(const Trace& trace, const Recognition& recognition, Explanation& e)
   e.run_en += count(extent.stage_count, "stage", "stages");
   e.run_zh += grouped(extent.stage_count) + " 级";
   if (extent.dp_count > 1) {
-    e.run_en += " × " + grouped(extent.dp_count) + " replicas";
-    e.run_zh += " × " + grouped(extent.dp_count) + " 个副本";
+    e.run_en += " × " + pipelines_text(trace, extent.dp_count);
+    e.run_zh += " × " + pipelines_text_zh(trace, extent.dp_count);
   }
   const int32_t micro_batches =
       recognition.recognised ? recognition.best().sizes.micro_batches : micro_batches_per_step(trace);
   e.run_en += " · " + count(micro_batches, "micro-batch", "micro-batches") + " · " + count(e.steps, "step", "steps") +
-              " · " + human_duration(e.step_ns) + " a step";
+              " · " + human_duration(e.step_ns) + " a step on average";
   e.run_zh +=
-      " · " + grouped(micro_batches) + " 个微批 · " + grouped(e.steps) + " 步 · 每步 " + human_duration(e.step_ns);
+      " · " + grouped(micro_batches) + " 个微批 · " + grouped(e.steps) + " 步 · 平均每步 " + human_duration(e.step_ns);
 }
 
 // The best other schedule and the best other number of micro-batches, each by itself, from what-if's replays.
-void make_offers(const Trace& trace, Explanation& e) {
-  Diagnostics notes;
-  Result<WhatIf> model = WhatIf::of(trace, notes);
-  if (!model) return;
-  const FixList list = price_fixes(*model, {});
+void make_offers(WhatIf model, Explanation& e) {
+  FixOptions orders;
+  orders.only_orders = true;
+  const FixList list = price_fixes(model, orders);
   for (const char* id : {"schedule", "micro-batches"}) {
     const auto best = std::find_if(list.fixes.begin(), list.fixes.end(), [&](const Fix& fix) { return fix.id == id; });
     if (best == list.fixes.end() || !best->price.gains() || best->price.share() < kLeastLost) continue;
@@ -55,8 +55,10 @@ void make_offers(const Trace& trace, Explanation& e) {
     f.id = std::string("offer.") + id;
     f.weight = best->price.share();
     f.value = "−" + percent(best->price.share());
-    f.value_note_en = "a step";
-    f.value_note_zh = "每步";
+    const bool other_size = best->id == "micro-batches";  // a step is longer then, and does more
+    f.value_note_en = other_size ? "per micro-batch" : "a step";
+    f.value_note_zh = other_size ? "每个微批" : "每步";
+    f.price.per_token = other_size;
     f.title_en = best->name.en;
     f.title_zh = best->name.zh;
     f.detail_en = best->how.en;
@@ -77,16 +79,18 @@ void make_offers(const Trace& trace, Explanation& e) {
 
 Explanation explain(const Trace& trace, const std::vector<Table>& tables, bool with_offers) {
   Explanation e;
-  Findings known = findings_of(trace, tables);
+  const bool cells = trace.cells.size() > 0;
+  const TheoryRun theory = cells ? theory_of(trace) : TheoryRun{};
+  Findings known = findings_of(trace, tables, theory);
   e.headline = known.headline;
   e.parts = known.headline.parts;
   std::set<std::string> said;
   bool priced = false;
-  if (trace.cells.size() > 0) {
+  if (cells) {
     Diagnostics notes;
-    const Result<StepGraph> graph = build_whole_graph(trace, notes);
+    bool as_step_graph = false;
+    Result<StepGraph> graph = build_whole_graph(trace, notes, &as_step_graph);
     if (graph) {
-      const TheoryRun theory = theory_of(trace);
       const CauseList causes = find_causes(trace, *graph, theory);
       priced = true;
       e.step_ns = causes.step_ns;
@@ -96,7 +100,12 @@ Explanation explain(const Trace& trace, const std::vector<Table>& tables, bool w
       e.findings = cause_findings(trace, causes, theory.recognition);
       for (const Finding& f : e.findings) said.insert(f.id);
       say_run(trace, theory.recognition, e);
-      if (with_offers) make_offers(trace, e);
+      if (with_offers) {
+        if (as_step_graph)
+          make_offers(WhatIf::of(trace, std::move(*graph), theory.recognition, notes), e);
+        else if (Result<WhatIf> model = WhatIf::of(trace, theory.recognition, notes))
+          make_offers(std::move(*model), e);
+      }
     } else {
       e.why_not = graph.error().what;
     }
@@ -113,16 +122,17 @@ Explanation explain(const Trace& trace, const std::vector<Table>& tables, bool w
     if (f.lost_ns_per_step <= 0) f.lost_ns_per_step = f.weight * e.step_ns;
     e.findings.push_back(std::move(f));
   }
-  std::stable_sort(e.findings.begin(), e.findings.end(), [](const Finding& a, const Finding& b) {
-    return a.lost_ns_per_step != b.lost_ns_per_step ? a.lost_ns_per_step > b.lost_ns_per_step : a.weight > b.weight;
+  // By the price that stands beside them; by what is lost where there is none.
+  const auto price = [](const Finding& f) { return f.price.saving_ns > 0 ? f.price.saving_ns : f.lost_ns_per_step; };
+  std::stable_sort(e.findings.begin(), e.findings.end(), [&](const Finding& a, const Finding& b) {
+    return price(a) != price(b) ? price(a) > price(b) : a.weight > b.weight;
   });
   if (e.findings.size() > kMostFindings) e.findings.resize(kMostFindings);
   return e;
 }
 
 Findings explained_findings(const Explanation& e) {
-  Findings findings{e.headline, e.findings};
-  findings.list.insert(findings.list.end(), e.others.begin(), e.others.end());
+  Findings findings{e.headline, e.findings, e.offers, e.others};
   if (!findings.list.empty()) return findings;
   Finding none;
   none.id = "none";

@@ -1,5 +1,5 @@
-// Where the time went and what it is worth, in words: at most a dozen findings, those that lose most first, one a
-// cause.
+// Where the time went and what it is worth, in words: at most a dozen findings, those whose fix brings most first, one
+// a cause.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct Explanation {
   Headline headline;
   std::string run_en, run_zh;     // "1f1b · 4 stages × 2 replicas · 4 micro-batches · 32 steps · 2.21 s a step"
   std::vector<SpanPart> parts;    // of the step: the headline's
-  std::vector<Finding> findings;  // by lost_ns_per_step; then what has no price. Empty: nothing is wrong
+  std::vector<Finding> findings;  // by price.saving_ns, else lost_ns_per_step. Empty: nothing is wrong
   std::vector<Finding> offers;    // no faults: other schedules and sizes that would take less, the best of each; priced
   std::vector<Finding> others;    // what ranks wait for, without a fault: the bubble, what lies outside the pipeline
   int64_t steps = 0;
@@ -34,7 +34,7 @@ inline constexpr size_t kMostFindings = 12;
 // `with_offers`: price other schedules too. Definitions: docs/howto/explain.md. O(cells), and what price_fixes() costs.
 Explanation explain(const Trace& trace, const std::vector<Table>& tables, bool with_offers = false);
 
-// The same as what the report and exporters print: findings, then others.
+// The same as what the report and exporters print: the same findings in the same order, or one that says there is none.
 Findings explained_findings(const Explanation& explanation);
 
 }  // namespace stageline

@@ -3,6 +3,7 @@
 
 #include "base/json_writer.h"
 #include "engine/engine.h"
+#include "model/pipeline_words.h"
 #include "model/run_extent.h"
 #include "model/torch_facts.h"
 #include "pipeline/recognise.h"
@@ -49,7 +50,8 @@ void recognition_field(const Trace& trace, JsonWriter& json) {
 void cell_fields(const Trace& trace, bool beside_slices, JsonWriter& json) {
   const Extent extent = extent_of(trace);
   json.field("stages", extent.stage_count);
-  json.field("replicas", extent.dp_count);
+  json.field("replicas", replica_count(trace, extent.dp_count));
+  json.field("context_parallel", trace.context_parallel);
   json.field("chunks", extent.chunk_count);
   json.field("micro_batches", micro_batches_per_step(trace));
   json.field("steps", extent.step_count);
@@ -65,7 +67,8 @@ void cell_fields(const Trace& trace, bool beside_slices, JsonWriter& json) {
 void slice_fields(const Trace& trace, bool with_cells, JsonWriter& json) {
   const SliceCounts counts = count_slices(trace);
   if (!with_cells) {
-    for (const char* key : {"stages", "replicas", "chunks", "micro_batches", "schedule"}) json.key(key).null();
+    for (const char* key : {"stages", "replicas", "context_parallel", "chunks", "micro_batches", "schedule"})
+      json.key(key).null();
     json.field("steps", static_cast<int64_t>(counts.steps.size()));
   }
   json.key("step_numbers").begin_array();
@@ -78,6 +81,8 @@ void slice_fields(const Trace& trace, bool with_cells, JsonWriter& json) {
   for (size_t c = 0; c < kCategoryCount; ++c)
     if (counts.by_category[c] > 0) json.field(category_label(static_cast<Category>(c)), counts.by_category[c]);
   json.end_object();
+  json.field("message_kernels", counts.message_kernels);
+  json.field("collective_kernels", counts.collective_kernels);
   json.field("instants", counts.marks);
   json.field("memory_events", counts.memory);
   json.field("counter_values", counts.counter_values);

@@ -53,6 +53,7 @@ struct ProfileFacts {
   bool device_steps = false;
   double host_steps_ns = 0;  // first start to last end of the host's rows
   double median_step_ns = 0, max_step_ns = 0;
+  double mean_step_ns = 0;  // slow steps left out
   int64_t max_step = 0;
   int32_t max_step_rank = 0;
   size_t slow_steps = 0;

@@ -382,7 +382,7 @@ Headline headline_of(const ProfileFacts& f, const Trace& trace) {
     h.title_zh = "没有记录到设备工作：" + steps_zh + "主机 " + window + "。";
     h.lead_en = "To see the devices, profile with ProfilerActivity.CUDA (or XPU, MTIA).";
     h.lead_zh = "要看到设备，请在采集时加上 ProfilerActivity.CUDA（或 XPU、MTIA）。";
-    if (trace.format != "ascend") return h;
+    if (trace.device_family != DeviceFamily::kNpu) return h;
     h.lead_en =
         "To see the devices, profile with ProfilerActivity.NPU at Level0 or Level1, and keep the database or "
         "kernel_details.csv.";
@@ -397,8 +397,8 @@ Headline headline_of(const ProfileFacts& f, const Trace& trace) {
   const std::string lost = percent(1 - share_of(f.whole.compute_ns, f.whole.span_ns));
   const bool several = f.ranks.size() > 1;
   if (f.step_count > 1) {
-    h.title_en = human_duration(f.median_step_ns) + " a step; ";
-    h.title_zh = "每步 " + human_duration(f.median_step_ns) + "，";
+    h.title_en = human_duration(f.mean_step_ns) + " a step on average; ";
+    h.title_zh = "平均每步 " + human_duration(f.mean_step_ns) + "，";
   } else {
     h.title_en = window + "; ";
     h.title_zh = "共 " + window + "，";
@@ -469,7 +469,7 @@ Findings profile_findings(const Trace& trace, const std::vector<Table>& tables) 
   // Who is late or slow comes before the waiting that follows from it.
   std::stable_partition(list.begin(), list.end(),
                         [](const Finding& x) { return x.id == "rank.late" || x.id == "rank.slow"; });
-  if (trace.format.starts_with("ascend")) speak_of_ascend(list);
+  if (trace.device_family == DeviceFamily::kNpu) speak_of_ascend(list);
   if (list.empty() && !facts.ranks.empty()) {
     Finding none;
     none.id = "none";

@@ -1,5 +1,6 @@
 #include "exporters/run_meta.h"
 
+#include "model/pipeline_words.h"
 #include "model/run_extent.h"
 
 namespace stageline {
@@ -14,7 +15,7 @@ std::vector<MetaEntry> run_meta(const Trace& trace) {
   integer("machines", trace.machine_count());
   integer("ranks", static_cast<int64_t>(trace.parts.size()));
   integer("stages", extent.stage_count);
-  integer("replicas", extent.dp_count);
+  integer("replicas", replica_count(trace, extent.dp_count));
   integer("steps", extent.step_count);
   integer("chunks", extent.chunk_count);
   integer("micro_batches", micro_batches_per_step(trace));

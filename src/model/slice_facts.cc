@@ -17,7 +17,7 @@ bool contains_any(std::string_view text, std::initializer_list<std::string_view>
 }  // namespace
 
 Category category_of(std::string_view text) {
-  static constexpr std::array<std::pair<std::string_view, Category>, 42> kKnown = {{
+  static constexpr std::array<std::pair<std::string_view, Category>, 43> kKnown = {{
       {"cpu_op", Category::kCpuOp},
       {"Operator", Category::kCpuOp},
       {"user_annotation", Category::kUserAnnotation},
@@ -51,6 +51,7 @@ Category category_of(std::string_view text) {
       {"cuda_profiler_range", Category::kProfilerRange},
       {"collective_comm", Category::kCollective},
       {"hpu_op", Category::kCollective},
+      {"hccl_task", Category::kDeviceTask},
       {"mtia_insight", Category::kCollective},
       {"Trace", Category::kSpan},
       {"privateuse1_kernel", Category::kKernel},

@@ -36,6 +36,7 @@ enum class Category : uint8_t {
   kGpuAnnotation,  // gpu_user_annotation
   kProfilerRange,  // cuda_profiler_range: CUPTI counters
   kCollective,     // collective_comm, hpu_op and other device-side rows without stream work
+  kDeviceTask,     // hccl_task: what a communication operation of an NPU is made of
   kSpan,           // Trace: the bar of the whole profile
 };
 Category category_of(std::string_view text);
@@ -162,7 +163,7 @@ struct TaskFact {
 
 // One transfer or wait of a communication operation on one link (COMMUNICATION_TASK_INFO, Level1 and up).
 struct TransferFact {
-  uint32_t slice = 0;           // the device task; its category is kCollective: its operation is what counts as work
+  uint32_t slice = 0;           // the device task; its category is kDeviceTask: its operation is what counts as work
   uint32_t op = kNoSliceIndex;  // slice of the communication operation
   StringId task = 0;            // "Notify_Wait", "Notify_Record", "Memcpy", "Reduce_Inline", …
   StringId transport = 0;       // "SDMA", "RDMA", "LOCAL"

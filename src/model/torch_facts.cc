@@ -1,10 +1,12 @@
 #include "model/torch_facts.h"
 
 #include <algorithm>
+#include <atomic>
 #include <set>
 
 #include "base/json_members.h"
 #include "base/parallel.h"
+#include "model/message_names.h"
 
 namespace stageline {
 namespace {
@@ -41,7 +43,8 @@ std::string device_name(const Part& part) {
 }
 
 std::string torch_era(const Trace& trace, const Part& part) {
-  if (trace.format == "ascend") return {};  // torch_npu's own rows, whose words say nothing of torch's version
+  if (trace.device_family == DeviceFamily::kNpu)
+    return {};  // torch_npu's own rows, whose words say nothing of torch's version
   std::vector<bool> used(trace.categories.size());
   for (const uint8_t id : part.slices.category_id)
     if (id < used.size()) used[id] = true;
@@ -91,6 +94,7 @@ std::string_view category_label(Category category) {
     case Category::kGpuAnnotation: return "device annotations";
     case Category::kProfilerRange: return "counter ranges";
     case Category::kCollective: return "collectives";
+    case Category::kDeviceTask: return "communication tasks";
     case Category::kSpan: return "profile spans";
   }
   return "other";
@@ -114,6 +118,14 @@ SliceCounts count_slices(const Trace& trace) {
       out.parts.push_back(p);
   const auto wanted = [&](int64_t step) { return step >= filter.first_step && step <= filter.last_step; };
   std::vector<SliceCounts> ranks(out.parts.size());
+  // Of names of communication kernels: 1 message, 2 collective. Whichever rank asks first, the answer is the same.
+  std::vector<int8_t> communication(trace.names.size(), 0);
+  const auto is_message = [&](StringId name) {
+    const std::atomic_ref<int8_t> known(communication[name]);
+    int8_t kind = known.load(std::memory_order_relaxed);
+    if (kind == 0) known.store(kind = is_message_name(trace.names.text(name)) ? 1 : 2, std::memory_order_relaxed);
+    return kind == 1;
+  };
   parallel_for(ranks.size(), [&](size_t k) {
     const Part& part = trace.parts[out.parts[k]];
     const Slices& s = part.slices;
@@ -128,6 +140,8 @@ SliceCounts count_slices(const Trace& trace) {
         ++here;
         sum.start_ns = std::min(sum.start_ns, s.start_ns[i]);
         sum.end_ns = std::max(sum.end_ns, s.end_ns(i));
+        if (!s.kernel_class.empty() && s.class_of(i) == KernelClass::kCommunication)
+          ++(is_message(s.name_id[i]) ? sum.message_kernels : sum.collective_kernels);
         if (!s.category_id.empty()) ++sum.by_category[static_cast<size_t>(trace.categories[s.category_id[i]].kind)];
       }
       sum.slices += here;
@@ -141,6 +155,8 @@ SliceCounts count_slices(const Trace& trace) {
     const Part& part = trace.parts[out.parts[k]];
     out.slices += ranks[k].slices;
     out.device_streams += ranks[k].device_streams;
+    out.message_kernels += ranks[k].message_kernels;
+    out.collective_kernels += ranks[k].collective_kernels;
     out.start_ns = std::min(out.start_ns, ranks[k].start_ns);
     out.end_ns = std::max(out.end_ns, ranks[k].end_ns);
     for (size_t c = 0; c < kCategoryCount; ++c) out.by_category[c] += ranks[k].by_category[c];

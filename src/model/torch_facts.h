@@ -31,8 +31,9 @@ struct SliceCounts {
   std::array<int64_t, kCategoryCount> by_category{};
   int64_t start_ns = 0, end_ns = 0;  // first start and last end of them; 0,0 without any
   int64_t device_streams = 0;
-  std::vector<size_t> parts;   // ranks asked for
-  std::vector<int64_t> steps;  // distinct ProfilerStep numbers asked for, ascending
+  int64_t message_kernels = 0, collective_kernels = 0;  // of kernels that communicate: sends and receives; the others
+  std::vector<size_t> parts;                            // ranks asked for
+  std::vector<int64_t> steps;                           // distinct ProfilerStep numbers asked for, ascending
 };
 SliceCounts count_slices(const Trace& trace);
 

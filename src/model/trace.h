@@ -202,6 +202,12 @@ struct SliceFilter {
   }
 };
 
+// Whose devices these are, where that decides what their names and numbers mean.
+enum class DeviceFamily : uint8_t {
+  kUnsaid,  // GPUs and whatever else Kineto's categories fit
+  kNpu,     // Ascend: HCCL's names, levels of recording, cube and vector cores
+};
+
 struct Trace {
   std::string format;       // name of the reader
   std::string description;  // "2 machines × 4 workerlogs", for people
@@ -221,6 +227,11 @@ struct Trace {
   // Cells of messages are calls of the host, which may return before the message is through (isend, irecv): they say
   // who sends what, not when it arrived.
   bool messages_are_calls = false;
+  // Sequence numbers of sends and receives count on each rank apart: the third receive of two ranks are two messages.
+  bool numbers_messages_per_rank = false;
+  DeviceFamily device_family = DeviceFamily::kUnsaid;
+  // Of the pipelines side by side (Part::dp) as many work on parts of the same micro-batches; the rest are replicas.
+  int32_t context_parallel = 1;
   int32_t pipeline_stages = 0;  // of the whole run, whatever ranks were filtered out; 0: places are guesses
 
   size_t slice_count() const;

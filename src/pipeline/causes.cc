@@ -14,13 +14,13 @@
 #include "model/statistics.h"
 #include "pipeline/beyond_noise.h"
 #include "pipeline/cell_times.h"
+#include "pipeline/links.h"
 #include "pipeline/order_cause.h"
 
 namespace stageline {
 namespace {
 
 constexpr double kSlow = 1.05;             // of a stage or worker, against the others
-constexpr double kSlowLink = 1.5;          // of a link, against the median of the others
 constexpr double kSlowKind = 1.03;         // of one kind of cell of a slow stage, to be named
 constexpr double kLatePause = 0.1;         // of the median compute cell, beyond which a late start is a pause
 constexpr double kLateWorker = 0.05;       // the same for a whole worker's median
@@ -285,7 +285,7 @@ class Finder {
       }
       std::vector<std::pair<double, int32_t>> slow;
       for (const auto& entry : replicas)
-        if (entry.first > kSlowLink * others && entry.first > 0) slow.push_back(entry);
+        if (entry.first > kSlowLinkRatio * others && entry.first > 0) slow.push_back(entry);
       if (slow.empty()) continue;
       Draft draft;
       draft.cause.kind = CauseKind::kSlowLink;
@@ -411,6 +411,20 @@ class Finder {
 
 }  // namespace
 
+std::string_view cause_name(CauseKind kind) {
+  switch (kind) {
+    case CauseKind::kSlowStage: return "slow stage";
+    case CauseKind::kSlowWorker: return "slow worker";
+    case CauseKind::kSlowLink: return "slow link";
+    case CauseKind::kLongSequences: return "long sequences";
+    case CauseKind::kPauses: return "pauses";
+    case CauseKind::kLateWorker: return "late launches";
+    case CauseKind::kOrder: return "wrong order";
+    case CauseKind::kUnsplit: return "unsplit backwards";
+  }
+  return "";
+}
+
 CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRun& theory) {
   const std::vector<int32_t> outliers = outlier_steps(trace, pipeline_sums(trace));
   std::vector<bool> counts;
@@ -473,8 +487,9 @@ CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRu
     list.together_error_ns = std::hypot(list.together_error_ns, cause.error_ns);
     list.causes.push_back(std::move(cause));
   }
-  std::stable_sort(list.causes.begin(), list.causes.end(),
-                   [](const Cause& a, const Cause& b) { return a.lost_ns > b.lost_ns; });
+  std::stable_sort(list.causes.begin(), list.causes.end(), [](const Cause& a, const Cause& b) {
+    return a.price_ns() != b.price_ns() ? a.price_ns() > b.price_ns() : a.lost_ns > b.lost_ns;
+  });
   return list;
 }
 

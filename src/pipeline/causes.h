@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "model/trace.h"
@@ -32,6 +33,8 @@ enum class CauseKind : uint8_t {
   kOrder,
   kUnsplit,
 };
+
+std::string_view cause_name(CauseKind kind);  // "slow stage", "slow worker", …, "late launches", "wrong order", …
 
 struct CauseTimes {  // of one kind of cell, or of messages (kOther)
   CellKind kind;
@@ -55,10 +58,12 @@ struct Cause {
   double lost_ns = 0;                 // of the mean step
   double error_ns = 0;                // standard error of lost_ns over steps; NaN for one
   double saving_ns = 0;  // of evening out, where work can only be moved: stages at their mean, sequences dealt evenly
+  // What a fix brings: of evening out where that is known to bring something, else all that is lost.
+  double price_ns() const { return saving_ns > 0 ? saving_ns : lost_ns; }
 };
 
 struct CauseList {
-  std::vector<Cause> causes;  // those that cost at least kLeastLost of the step and more than chance; by lost_ns
+  std::vector<Cause> causes;  // those that cost at least kLeastLost of the step and more than chance; by price_ns()
   double step_ns = 0;         // mean recorded step, outliers left out
   double error_ns = 0;        // of that mean
   int64_t steps = 0;

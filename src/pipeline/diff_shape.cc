@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/number.h"
+#include "model/pipeline_words.h"
 #include "model/run_extent.h"
 #include "pipeline/recognise.h"
 
@@ -24,7 +25,8 @@ struct Shape {
 Shape shape_of(const Trace& trace, const StepGraph& graph, DiffRun& run) {
   const Extent extent = extent_of(trace);
   run.stages = extent.stage_count;
-  run.replicas = extent.dp_count;
+  run.replicas = replica_count(trace, extent.dp_count);
+  run.context_parallel = trace.context_parallel;
   run.ranks = static_cast<int32_t>(trace.parts.size());
   run.chunks = trace.chunks_are_pieces ? 1 : std::max(extent.chunk_count, 1);
   run.micro_batches = micro_batches_per_step(trace);
@@ -68,6 +70,8 @@ void describe_shapes(const Trace& a, const StepGraph& graph_a, const Trace& b, c
   size(diff.a.chunks, diff.b.chunks, "chunks a rank", "个分块（每 rank）");
   size(diff.a.micro_batches, diff.b.micro_batches, "micro-batches a step", "个微批（每步）");
   size(diff.a.replicas, diff.b.replicas, "replicas", "个副本");
+  size(diff.a.context_parallel, diff.b.context_parallel, "context-parallel pipelines a replica",
+       "条上下文并行流水线（每副本）");
   if (diff.a.stages == diff.b.stages && diff.a.replicas == diff.b.replicas)
     size(diff.a.ranks, diff.b.ranks, "ranks", "个 rank");
   if (shape_a.messages != shape_b.messages)

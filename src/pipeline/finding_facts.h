@@ -17,7 +17,8 @@ struct FindingFacts {
   PipelineSums sums;
   std::vector<StageCost> costs;
   std::vector<StageLoad> loads;
-  double median_step_ns = 0;
+  double median_step_ns = 0;                    // what outliers are told by
+  double mean_step_ns = 0;                      // "a step" in every sentence: outliers left out
   std::vector<int32_t> outliers;                // outlier_steps(): told apart, not averaged in
   double compute = 0, bubble = 0, outside = 0;  // shares of all ranks' step time; add up to 1
 };

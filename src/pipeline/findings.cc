@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/number.h"
+#include "model/statistics.h"
 #include "pipeline/finding_facts.h"
 #include "pipeline/headline.h"
 #include "pipeline/schedule_findings.h"
@@ -33,11 +34,15 @@ std::vector<StageCost> usual_costs(const FindingFacts& f, int32_t without_part =
 }
 
 FindingFacts collect(const Trace& trace) {
-  FindingFacts f{trace, extent_of(trace), pipeline_sums(trace), {}, {}, 0, {}, 0, 0, 0};
+  FindingFacts f{trace, extent_of(trace), pipeline_sums(trace), {}, {}, 0, 0, {}, 0, 0, 0};
   std::vector<double> spans;
   for (const StepSums& step : f.sums.steps) spans.push_back(static_cast<double>(step.span_ns()));
   f.median_step_ns = median_of(spans);
   f.outliers = outlier_steps(trace, f.sums);
+  spans.clear();
+  for (const StepSums& step : f.sums.steps)
+    if (!is_outlier(f, step.step)) spans.push_back(static_cast<double>(step.span_ns()));
+  f.mean_step_ns = mean_of(spans);
   f.costs = usual_costs(f);
   f.loads = stage_loads(f.costs);
   double whole = 0, busy = 0, waiting = 0;
@@ -381,7 +386,9 @@ void add_per_rank_clock(const FindingFacts& f, std::vector<Finding>& out) {
 
 }  // namespace
 
-Findings find_findings(const Trace& trace) {
+Findings find_findings(const Trace& trace) { return find_findings(trace, theory_of(trace)); }
+
+Findings find_findings(const Trace& trace, const TheoryRun& theory) {
   const FindingFacts facts = collect(trace);
   Findings result;
   if (facts.sums.ranks.empty()) {
@@ -390,7 +397,6 @@ Findings find_findings(const Trace& trace) {
     return result;
   }
   add_slow_stage(facts, result.list);
-  const TheoryRun theory = theory_of(trace);
   const Recognition& recognition = theory.recognition;
   add_bubble(facts, recognition, result.list);
   add_slow_rank(facts, result.list);

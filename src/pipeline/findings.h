@@ -5,16 +5,21 @@
 
 #include "model/finding.h"
 #include "model/trace.h"
+#include "pipeline/theory.h"
 
 namespace stageline {
 
 struct Findings {
   Headline headline;
-  std::vector<Finding> list;  // when nothing stands out, one finding says so; empty only without compute cells
+  std::vector<Finding> list;         // when nothing stands out, one finding says so; empty only without compute cells
+  std::vector<Finding> offers = {};  // NOLINT(readability-redundant-member-init): explain's, after the list
+  std::vector<Finding> others = {};  // NOLINT(readability-redundant-member-init): explain's, listed nowhere
 };
 
 // Expects linked cells. Thresholds: a stage or rank 1.1× its median, a step 1.3× the median step,
 // 10 % of a step outside the pipeline. Definitions: docs/analyses/findings.md. O(cells).
+// `theory` of this trace.
+Findings find_findings(const Trace& trace, const TheoryRun& theory);
 Findings find_findings(const Trace& trace);
 
 }  // namespace stageline

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/number.h"
+#include "model/pipeline_words.h"
 #include "model/run_extent.h"
 
 namespace stageline {
@@ -35,12 +36,12 @@ std::vector<SpanPart> parts_of(const FindingFacts& f, const Waterfall& w) {
 Headline headline_of(const FindingFacts& f, const Recognition& recognition, const Waterfall& waterfall,
                      const std::vector<Finding>& findings) {
   Headline h;
-  const std::string step = human_duration(f.median_step_ns);
+  const std::string step = human_duration(f.mean_step_ns);
   const double waiting = 1 - f.compute;
   const std::string waiting_share = fixed(waiting * 100, 0) + "\u202f%";
   const bool unsure = !f.trace.comparable();
-  h.title_en = step + " a step, " + (unsure ? "perhaps " : "") + waiting_share + " of it not computing.";
-  h.title_zh = "每步 " + step + "，其中" + (unsure ? "大约 " : " ") + waiting_share + " 没有在计算。";
+  h.title_en = step + " a step on average, " + (unsure ? "perhaps " : "") + waiting_share + " of it not computing.";
+  h.title_zh = "平均每步 " + step + "，其中" + (unsure ? "大约 " : " ") + waiting_share + " 没有在计算。";
   const auto count = [](int32_t n, const char* one, const char* many) {
     return std::to_string(n) + " " + (n == 1 ? one : many);
   };
@@ -49,14 +50,14 @@ Headline headline_of(const FindingFacts& f, const Recognition& recognition, cons
       recognition.recognised ? recognition.best().sizes.micro_batches : micro_batches_per_step(f.trace);
   const bool two_ways = recognition.recognised && recognition.best().layout == ChunkLayout::kBidirectional;
   h.lead_en = count(f.extent.stage_count, "stage", "stages") +
-              (f.extent.dp_count > 1 ? " × " + count(f.extent.dp_count, "replica", "replicas") : "") + ", " +
+              (f.extent.dp_count > 1 ? " × " + pipelines_text(f.trace, f.extent.dp_count) : "") + ", " +
               count(micro_batches, "micro-batch", "micro-batches") +
               (f.extent.chunk_count > 1
                    ? ", " + std::to_string(f.extent.chunk_count) + (two_ways ? " directions" : " chunks a rank")
                    : "") +
               ", " + count(f.extent.step_count, "step", "steps") + ".";
   h.lead_zh = std::to_string(f.extent.stage_count) + " 级" +
-              (f.extent.dp_count > 1 ? " × " + std::to_string(f.extent.dp_count) + " 个副本" : "") + "，" +
+              (f.extent.dp_count > 1 ? " × " + pipelines_text_zh(f.trace, f.extent.dp_count) : "") + "，" +
               std::to_string(micro_batches) + " 个微批" +
               (f.extent.chunk_count > 1 ? (two_ways ? "，" : "，每 rank ") + std::to_string(f.extent.chunk_count) +
                                               (two_ways ? " 个方向" : " 个分块")

@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "model/pipeline_sums.h"
 #include "model/stage_costs.h"
 #include "pipeline/link_transfers.h"
 
@@ -36,7 +37,8 @@ struct StepMedian {
 
 class LinkFinder {
  public:
-  LinkFinder(const Trace& trace, const StepGraph& graph) : trace_(trace), graph_(graph) {}
+  LinkFinder(const Trace& trace, const StepGraph& graph)
+      : trace_(trace), graph_(graph), outliers_(outlier_steps(trace, pipeline_sums(trace))) {}
 
   Links find() {
     LinkTransfers transfers = find_transfers(trace_, graph_);
@@ -232,6 +234,17 @@ class LinkFinder {
       in_message_[e] = std::max(0.0, in_message_[e] - class_of(out_.edges[e]).median_ns);
   }
 
+  // Outlier steps do not count, as for every other cause.
+  double mean_over(const WorldTimes& times, size_t world) const {
+    double sum = 0, count = 0;
+    for (size_t s = 0; s < graph_.steps.size(); ++s) {
+      if (std::binary_search(outliers_.begin(), outliers_.end(), graph_.steps[s].step)) continue;
+      sum += times.ns(s, world);
+      count += 1;
+    }
+    return count > 0 ? sum / count : kNaN;
+  }
+
   void price() {
     std::vector<size_t> slow;
     for (size_t e = 0; e < out_.edges.size(); ++e)
@@ -266,8 +279,7 @@ class LinkFinder {
     const WorldTimes times = replay_worlds(
         graph_, worlds, [&](uint32_t op, size_t first, std::span<double> dur_ns, std::span<double> delay_ns) {
           std::fill(dur_ns.begin(), dur_ns.end(), graph_.dur_ns[op]);
-          // See stragglers.cc: delays of what does not compute are waiting.
-          std::fill(delay_ns.begin(), delay_ns.end(), is_compute(graph_.kind[op]) ? graph_.delay_ns[op] : 0.0);
+          std::fill(delay_ns.begin(), delay_ns.end(), graph_.delay_ns[op]);
           const uint32_t own = edge_of_op_[op], e = own != kNoEdge ? own : waited_on_[op];
           if (e == kNoEdge || worlds_of[e].empty()) return;
           const double excess = excess_ns(out_.edges[e]);
@@ -284,17 +296,18 @@ class LinkFinder {
             delay_ns[world - first] -= less_delay;
           }
         });
-    out_.step_ns = times.mean_ns(0);
+    const auto mean_ns = [&](size_t w) { return mean_over(times, w); };
+    out_.step_ns = mean_ns(0);
     const auto share = [&](double ns) { return out_.step_ns > 0 ? ns / out_.step_ns : 0; };
-    out_.saving_ns = slow.empty() ? 0 : out_.step_ns - times.mean_ns(1);
+    out_.saving_ns = slow.empty() ? 0 : out_.step_ns - mean_ns(1);
     out_.saving_share = share(out_.saving_ns);
     size_t world = 2;
     for (const size_t e : priced_) {
-      out_.edges[e].saving_ns = out_.step_ns - times.mean_ns(world++);
+      out_.edges[e].saving_ns = out_.step_ns - mean_ns(world++);
       out_.edges[e].saving_share = share(out_.edges[e].saving_ns);
     }
     for (LinkBoundary& boundary : out_.boundaries) {
-      boundary.saving_ns = out_.step_ns - times.mean_ns(world++);
+      boundary.saving_ns = out_.step_ns - mean_ns(world++);
       boundary.saving_share = share(boundary.saving_ns);
     }
   }
@@ -366,6 +379,7 @@ class LinkFinder {
 
   const Trace& trace_;
   const StepGraph& graph_;
+  const std::vector<int32_t> outliers_;
   std::map<Key, size_t> index_;
   std::vector<std::vector<StepMedian>> by_step_;  // by edge
   std::vector<uint32_t> edge_of_op_, waited_on_;  // by operation

@@ -116,9 +116,9 @@ int32_t OrderModel::virtual_stage_of(int32_t stage, int32_t chunk) const {
   return virtual_stage(present_.schedule, stage, std::clamp(chunk, 0, std::max(0, sizes_.chunks - 1)));
 }
 
-OrderModel OrderModel::of(const Trace& trace, const StepGraph& graph) {
+OrderModel OrderModel::of(const Trace& trace, const StepGraph& graph, Recognition recognition) {
   OrderModel model;
-  model.recognition_ = recognise(trace);
+  model.recognition_ = std::move(recognition);
   const Recognition& r = model.recognition_;
   if (!r.recognised) {
     model.why_not_ = r.lists == 0           ? "no step holds a forward or backward cell"

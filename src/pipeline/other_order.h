@@ -44,8 +44,9 @@ Result<OrderPlan> compile_order(std::string_view name, const ScheduleSizes& size
 // The run's cells by place in its recognised schedule.
 class OrderModel {
  public:
-  // Nothing is known without a recognised schedule, of jobs in pieces, or where no step is whole; why_not() says which.
-  static OrderModel of(const Trace& trace, const StepGraph& graph);
+  // `recognition` of this trace. Nothing is known without a recognised schedule, of jobs in pieces, or where no step is
+  // whole; why_not() says which.
+  static OrderModel of(const Trace& trace, const StepGraph& graph, Recognition recognition);
 
   bool known() const { return why_not_.empty(); }
   const std::string& why_not() const { return why_not_; }

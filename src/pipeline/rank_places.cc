@@ -144,6 +144,19 @@ RankMap rank_map(const Trace& trace, const RankLayoutOptions& options) {
   return map;
 }
 
+int32_t context_parallel_of(const Trace& trace, const RankLayoutOptions& options) {
+  int32_t stages = 0, pipelines = 0;
+  for (const Part& part : trace.parts) {
+    stages = std::max(stages, part.stage + 1);
+    pipelines = std::max(pipelines, part.dp + 1);
+  }
+  if (pipelines < 2) return 1;
+  const RankMap map = rank_map(trace, options);
+  // Without an order some rank has no place in these sizes; other stages than theirs were found against them.
+  if (map.cp < 2 || map.order.empty() || map.pp != stages || pipelines % map.cp != 0) return 1;
+  return map.cp;
+}
+
 bool place_ranks(Trace& trace, const RankLayoutOptions& options) {
   const RankLayout said = layout_from_options(trace, options), evidence = known_layout(trace, {});
   const std::string against = contradiction(trace, options, said, evidence);

@@ -28,6 +28,10 @@ struct RankMap {
 // Megatron's order. Options fill what the source does not say. O(ranks · groups).
 RankMap rank_map(const Trace& trace, const RankLayoutOptions& options);
 
+// Trace::context_parallel of placed parts: 1 unless sizes that fit every rank and the stages found make as many of the
+// pipelines side by side. Options that contradict the source change nothing. O(ranks · groups).
+int32_t context_parallel_of(const Trace& trace, const RankLayoutOptions& options);
+
 // Gives every part stage and replica (Part::stage, dp) and the trace its pipeline_stages, by options that nothing
 // contradicts, groups, distributed_args or messages, and says by which ("cells.stages", "cells.layout_contradicted",
 // "cells.ranks_missing"). False where nothing tells.

@@ -22,7 +22,7 @@ namespace stageline {
 // What a run is, before its times.
 struct DiffRun {
   std::string schedule;  // "1f1b"; "" when none is recognised
-  int32_t stages = 0, replicas = 0, ranks = 0, chunks = 1;
+  int32_t stages = 0, replicas = 0, context_parallel = 1, ranks = 0, chunks = 1;
   int32_t micro_batches = 0;         // of most steps; 0: unknown
   int64_t steps = 0, left_out = 0;   // that are compared; outliers that are not
   double step_ns = 0, error_ns = 0;  // mean step, and its standard error; NaN for one step

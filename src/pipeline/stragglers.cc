@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 
+#include "base/number.h"
 #include "model/pipeline_sums.h"
 #include "model/stage_costs.h"
 #include "pipeline/host_delays.h"
@@ -17,7 +18,6 @@ namespace {
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kErrors = 4;           // standard errors that a ratio must be beyond
 constexpr int64_t kLeastPauses = 3;     // of a worker, to be its sign
-constexpr double kMostOfPauses = 0.6;   // one rank has: they are its own
 constexpr double kSteadyPeriod = 0.25;  // scatter of the times between pauses
 
 // Median of sorted values without the one at `skip`; NaN when it is the only one.
@@ -58,7 +58,7 @@ class Finder {
     find_correlations();
     find_delays();
     judge();
-    price();
+    find_slow_steps();
     return std::move(out_);
   }
 
@@ -89,7 +89,6 @@ class Finder {
     }
     const std::vector<double> errors = relative_errors();
     const std::vector<double> usual = usual_busy_ns(trace_, without_);
-    std::map<int32_t, double> stage_busy;
     for (const auto& [stage, members] : by_stage) {
       std::vector<double> all, cells;
       double sum = 0;
@@ -99,7 +98,6 @@ class Finder {
         cells.push_back(usual[static_cast<size_t>(worker.part)] / static_cast<double>(worker.steps));
         sum += worker.busy_ns;
       }
-      stage_busy[stage] = median_of(all);
       const std::vector<double> of_all = against_others(all), of_cells = against_others(cells);
       const auto peers = static_cast<double>(members.size()) - 1;
       for (size_t k = 0; k < members.size(); ++k) {
@@ -110,11 +108,6 @@ class Finder {
         worker.error = peers > 0 ? errors[static_cast<size_t>(worker.part)] * std::sqrt(1 + 1.57 / peers) : kNaN;
       }
     }
-    std::vector<double> stages;
-    for (const auto& [stage, ns] : stage_busy) stages.push_back(ns);
-    if (stages.size() > 1)
-      for (const auto& [stage, ns] : stage_busy)
-        if (const double usual_stage = median_of(stages); usual_stage > 0) stage_ratio_[stage] = ns / usual_stage;
   }
 
   // Standard error of a part's mean busy time as a share of it, by the scatter of its cells within a kind.
@@ -301,168 +294,26 @@ class Finder {
     }
   }
 
-  void price();
+  // Long steps stand outside the means: what they cost is spread over all steps.
+  void find_slow_steps() {
+    std::vector<double> spans;
+    for (const StepSums& step : sums_.steps) spans.push_back(static_cast<double>(step.span_ns()));
+    const double usual = median_of(spans);
+    for (const StepSums& step : sums_.steps) {
+      if (counts(step.step) || !(usual > 0)) continue;
+      const auto span = static_cast<double>(step.span_ns());
+      out_.slow_steps.push_back({step.step, span / usual, (span - usual) / static_cast<double>(sums_.steps.size())});
+    }
+  }
 
   const Trace& trace_;
   const StepGraph& graph_;
   PipelineSums sums_;
   std::vector<int32_t> without_;
   std::vector<int32_t> worker_of_;  // by part; −1
-  std::map<int32_t, double> stage_ratio_;
   HostDelays delays_;
   Stragglers out_;
 };
-
-// What every operation would take if the micro-batches of a stage and step were all alike.
-std::vector<double> balanced_ns(const StepGraph& graph, const std::vector<double>& ratio_of_part) {
-  std::vector<double> balanced = graph.dur_ns;
-  std::map<std::tuple<int32_t, CellKind, int32_t>, std::pair<double, double>> sums;
-  for (const GraphStep& step : graph.steps) {
-    sums.clear();
-    const auto key = [&](uint32_t i) { return std::tuple(graph.stage[i], graph.kind[i], graph.chunk[i]); };
-    for (uint32_t i = step.begin; i < step.end; ++i) {
-      if (!is_compute(graph.kind[i])) continue;
-      auto& [sum, weight] = sums[key(i)];
-      sum += graph.dur_ns[i];
-      weight += ratio_of_part[static_cast<size_t>(graph.part[i])];
-    }
-    for (uint32_t i = step.begin; i < step.end; ++i) {
-      if (!is_compute(graph.kind[i])) continue;
-      const auto& [sum, weight] = sums[key(i)];
-      if (weight > 0) balanced[i] = sum / weight * ratio_of_part[static_cast<size_t>(graph.part[i])];
-    }
-  }
-  return balanced;
-}
-
-void Finder::price() {
-  std::vector<StragglerLoss> causes;
-  std::vector<double> ratio_of_part(trace_.parts.size(), 1);
-  std::vector<size_t> slow;
-  int64_t pauses = 0, with_pauses = 0, most = 0, delayed_cells = 0;
-  int32_t most_part = -1;
-  double pause_ns = 0;
-  for (size_t w = 0; w < out_.workers.size(); ++w) {
-    const StragglerWorker& worker = out_.workers[w];
-    if (worker.verdict == StragglerVerdict::kPersistent) {
-      slow.push_back(w);
-      ratio_of_part[static_cast<size_t>(worker.part)] = worker.ratio;
-    }
-    delayed_cells += worker.cells;
-    pauses += worker.pauses;
-    pause_ns += worker.pause_ns;
-    with_pauses += worker.pauses > 0 ? 1 : 0;
-    if (worker.pauses > most) {
-      most = worker.pauses;
-      most_part = worker.part;
-    }
-  }
-  std::stable_sort(slow.begin(), slow.end(),
-                   [&](size_t a, size_t b) { return out_.workers[a].ratio > out_.workers[b].ratio; });
-  for (size_t k = 0; k < std::min(slow.size(), kMostPriced / 2); ++k) {
-    const StragglerWorker& worker = out_.workers[slow[k]];
-    StragglerLoss loss;
-    loss.part = worker.part;
-    loss.ratio = worker.ratio;
-    loss.count = worker.slow_steps;
-    loss.of = worker.steps;
-    causes.push_back(loss);
-  }
-  for (const StragglerWorker& worker : out_.workers) {
-    if (worker.verdict != StragglerVerdict::kLateLaunch || causes.size() >= kMostPriced - 8) continue;
-    StragglerLoss loss;
-    loss.cause = StragglerCause::kLateLaunch;
-    loss.part = worker.part;
-    loss.each_ns = worker.late_ns;
-    loss.count = loss.of = worker.cells;
-    causes.push_back(loss);
-  }
-  if (pauses >= kLeastPauses) {
-    StragglerLoss loss;
-    loss.cause = StragglerCause::kPauses;
-    loss.count = pauses;
-    loss.of = delayed_cells;
-    loss.workers = with_pauses;
-    loss.each_ns = pause_ns / static_cast<double>(pauses);
-    if (static_cast<double>(most) > kMostOfPauses * static_cast<double>(pauses)) loss.part = most_part;
-    causes.push_back(loss);
-  }
-  const FbCorrelation* longest = nullptr;
-  size_t dependent = 0;
-  for (const FbCorrelation& c : out_.correlations) {
-    dependent += c.data_dependent ? 1 : 0;
-    if (c.data_dependent && (!longest || c.spread > longest->spread)) longest = &c;
-  }
-  // What lies in the data shows on every stage; half of them, where some are too even to tell.
-  if (longest && dependent * 2 >= out_.correlations.size()) {
-    StragglerLoss loss;
-    loss.cause = StragglerCause::kLongSequences;
-    loss.ratio = longest->r;
-    loss.spread = longest->spread;
-    loss.count = longest->pairs;
-    causes.push_back(loss);
-  }
-  for (const auto& [stage, ratio] : stage_ratio_) {
-    if (ratio < kSlowStageRatio || causes.size() >= kMostPriced) continue;
-    StragglerLoss loss;
-    loss.cause = StragglerCause::kSlowStage;
-    loss.stage = stage;
-    loss.ratio = ratio;
-    causes.push_back(loss);
-  }
-
-  const bool balance = std::any_of(causes.begin(), causes.end(),
-                                   [](const StragglerLoss& c) { return c.cause == StragglerCause::kLongSequences; });
-  const std::vector<double> balanced = balance ? balanced_ns(graph_, ratio_of_part) : std::vector<double>{};
-  const WorldTimes times = replay_worlds(
-      graph_, causes.size() + 1, [&](uint32_t op, size_t first, std::span<double> dur_ns, std::span<double> delay_ns) {
-        std::fill(dur_ns.begin(), dur_ns.end(), graph_.dur_ns[op]);
-        // What messages, collectives and the optimizer are late by is mostly waiting for ranks that nothing recorded
-        // ties them to: kept, it would eat every saving.
-        std::fill(delay_ns.begin(), delay_ns.end(), is_compute(graph_.kind[op]) ? graph_.delay_ns[op] : 0.0);
-        if (!is_compute(graph_.kind[op])) return;
-        for (size_t k = 0; k < dur_ns.size(); ++k) {
-          if (first + k == 0) continue;  // as recorded
-          const StragglerLoss& cause = causes[first + k - 1];
-          switch (cause.cause) {
-            case StragglerCause::kSlowWorker:
-              if (graph_.part[op] == cause.part) dur_ns[k] /= cause.ratio;
-              break;
-            case StragglerCause::kSlowStage:
-              if (graph_.stage[op] == cause.stage) dur_ns[k] /= cause.ratio;
-              break;
-            case StragglerCause::kLateLaunch:
-              if (graph_.part[op] == cause.part)
-                delay_ns[k] = std::max(0.0, delay_ns[k] - std::max(0.0, cause.each_ns - delays_.usual_late_ns));
-              break;
-            case StragglerCause::kPauses: delay_ns[k] -= delays_.pause_of_op[op]; break;
-            case StragglerCause::kLongSequences: dur_ns[k] = balanced[op]; break;
-            case StragglerCause::kSlowStep: break;
-          }
-        }
-      });
-  out_.step_ns = times.mean_ns(0);
-  for (size_t c = 0; c < causes.size(); ++c) causes[c].saving_ns = out_.step_ns - times.mean_ns(c + 1);
-  // Long steps stand outside the means: what they cost is spread over all steps.
-  std::vector<double> spans;
-  for (const StepSums& step : sums_.steps) spans.push_back(static_cast<double>(step.span_ns()));
-  const double usual = median_of(spans);
-  for (const StepSums& step : sums_.steps) {
-    if (counts(step.step) || causes.size() >= 2 * kMostPriced || !(usual > 0)) continue;
-    StragglerLoss loss;
-    loss.cause = StragglerCause::kSlowStep;
-    loss.step = step.step;
-    loss.ratio = static_cast<double>(step.span_ns()) / usual;
-    loss.saving_ns = (static_cast<double>(step.span_ns()) - usual) / static_cast<double>(sums_.steps.size());
-    causes.push_back(loss);
-  }
-  for (StragglerLoss& cause : causes) {
-    cause.saving_share = out_.step_ns > 0 ? cause.saving_ns / out_.step_ns : kNaN;
-    if (cause.saving_share >= kLeastWorth) out_.causes.push_back(cause);
-  }
-  std::stable_sort(out_.causes.begin(), out_.causes.end(),
-                   [](const StragglerLoss& a, const StragglerLoss& b) { return a.saving_ns > b.saving_ns; });
-}
 
 }  // namespace
 
@@ -478,18 +329,22 @@ std::string_view straggler_verdict_name(StragglerVerdict verdict) {
   return "";
 }
 
-std::string_view straggler_cause_name(StragglerCause cause) {
-  switch (cause) {
-    case StragglerCause::kSlowWorker: return "slow worker";
-    case StragglerCause::kSlowStage: return "slow stage";
-    case StragglerCause::kLongSequences: return "long sequences";
-    case StragglerCause::kPauses: return "pauses";
-    case StragglerCause::kLateLaunch: return "late launches";
-    case StragglerCause::kSlowStep: return "slow step";
+Stragglers find_stragglers(const Trace& trace, const StepGraph& graph) { return Finder(trace, graph).find(); }
+
+std::string straggler_words(const StragglerWorker& worker) {
+  const std::string in = grouped(worker.slow_steps) + " of " + grouped(worker.steps) + " steps";
+  switch (worker.verdict) {
+    case StragglerVerdict::kFine: return "";
+    case StragglerVerdict::kPersistent: return fixed(worker.ratio, 2) + "× its peers, slow in " + in;
+    case StragglerVerdict::kNowAndThen: return "slow in " + in;
+    case StragglerVerdict::kLateLaunch: return "nearly every cell starts " + human_duration(worker.late_ns) + " late";
+    case StragglerVerdict::kPauses:
+      return grouped(worker.pauses) + " pauses of " +
+             human_duration(worker.pause_ns / static_cast<double>(worker.pauses)) +
+             (std::isfinite(worker.period_ns) ? ", every " + human_duration(worker.period_ns) : "");
+    case StragglerVerdict::kAlone: return "no other rank holds its stage: worker and stage cannot be told apart";
   }
   return "";
 }
-
-Stragglers find_stragglers(const Trace& trace, const StepGraph& graph) { return Finder(trace, graph).find(); }
 
 }  // namespace stageline

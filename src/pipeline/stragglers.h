@@ -1,5 +1,6 @@
 // Which workers hold the others up, and by what sign: always, now and then, by pauses, by late launches, or not by
-// themselves at all (long sequences, a heavy stage). Definitions: docs/analyses/stragglers.md.
+// themselves at all (long sequences, a heavy stage). What that costs is pipeline/causes'. Definitions:
+// docs/analyses/stragglers.md.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +25,10 @@ std::string_view straggler_verdict_name(StragglerVerdict verdict);  // "persiste
 // Thresholds. A ratio must also be beyond four standard errors of itself.
 inline constexpr double kStragglerRatio = 1.05;     // of a worker to its peers
 inline constexpr double kStragglerSteps = 2.0 / 3;  // of its steps, to be persistent
-inline constexpr double kSlowStageRatio = 1.1;      // of a stage to the median stage
-inline constexpr double kSlowStepRatio = 1.3;       // of a step to the median step
 inline constexpr double kCorrelated = 0.9;          // of forwards and backwards
 inline constexpr double kLeastSpread = 0.05;        // of forwards within a step, below which correlation is noise
 inline constexpr int64_t kLeastPairs = 8;
 inline constexpr double kPauseShare = 0.25;  // of the usual cell of its rank
-inline constexpr double kLeastWorth = 0.01;  // of the step: what is worth less is no cause
 
 struct StragglerWorker {
   int32_t part = 0;
@@ -65,34 +63,24 @@ struct FbCorrelation {
   bool data_dependent = false;
 };
 
-enum class StragglerCause : uint8_t { kSlowWorker, kSlowStage, kLongSequences, kPauses, kLateLaunch, kSlowStep };
-std::string_view straggler_cause_name(StragglerCause cause);  // "slow worker", "slow stage", …
-
-// One thing that costs at least kLeastWorth of the mean step, by a replay without it.
-struct StragglerLoss {
-  StragglerCause cause = StragglerCause::kSlowWorker;
-  int32_t part = -1;                       // of a worker, and of pauses that one rank has most of
-  int32_t stage = -1;                      // of a stage
-  int32_t step = -1;                       // of a step
-  double ratio = 1;                        // to peers, median stage, median step; of long sequences r
-  double spread = 0;                       // of long sequences
-  int64_t count = 0;                       // slow steps, pauses, pairs
-  int64_t of = 0;                          // of so many steps, cells
-  int64_t workers = 0;                     // that have pauses
-  double each_ns = 0;                      // length of a pause or delay
-  double saving_ns = 0, saving_share = 0;  // of the mean step
+// A step that the means leave out (outlier_steps()).
+struct SlowStep {
+  int32_t step = 0;
+  double ratio = 1;    // to the median step
+  double lost_ns = 0;  // beyond the median step, spread over all steps
 };
 
 struct Stragglers {
-  double step_ns = 0;                       // mean recorded step
   std::vector<StragglerWorker> workers;     // by part; those that compute and have a place
   std::vector<StragglerStep> steps;         // by step, then stage
   std::vector<FbCorrelation> correlations;  // by stage
-  std::vector<StragglerLoss> causes;        // by saving
+  std::vector<SlowStep> slow_steps;         // by step
 };
 
-// `graph`: of the same trace. O(cells log cells), and a replay for each of at most kMostPriced causes.
-inline constexpr size_t kMostPriced = 64;
+// `graph`: of the same trace. O(cells log cells).
 Stragglers find_stragglers(const Trace& trace, const StepGraph& graph);
+
+// What a worker is, for its row: "1.50× its peers, slow in 8 of 8 steps".
+std::string straggler_words(const StragglerWorker& worker);
 
 }  // namespace stageline

@@ -257,10 +257,20 @@ void WhatIf::measure_links(const Trace& trace) {
 }
 
 Result<WhatIf> WhatIf::of(const Trace& trace, Diagnostics& notes) {
-  WhatIf w;
   Result<StepGraph> graph = build_step_graph(trace, notes);
   if (!graph) return std::move(graph).error();
-  w.graph_ = std::move(*graph);
+  return of(trace, std::move(*graph), recognise(trace), notes);
+}
+
+Result<WhatIf> WhatIf::of(const Trace& trace, Recognition recognition, Diagnostics& notes) {
+  Result<StepGraph> graph = build_step_graph(trace, notes);
+  if (!graph) return std::move(graph).error();
+  return of(trace, std::move(*graph), std::move(recognition), notes);
+}
+
+WhatIf WhatIf::of(const Trace& trace, StepGraph graph, Recognition recognition, Diagnostics& notes) {
+  WhatIf w;
+  w.graph_ = std::move(graph);
   for (const Part& part : trace.parts) w.ranks_.push_back(part.rank);
   const std::vector<int32_t> outliers = outlier_steps(trace, pipeline_sums(trace));
   w.step_of_.resize(w.graph_.size());
@@ -285,7 +295,7 @@ Result<WhatIf> WhatIf::of(const Trace& trace, Diagnostics& notes) {
         "what_if.stages_missing", Severity::kInfo,
         "some stages have no operations: what the others waited for is not known, and links and launch delays are "
         "not priced");
-  w.order_ = OrderModel::of(trace, w.graph_);
+  w.order_ = OrderModel::of(trace, w.graph_, std::move(recognition));
   if (!w.order_.known())
     notes.add("what_if.no_schedule", Severity::kInfo,
               "no other schedule, number of micro-batches or split of layers is tried: " + w.order_.why_not());

@@ -82,6 +82,9 @@ class WhatIf {
   // Expects sorted, linked cells. Steps of at least 1.3 × the median (outlier_steps) are left out of prices; `notes`
   // gets that and what the graph assumed. Errors: those of build_step_graph(). O(cells log cells).
   static Result<WhatIf> of(const Trace& trace, Diagnostics& notes);
+  // The same with what is known already: recognise() of this trace, and build_step_graph() of it.
+  static Result<WhatIf> of(const Trace& trace, Recognition recognition, Diagnostics& notes);
+  static WhatIf of(const Trace& trace, StepGraph graph, Recognition recognition, Diagnostics& notes);
 
   // One price a world, side by side. Thread-safe, the same bytes whatever the number of threads. O(operations ·
   // worlds). A world that cannot be (an unknown schedule, a worker that is not there) says why.

@@ -48,19 +48,14 @@ class Finder {
     }
     for (size_t i = 0; i < options_.own.size(); ++i) add("own", options_.own[i], own_words(options_.own_names[i]));
     if (order.known()) {
-      balance();
-      fair_stage();
+      if (!options_.only_orders) balance();
+      if (!options_.only_orders) fair_stage();
       orders();
       more_micro_batches();
     }
-    workers();
-    if (model_.whole()) {
-      add("links", {.fair_links = true}, links_words());
-      add("launch", {.no_delay = true}, launch_words());
-    }
-    add("jitter", {.fair_cells = true}, jitter_words(), true);
+    if (!options_.only_orders) times();
     price();
-    combine();
+    if (!options_.only_orders) combine();
     std::stable_sort(list_.fixes.begin() + static_cast<std::ptrdiff_t>(options_.own.size()), list_.fixes.end(),
                      [](const Fix& a, const Fix& b) { return a.price.saving_ns > b.price.saving_ns; });
     list_.sentence = sentence(list_.fixes, model_.error().recorded_ns);
@@ -68,6 +63,16 @@ class Finder {
   }
 
  private:
+  // In the order that ran, other times.
+  void times() {
+    workers();
+    if (model_.whole()) {
+      add("links", {.fair_links = true}, links_words());
+      add("launch", {.no_delay = true}, launch_words());
+    }
+    add("jitter", {.fair_cells = true}, jitter_words(), true);
+  }
+
   void add(const char* id, Changes changes, FixWords words, bool bound = false) {
     Fix fix;
     fix.id = id;
@@ -82,6 +87,7 @@ class Finder {
   void balance() {
     const StageCosts& stages = model_.order().stages();
     if (stages.cost_ns.size() < 2 || model_.order().layout() == ChunkLayout::kBidirectional) return;
+    spread_evenly(stages);
     const std::vector<int32_t> least = balanced_layers(stages, model_.layers(), list_.layers);
     const auto splits = splits_between(list_.layers, least, kMostSplits);
     std::vector<Changes> worlds;
@@ -96,6 +102,20 @@ class Finder {
     if (best == SIZE_MAX) return;
     list_.new_layers = splits[best];
     add("balance", worlds[best], balance_words(list_.layers, splits[best], list_.layers_assumed, model_.layers()));
+  }
+
+  // What explain's slow stages are priced with: whole layers may not divide so, and without layers nobody knows.
+  void spread_evenly(const StageCosts& stages) {
+    Changes changes;
+    changes.stage_factor.assign(stages.cost_ns.size(), {1, 1, 1});
+    for (size_t d = 0; d < kDirections; ++d) {
+      double sum = 0;
+      for (const DirectionCost& cost : stages.cost_ns) sum += cost[d];
+      for (size_t s = 0; s < stages.cost_ns.size(); ++s)
+        if (stages.cost_ns[s][d] > 0)
+          changes.stage_factor[s][d] = sum / static_cast<double>(stages.cost_ns.size()) / stages.cost_ns[s][d];
+    }
+    add("even", std::move(changes), even_words(), true);
   }
 
   // The one stage that stands out most, as the straggler study has it.

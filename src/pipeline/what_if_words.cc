@@ -12,7 +12,8 @@ std::string number(int64_t n) { return std::to_string(n); }
 std::string times(double ratio) { return fixed(ratio, 2) + "×"; }
 
 // Where the frameworks take a schedule.
-std::string schedule_flags(const std::string& name, int32_t chunks, int32_t layers, int32_t stages, int32_t m) {
+std::string schedule_flags(const std::string& name, int32_t chunks, int32_t layers, int32_t stages, int32_t m,
+                           bool zh) {
   const std::string v = number(chunks);
   const std::string csv = "torch: stageline schedule " + name + " --stages " + number(stages) + " --micro-batches " +
                           number(m) + (chunks > 1 && name != "zb-v" && name != "dualpipe-v" ? " --chunks " + v : "") +
@@ -29,7 +30,18 @@ std::string schedule_flags(const std::string& name, int32_t chunks, int32_t laye
     return "torchtitan: pipeline_parallel_schedule = \"ZBVZeroBubble\"; Paddle: schedule_mode \"ZBVPP\"";
   if (name == "dualpipe-v")
     return "torchtitan: pipeline_parallel_schedule = \"DualPipeV\"; MindSpeed: --schedules-method dualpipev";
-  return csv + ", then pipeline_parallel_schedule_csv in torchtitan";
+  return csv + (zh ? "，再在 torchtitan 中设 pipeline_parallel_schedule_csv"
+                   : ", then pipeline_parallel_schedule_csv in torchtitan");
+}
+
+// "NAME: what it assumes. NAME: …", of every part.
+std::string named_parts(const std::vector<const Fix*>& parts, bool zh, FixText Fix::* field) {
+  std::string text;
+  for (const Fix* fix : parts) {
+    if (!text.empty()) text += zh ? "。" : ". ";
+    text += zh ? "“" + fix->name.zh + "”：" + (fix->*field).zh : "\"" + fix->name.en + "\": " + (fix->*field).en;
+  }
+  return text;
 }
 
 std::string list_of(const std::vector<const Fix*>& parts, bool zh, FixText Fix::* field, const char* between) {
@@ -75,6 +87,14 @@ FixWords balance_words(const std::vector<int32_t>& now, const std::vector<int32_
   return words;
 }
 
+FixWords even_words() {
+  return {{"the same work spread evenly over the stages", "把同样的计算均分到各级"},
+          {"a bound: the work can be cut anywhere, embedding and head too; whole layers may come near it or not",
+           "上界：计算可在任意处切分，词嵌入和输出头也可以；整层移动未必能达到"},
+          {"move layers away from the slow stages, or split what only the ends have (embedding, head)",
+           "把层从慢的级移走，或拆分首末级独有的部分（词嵌入、输出头）"}};
+}
+
 FixWords fair_stage_words(int32_t stage, double ratio) {
   const std::string s = number(stage);
   return {
@@ -118,8 +138,9 @@ FixWords schedule_words(const std::string& name, int32_t chunks, const OrderMode
     words.assumes.en += (i > 0 ? "; " : "") + en[i];
     words.assumes.zh += (i > 0 ? "；" : "") + zh[i];
   }
-  words.how.en = schedule_flags(name, chunks, layers, order.sizes().stages, order.sizes().micro_batches);
-  words.how.zh = words.how.en;
+  const ScheduleSizes& sizes = order.sizes();
+  words.how.en = schedule_flags(name, chunks, layers, sizes.stages, sizes.micro_batches, false);
+  words.how.zh = schedule_flags(name, chunks, layers, sizes.stages, sizes.micro_batches, true);
   return words;
 }
 
@@ -186,8 +207,9 @@ FixWords jitter_words() {
 
 FixWords combined_words(const std::vector<const Fix*>& parts) {
   return {{list_of(parts, false, &Fix::name, " + "), list_of(parts, true, &Fix::name, " + ")},
-          {"replayed together, not the sum; as each of them assumes", "一起重放，不是相加；各自的假定不变"},
-          {"as each of them", "同各项"}};
+          {"replayed together, not the sum. " + named_parts(parts, false, &Fix::assumes),
+           "一起重放，不是相加。" + named_parts(parts, true, &Fix::assumes)},
+          {named_parts(parts, false, &Fix::how), named_parts(parts, true, &Fix::how)}};
 }
 
 FixText sentence(const std::vector<Fix>& fixes, double recorded_ns) {
@@ -202,11 +224,16 @@ FixText sentence(const std::vector<Fix>& fixes, double recorded_ns) {
     return {"No fix is worth more than its own uncertainty; a step takes " + step + ".",
             "没有任何改动的收益超过其自身的不确定度；每步 " + step + "。"};
   const auto saves = [](const Fix& fix) { return percent(fix.price.share()); };
-  FixText text = {"A step of " + step + " would be " + saves(*best) + " shorter with one fix: " + best->name.en,
-                  "每步 " + step + "，做一项改动可缩短 " + saves(*best) + "：" + best->name.zh};
+  const bool other_size = best->changes.micro_batches > 0;
+  FixText text = {(other_size ? "A micro-batch, of a step of " + step + ", would take " + saves(*best) + " less"
+                              : "A step of " + step + " would be " + saves(*best) + " shorter") +
+                      " with one fix: " + best->name.en,
+                  "每步 " + step + (other_size ? "，做一项改动可使每个微批缩短 " : "，做一项改动可缩短 ") +
+                      saves(*best) + "：" + best->name.zh};
   if (together && together->price.saving_ns > best->price.saving_ns) {
-    text.en += "; " + saves(*together) + " with several at once";
-    text.zh += "；几项一起可缩短 " + saves(*together);
+    const bool also_size = together->changes.micro_batches > 0;
+    text.en += "; " + saves(*together) + (also_size ? " per micro-batch" : "") + " with several at once";
+    text.zh += (also_size ? "；几项一起可使每个微批缩短 " : "；几项一起可缩短 ") + saves(*together);
   }
   text.en += ".";
   text.zh += "。";

@@ -16,6 +16,7 @@ struct FixWords {
 FixWords own_words(const std::string& name);
 FixWords balance_words(const std::vector<int32_t>& now, const std::vector<int32_t>& then, bool assumed,
                        const LayerCosts& costs);
+FixWords even_words();
 FixWords fair_stage_words(int32_t stage, double ratio);
 FixWords schedule_words(const std::string& name, int32_t chunks, const OrderModel& order, int32_t layers_of_a_rank);
 FixWords micro_batch_words(int32_t now, int32_t then);

@@ -74,10 +74,11 @@ double replay_miss(const Trace& trace, const StepGraph& g) {
 
 }  // namespace
 
-Result<StepGraph> build_whole_graph(const Trace& trace, Diagnostics& notes) {
+Result<StepGraph> build_whole_graph(const Trace& trace, Diagnostics& notes, bool* as_step_graph) {
   Diagnostics own;
   Result<StepGraph> graph = build_step_graph(trace, own, LaunchRule::kInOrder);
   if (!graph) return graph;
+  if (as_step_graph) *as_step_graph = graph->source == GraphSource::kComputeCells;  // those have no launch rule
   const auto keep = [&] {
     notes.merge(own);
     return std::move(graph);

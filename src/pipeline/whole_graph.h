@@ -9,9 +9,7 @@ namespace stageline {
 // build_step_graph(), except where its rules for recorded operations leave out what holds this trace together: split or
 // overlapped backwards, which they do not know, and optimizers that wait for all ranks with no operation that says so
 // (no clipping of gradients was recorded). There waits come from compute cells, and messages from the gaps between
-// them. The same where the operations that a rule knows leave out so much that their replay misses the recorded steps
-// by more than 1 %. Errors and cost as there, and kBadInput when the compute cells' replay misses them too: no cause
-// may be found on such a graph.
-Result<StepGraph> build_whole_graph(const Trace& trace, Diagnostics& notes);
+// them. Errors and cost as there. `as_step_graph` is told whether build_step_graph() makes the same one.
+Result<StepGraph> build_whole_graph(const Trace& trace, Diagnostics& notes, bool* as_step_graph = nullptr);
 
 }  // namespace stageline

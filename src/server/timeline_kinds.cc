@@ -50,7 +50,8 @@ ViewKind kind_of(Category category, KernelClass kernel) {
     case Category::kMemset: return ViewKind::kMemory;
     case Category::kDeviceSync:
     case Category::kDeviceEvent: return ViewKind::kDeviceOther;
-    case Category::kCollective: return ViewKind::kCommunication;
+    case Category::kCollective:
+    case Category::kDeviceTask: return ViewKind::kCommunication;
     case Category::kProfilerRange:
     case Category::kSpan:
     case Category::kOther: break;

@@ -85,7 +85,13 @@ class Cells(Case):
         self.assertIn('dualpipe-v-mindspeed', run('info', root).out)
 
     def test_dualpipev_of_context_ranks(self):
-        self.check(*DUALPIPE, '--cp', 2, m=10, schedule='dualpipe-v-mindspeed')
+        root = self.check(*DUALPIPE, '--cp', 2, m=10, schedule='dualpipe-v-mindspeed')
+        told = json.loads(run('info', '--json', root).out)
+        self.assertEqual((told['replicas'], told['context_parallel']), (1, 2))
+        self.assertIn(' × 2 context-parallel pipelines', run('info', root).out)
+        self.assertIn(' × 2 context-parallel pipelines', run('explain', root).out)
+        one = json.loads(run('info', '--json', '--ranks', 0, root).out)
+        self.assertEqual((one['replicas'], one['context_parallel']), (1, 2))
 
     def test_dw_detached(self):
         self.check(*DUALPIPE, '--dw-detach', '--level', 1, m=10, schedule='dualpipe-v-mindspeed', links=True)

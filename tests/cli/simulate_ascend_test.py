@@ -159,6 +159,9 @@ class SimulateAscend(Case):
                 self.assertEqual(len(peers), 3)
                 self.assertGreater(place['compute_ns'], 0)
                 self.assertGreater(place['bubble_share'], 0)
+            told = json.loads(run('info', '--json', self.dir / order, check=0).out)
+            self.assertEqual((told['stages'], told['replicas'], told['context_parallel']), (3, 2, 2), order)
+            self.assertIn('3 × 4 pipelines (2 replicas, 2 context-parallel in each)', run('info', self.dir / order, check=0).out)
 
     def test_same_bytes_whatever_the_threads(self):
         made = []

@@ -1,6 +1,7 @@
 """stageline analyze stragglers and links, on simulated runs with recorded messages and on real jobs."""
 import csv
 import io
+import json
 import unittest
 
 from support import SHARED, Case, needs_shared, run
@@ -46,7 +47,10 @@ class Simulated(Case):
                 found = rows('stragglers', 'straggler-causes', table)
                 self.assertEqual([(r['cause'], (r['rank'], r['stage'])) for r in found], [(cause, where)])
                 lost = (step - healthy) * 1e9
-                self.assertLessEqual(abs(int(found[0]['saving_ns']) - lost), tolerance * lost)
+                self.assertLessEqual(abs(int(found[0]['lost_ns']) - lost), tolerance * lost)
+                told = json.loads(run('explain', table, '--json', '-q', '--trust-clocks', check=0).out)['findings']
+                self.assertEqual([(f['title_en'], f['lost_ns'], f['saving_ns']) for f in told],
+                                 [(r['words'], int(r['lost_ns']), int(r['saving_ns'])) for r in found])
 
     def test_long_sequences_blame_no_worker(self):
         table, _ = self.made('faulty', 'long-sequences:0.25,2')
@@ -62,7 +66,11 @@ class Simulated(Case):
         self.assertEqual((slow['reading'], slow['slow_steps'], slow['direction_known']), ('slow link', '5', '1'))
         lost = (step - healthy) * 1e9
         self.assertLessEqual(abs(int(slow['saving_ns']) - lost), 0.05 * lost)
-        self.assertEqual([r['id'] for r in rows('links', 'slow-links', table)], ['link.slow'])
+        found = rows('links', 'slow-links', table)
+        self.assertEqual([r['id'] for r in found], ['link.slow'])
+        cause, = rows('stragglers', 'straggler-causes', table)
+        self.assertEqual((cause['cause'], cause['stage']), ('slow link', '2'))
+        self.assertLessEqual(abs(float(found[0]['saving_share']) - float(cause['lost_share'])), 0.05 * float(cause['lost_share']))
 
     def test_odd_tables_are_answered(self):
         head = 'dp_rank,stage,rank,step,optype,start_ts,duration,seq_id,mc,mb_id,gmc\n'

@@ -295,6 +295,9 @@ class LifeTest(unittest.TestCase):
             server = Server(self.run_path, '--port', '0')
             server.wait_ready()
             idle = socket.create_connection(('127.0.0.1', server.port), timeout=30)  # must not keep it
+            idle.sendall(b'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
+            while b'</html>' not in idle.recv(65536):
+                pass
             self.assertEqual(server.stop(how), 0)
             self.assertEqual(idle.recv(1), b'')
             idle.close()

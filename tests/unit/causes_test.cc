@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "engine/cause_words.h"
 #include "engine/explain.h"
+#include "pipeline/cause_words.h"
 #include "pipeline/cell_times.h"
 #include "pipeline/link_cells.h"
 #include "pipeline/theory.h"
@@ -140,4 +140,21 @@ TEST_CASE("explain: hostile cells are survived") {
   Trace none;
   CHECK(explain(none, {}).findings.empty());
   CHECK_FALSE(explained_findings(explain(none, {})).list.empty());
+}
+
+TEST_CASE("causes: an order that is left has words where the recognition holds no divergence") {
+  Trace trace = make_1f1b_trace({.stages = 2, .micro_batches = 4, .steps = 1, .dp = 1});
+  CauseList list;
+  list.step_ns = 100;
+  Cause order;
+  order.kind = CauseKind::kOrder;
+  order.count = 3;
+  order.of = 8;
+  order.lost_ns = 20;
+  list.causes.push_back(order);
+  const std::vector<Finding> findings = cause_findings(trace, list, Recognition{});
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].title_en == "3 of 8 lists of work leave the order of the schedule; restore the order");
+  CHECK(findings[0].title_zh.find("8 个工作列表中有 3 个") == 0);
+  CHECK(findings[0].price.saving_ns == 20);
 }

@@ -33,6 +33,8 @@ struct Maker {
 
   Maker() {
     trace.format = "ascend";
+    trace.device_family = DeviceFamily::kNpu;
+    trace.numbers_messages_per_rank = true;
     for (const auto& [text, kind] : kCategories) trace.categories.push_back({text, kind});
   }
   StringId id(const char* text) { return trace.names.intern(text); }

@@ -235,6 +235,28 @@ TEST_CASE("rank map: groups tell stages in any order of ranks, sizes in Megatron
   CHECK(trace.parts[5].stage == 1);
 }
 
+TEST_CASE("rank map: pipelines are context-parallel where the sizes fit every rank and the stages that were found") {
+  Trace trace;
+  for (int32_t rank = 0; rank < 8; ++rank) {
+    Part part;
+    part.rank = rank, part.stage = rank / 2, part.dp = rank % 2;
+    trace.parts.push_back(std::move(part));
+  }
+  const auto cp = [&](int32_t stages, int32_t context, int32_t data) {
+    RankLayoutOptions options;
+    options.pp = stages, options.cp = context, options.dp = data;
+    return context_parallel_of(trace, options);
+  };
+  CHECK(cp(0, 0, 0) == 1);
+  CHECK(cp(4, 2, 0) == 2);
+  CHECK(cp(4, 2, 1) == 2);
+  CHECK(cp(0, 2, 0) == 1);  // --cp without --pp places nobody
+  CHECK(cp(2, 2, 0) == 1);  // four stages were found
+  CHECK(cp(4, 3, 0) == 1);  // of two pipelines
+  trace.parts[7].rank = 8;  // has no place in 4 × 2
+  CHECK(cp(4, 2, 1) == 1);
+}
+
 TEST_CASE("rank map: a rank that is not here is named, sizes that do not make the world are not believed") {
   RangeRun run = make_ranges("1f1b", {.stages = 4, .micro_batches = 8}, 1);
   Trace trace = range_trace(run, true);

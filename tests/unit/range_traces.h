@@ -80,6 +80,8 @@ inline void add_slice(Part& part, int64_t start, int64_t dur, StringId name, uin
 inline Trace range_trace(const RangeRun& run, bool step_time) {
   Trace trace;
   trace.format = "ascend";
+  trace.device_family = DeviceFamily::kNpu;
+  trace.numbers_messages_per_rank = true;
   trace.clock = ClockState::kShared;
   trace.categories = {{"mstx", Category::kUserAnnotation}, {"mstx_device", Category::kGpuAnnotation}};
   const StringId domain = trace.names.intern("default");

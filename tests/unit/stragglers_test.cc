@@ -5,9 +5,11 @@
 #include <cmath>
 #include <numeric>
 
+#include "pipeline/cause_words.h"
+#include "pipeline/causes.h"
 #include "pipeline/link_cells.h"
 #include "pipeline/simulate.h"
-#include "pipeline/straggler_findings.h"
+#include "pipeline/whole_graph.h"
 #include "schedules/make.h"
 #include "unit/make_trace.h"
 
@@ -42,6 +44,14 @@ Stragglers found(const Trace& trace) {
   Result<StepGraph> graph = build_step_graph(trace, notes);
   REQUIRE(graph);
   return find_stragglers(trace, *graph);
+}
+
+// What the table of causes is made of.
+CauseList causes_of(const Trace& trace) {
+  Diagnostics notes;
+  Result<StepGraph> graph = build_whole_graph(trace, notes);
+  REQUIRE(graph);
+  return find_causes(trace, *graph, theory_of(trace));
 }
 
 double mean_step_ns(const Trace& trace) {
@@ -92,11 +102,11 @@ TEST_CASE("stragglers: by hand, two replicas of one stage") {
   CHECK(s.workers[1].verdict == StragglerVerdict::kPersistent);
   CHECK(s.workers[0].verdict == StragglerVerdict::kFine);
   CHECK(straggler_words(s.workers[1]) == "1.50× its peers, slow in 2 of 2 steps");
-  CHECK(s.step_ns == doctest::Approx(90'000));
-  REQUIRE(s.causes.size() == 1);
-  CHECK(s.causes[0].cause == StragglerCause::kSlowWorker);
-  CHECK(s.causes[0].saving_ns == doctest::Approx(30'000));
-  CHECK(s.causes[0].saving_share == doctest::Approx(1.0 / 3));
+  const CauseList list = causes_of(trace);
+  CHECK(list.step_ns == doctest::Approx(90'000));
+  REQUIRE(list.causes.size() == 1);
+  CHECK(list.causes[0].kind == CauseKind::kSlowWorker);
+  CHECK(list.causes[0].price_ns() == doctest::Approx(30'000));
   REQUIRE(s.steps.size() == 2);
   CHECK(s.steps[0].busy_ns == 75'000);
   CHECK(s.steps[0].slowest_part == 1);
@@ -112,8 +122,10 @@ TEST_CASE("stragglers: a healthy run has none, whatever the seed and the jitter 
       o.jitter = jitter;
       o.seed = seed;
       o.messages = seed % 2 == 0;
-      const Stragglers s = found(simulated(o));
-      CHECK(s.causes.empty());
+      const Trace trace = simulated(o);
+      const Stragglers s = found(trace);
+      CHECK(causes_of(trace).causes.empty());
+      CHECK(s.slow_steps.empty());
       for (const StragglerWorker& worker : s.workers) CHECK(worker.verdict == StragglerVerdict::kFine);
       for (const FbCorrelation& c : s.correlations) CHECK(!c.data_dependent);
     }
@@ -123,47 +135,44 @@ TEST_CASE("stragglers: each fault is the first cause, and priced as the run with
   const double healthy_ns = mean_step_ns(simulated(usual()));
   struct Case {
     const char* fault;
-    StragglerCause cause;
-    double tolerance;  // of the saving
+    CauseKind cause;
   };
-  for (const Case& c : {Case{"slow-rank:5,1.3", StragglerCause::kSlowWorker, 0.05},
-                        {"slow-stage:2,1.3", StragglerCause::kSlowStage, 0.05},
-                        {"heavy-head:0.8", StragglerCause::kSlowStage, 0.05},
-                        {"gc:30ms,0.02", StragglerCause::kPauses, 0.1},  // of a step's first cell none can be told
-                        {"late-launch:5,2ms", StragglerCause::kLateLaunch, 0.05}}) {
+  for (const Case& c : {Case{"slow-rank:5,1.3", CauseKind::kSlowWorker},
+                        {"slow-stage:2,1.3", CauseKind::kSlowStage},
+                        {"heavy-head:0.8", CauseKind::kSlowStage},
+                        {"gc:30ms,0.02", CauseKind::kPauses},
+                        {"late-launch:5,2ms", CauseKind::kLateWorker}}) {
     CAPTURE(c.fault);
     const Trace trace = simulated(usual(), {c.fault});
-    const Stragglers s = found(trace);
-    REQUIRE(s.causes.size() == 1);
-    CHECK(s.causes[0].cause == c.cause);
-    const double true_saving = mean_step_ns(trace) - healthy_ns;
-    CHECK(s.causes[0].saving_ns == doctest::Approx(true_saving).epsilon(c.tolerance));
-    const std::vector<Finding> findings = straggler_findings(trace, s);
-    REQUIRE(findings.size() == 1);
-    CHECK(!findings[0].title_en.empty());
-    CHECK(!findings[0].title_zh.empty());
-    CHECK(!findings[0].detail_en.empty());
-    CHECK(!findings[0].detail_zh.empty());
+    const CauseList list = causes_of(trace);
+    REQUIRE(list.causes.size() == 1);
+    CHECK(list.causes[0].kind == c.cause);
+    // Of a step's first cell no pause can be told.
+    const double tolerance = c.cause == CauseKind::kPauses ? 0.1 : 0.05;
+    CHECK(list.causes[0].lost_ns == doctest::Approx(mean_step_ns(trace) - healthy_ns).epsilon(tolerance));
   }
 }
 
 TEST_CASE("stragglers: a heavy last stage is no slow worker") {
-  const Stragglers s = found(simulated(usual(), {"heavy-head:1"}));
-  for (const StragglerWorker& worker : s.workers) CHECK(worker.verdict == StragglerVerdict::kFine);
-  REQUIRE(s.causes.size() == 1);
-  CHECK(s.causes[0].stage == 3);
-  CHECK(s.causes[0].ratio == doctest::Approx(2).epsilon(0.02));
+  const Trace trace = simulated(usual(), {"heavy-head:1"});
+  for (const StragglerWorker& worker : found(trace).workers) CHECK(worker.verdict == StragglerVerdict::kFine);
+  const CauseList list = causes_of(trace);
+  REQUIRE(list.causes.size() == 1);
+  CHECK(list.causes[0].stage == 3);
+  CHECK(list.causes[0].ratio == doctest::Approx(2).epsilon(0.02));
 }
 
 TEST_CASE("stragglers: long sequences show in every stage and blame no worker") {
-  const Stragglers s = found(simulated(usual(), {"long-sequences:0.2,2"}));
+  const Trace trace = simulated(usual(), {"long-sequences:0.2,2"});
+  const Stragglers s = found(trace);
   for (const FbCorrelation& c : s.correlations) {
     CHECK(c.pairs == 16 * 4 * 6);
     CHECK(c.r > 0.98);
     CHECK(c.data_dependent);
   }
-  REQUIRE(!s.causes.empty());
-  CHECK(s.causes[0].cause == StragglerCause::kLongSequences);
+  const CauseList list = causes_of(trace);
+  REQUIRE(!list.causes.empty());
+  CHECK(list.causes[0].kind == CauseKind::kLongSequences);
   for (const StragglerWorker& worker : s.workers) CHECK(worker.verdict != StragglerVerdict::kPersistent);
 }
 
@@ -192,29 +201,34 @@ TEST_CASE("stragglers: pauses of one rank are its own, and a steady period is to
   const StragglerWorker& worker = s.workers[3];
   CHECK(worker.pauses >= 20);
   CHECK(worker.verdict == StragglerVerdict::kPauses);
-  REQUIRE(!s.causes.empty());
-  CHECK(s.causes[0].cause == StragglerCause::kPauses);
-  CHECK(s.causes[0].part == 3);
+  const CauseList list = causes_of(trace);
+  REQUIRE(!list.causes.empty());
+  CHECK(list.causes[0].kind == CauseKind::kPauses);
+  CHECK(list.causes[0].part == 3);
 }
 
 TEST_CASE("stragglers: a slow step is named, and not mixed with the rest") {
-  const Stragglers s = found(simulated(usual(), {"slow-step:3,2"}));
-  REQUIRE(s.causes.size() == 1);
-  CHECK(s.causes[0].cause == StragglerCause::kSlowStep);
-  CHECK(s.causes[0].step == 3);
+  const Trace trace = simulated(usual(), {"slow-step:3,2"});
+  const Stragglers s = found(trace);
+  CHECK(causes_of(trace).causes.empty());
+  REQUIRE(s.slow_steps.size() == 1);
+  CHECK(s.slow_steps[0].step == 3);
+  CHECK(s.slow_steps[0].ratio == doctest::Approx(2).epsilon(0.1));
   for (const StragglerWorker& worker : s.workers) CHECK(worker.steps == 5);
 }
 
 TEST_CASE("stragglers: without peers nobody is blamed") {
   SimulateOptions o = usual();
   o.dp = 1;
-  const Stragglers s = found(simulated(o, {"slow-rank:1,1.5"}));
+  const Trace trace = simulated(o, {"slow-rank:1,1.5"});
+  const Stragglers s = found(trace);
   for (const StragglerWorker& worker : s.workers) {
     CHECK(worker.verdict == StragglerVerdict::kAlone);
     CHECK(std::isnan(worker.ratio));
   }
-  REQUIRE(s.causes.size() == 1);
-  CHECK(s.causes[0].cause == StragglerCause::kSlowStage);
+  const CauseList list = causes_of(trace);
+  REQUIRE(list.causes.size() == 1);
+  CHECK(list.causes[0].kind == CauseKind::kSlowStage);
 }
 
 TEST_CASE("stragglers: odd input is answered without words that are not so") {
@@ -229,7 +243,7 @@ TEST_CASE("stragglers: odd input is answered without words that are not so") {
   CHECK(found(odd).correlations.empty());
   odd = simulated(usual());
   for (size_t i = 0; i < odd.cells.size(); ++i) odd.cells.end_ns[i] = odd.cells.start_ns[i];
-  CHECK(found(odd).causes.empty());
+  CHECK(causes_of(odd).causes.empty());
   odd = simulated(usual());
   odd.cells.end_ns[5] = odd.cells.start_ns[5] - 1'000'000;
   CHECK(found(odd).workers.size() == 16);
@@ -237,5 +251,5 @@ TEST_CASE("stragglers: odd input is answered without words that are not so") {
   std::fill(odd.cells.start_ns.begin(), odd.cells.start_ns.end(), 7);
   std::fill(odd.cells.end_ns.begin(), odd.cells.end_ns.end(), 7);
   odd.cells.sort();
-  CHECK(found(odd).causes.empty());
+  CHECK(causes_of(odd).causes.empty());
 }

@@ -7,7 +7,7 @@ const texts = (page, selector) => page.$$eval(selector, all => all.map(element =
 export const cases = [
   ['profile: the first screen says what was lost, and to what', async open => {
     const page = await open('profile.html');
-    assert.match(await page.textContent('h1'), /a step; the devices spend \d+\.\d\u202f% of their time not computing/);
+    assert.match(await page.textContent('h1'), /a step on average; the devices spend \d+\.\d\u202f% of their time not computing/);
     assert.match(await page.textContent('.lead'), /2 ranks, 2 steps in .*Most of the loss is /);
     const shares = await page.$$eval('.headline .part', all => all.map(part => parseFloat(part.title)));
     assert.ok(Math.abs(shares.reduce((a, b) => a + b) - 100) < 0.4, `the span adds up: ${shares}`);

@@ -51,9 +51,11 @@ export const cases = [
     await settle(page);
     assert.equal((await page.evaluate('stageline.painted()')).missing, 0, 'a folded rank still shows its first lane');
     await page.click('.label.group .name');
+    await settle(page);
     assert.equal(await page.getAttribute('.label.group .name', 'aria-expanded'), 'false');
     await page.focus('.label.group .name');
     await page.keyboard.press('Enter');
+    await settle(page);
     assert.equal(await page.getAttribute('.label.group .name', 'aria-expanded'), 'true');
   }],
   ['a rank moves with Alt and the arrows, and by drag; a lane within its rank', async open => {

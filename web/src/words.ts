@@ -29,9 +29,13 @@ export function cellCode(app: App, cell: number): string {
 export const placeOf = (part: Part): string =>
   [part.stage >= 0 ? t('row.stage', part.stage) : '', t('row.rank', part.rank)].filter(Boolean).join(' · ');
 
-// Strong and weak part of a row's label; short where rows are low.
-export function rowTitle(part: Part, low: boolean, replicas: boolean): [string, string] {
-  const weak = [t('row.rank', part.rank), ...(replicas && !low && part.dp >= 0 ? [t('row.replica', part.dp)] : [])].join(' · ');
+// What stands side by side: replicas, or with context parallelism pipelines of which several are one replica.
+export const hasContextParallel = (app: App): boolean => (app.report.contextParallel ?? 1) > 1;
+export const replicaName = (app: App, dp: number): string => t(hasContextParallel(app) ? 'chart.pipeline' : 'chart.replica', dp);
+
+// Strong and weak part of a row's label; short where rows are low. `replica`: '' where one is shown alone.
+export function rowTitle(part: Part, low: boolean, replica: string): [string, string] {
+  const weak = [t('row.rank', part.rank), ...(replica && !low && part.dp >= 0 ? [replica] : [])].join(' · ');
   if (part.stage < 0) return [t('row.rank', part.rank), ''];
   return [t(low ? 'row.stageShort' : 'row.stage', part.stage), weak];
 }

@@ -204,7 +204,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   AnalysisResult result;
   note_level_none(input, result.notes);
   // Reports of other profiles tell the same in their own sections.
-  if (input.for_report && !input.trace->format.starts_with("ascend")) return result;
+  if (input.for_report && input.trace->device_family != DeviceFamily::kNpu) return result;
   Table told = told_table(*input.trace);
   const bool any_slices = std::any_of(input.trace->parts.begin(), input.trace->parts.end(), [](const Part& part) {
     return part.slices.size() > 0 && part.slices.has_facts();

@@ -183,7 +183,7 @@ Table group_table(const TorchRun& run, const Ops& ranks, bool msprof) {
                {"group_ranks", "members", Type::kText, "As the profile says; empty where it does not"},
                {"ranks", "seen on ranks", Type::kText, "Ranks of this trace with operations of it"},
                {"operation_count", "operations", Type::kInteger, "Summed over those ranks"}});
-  const bool ascend = run.trace->format.starts_with("ascend");
+  const bool ascend = run.trace->device_family == DeviceFamily::kNpu;
   for (const auto& [key, group] : groups)
     table.add_row({key.first, ascend ? hccl_group_id(key.first) : std::string(), group.description, key.second,
                    joined(group.ranks, " "), group.count});

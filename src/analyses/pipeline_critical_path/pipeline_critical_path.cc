@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "analyses/analysis.h"
+#include "model/pipeline_words.h"
 #include "model/stage_costs.h"
 #include "pipeline/graph_path.h"
 
@@ -106,10 +107,10 @@ Table steps_table(const std::vector<ChosenStep>& steps, const StepGraph& graph, 
   return table;
 }
 
-std::vector<ColumnSpec> operation_columns() {
+std::vector<ColumnSpec> operation_columns(const Trace& trace) {
   return {{"step", "step", Type::kInteger, "Step number as the source has it"},
           {"rank", "rank", Type::kInteger, "Global rank"},
-          {"dp", "dp", Type::kInteger, "Data-parallel replica"},
+          pipeline_column(trace),
           {"stage", "stage", Type::kInteger, "Pipeline stage"},
           {"type", "type", Type::kText, "Type of the operation"},
           {"micro_batch", "micro-batch", Type::kInteger, "Where the source says it"},
@@ -128,7 +129,7 @@ void operation_values(const Trace& trace, const StepGraph& graph, int32_t step, 
 }
 
 Table path_table(const Trace& trace, const StepGraph& graph, const ChosenStep& chosen) {
-  std::vector<ColumnSpec> columns = operation_columns();
+  std::vector<ColumnSpec> columns = operation_columns(trace);
   columns.insert(columns.end(), {{"piece", "piece", Type::kText, "work, transfer or delay, as in shares"},
                                  {"from_stage", "from stage", Type::kInteger, "As in shares"},
                                  {"start_ns", "from", Type::kDuration, "From the step's start"},
@@ -175,7 +176,7 @@ Table slack_table(const StepGraph& graph, const std::vector<ChosenStep>& steps, 
 
 Table slack_cells_table(const Trace& trace, const StepGraph& graph, const std::vector<ChosenStep>& steps,
                         const std::vector<int64_t>& slack) {
-  std::vector<ColumnSpec> columns = operation_columns();
+  std::vector<ColumnSpec> columns = operation_columns(trace);
   columns.insert(columns.end(), {{"start_ns", "start", Type::kDuration, "Recorded, from the step's start"},
                                  {"dur_ns", "duration", Type::kDuration, "Without waiting"},
                                  {"slack_ns", "slack", Type::kDuration,

@@ -6,6 +6,7 @@
 
 #include "analyses/analysis.h"
 #include "model/pipeline_sums.h"
+#include "model/pipeline_words.h"
 #include "model/stage_costs.h"
 
 namespace stageline {
@@ -22,11 +23,12 @@ Table ranks_table(const Trace& trace, const PipelineSums& sums) {
   Table table(
       "ranks", "Ranks, by step",
       {{"step", "step", Type::kInteger, "Step number as the source has it"},
-       {"dp", "dp", Type::kInteger, "Data-parallel replica"},
+       pipeline_column(trace),
        {"stage", "stage", Type::kInteger, "Pipeline stage"},
        {"rank", "rank", Type::kInteger, "Global rank"},
        {"cells", "cells", Type::kInteger, "Cells of all kinds in this step"},
-       {"span_ns", "span", Type::kDuration, "First start to last end of the step, over all ranks and cells but messages"},
+       {"span_ns", "span", Type::kDuration,
+        "First start to last end of the step, over all ranks and cells but messages"},
        {"pipeline_span_ns", "pipeline", Type::kDuration,
         "First start to last end of compute cells (F, B, I, W) in the step, over all ranks"},
        {"own_span_ns", "own span", Type::kDuration, "First start to last end of this rank's compute cells"},
@@ -82,7 +84,8 @@ Table steps_table(const PipelineSums& sums) {
   Table table("steps", "Steps",
               {{"step", "step", Type::kInteger, "Step number as the source has it"},
                {"start_ns", "start", Type::kTime, "First start of its cells but messages, on the clock of the source"},
-               {"span_ns", "span", Type::kDuration, "First start to last end of the step, over all ranks and cells but messages"},
+               {"span_ns", "span", Type::kDuration,
+                "First start to last end of the step, over all ranks and cells but messages"},
                {"pipeline_span_ns", "pipeline", Type::kDuration, "The same over compute cells (F, B, I, W)"},
                {"busy_share", "busy", Type::kShare, "Mean over ranks of busy ÷ pipeline span"},
                {"span_bubble_share", "span bubble", Type::kShare, "Mean over ranks of span bubble ÷ pipeline span"},
@@ -123,17 +126,12 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
 
 extern const Analysis pipeline_summary_analysis;
 const Analysis pipeline_summary_analysis = {
-    "pipeline-summary",
-    "span, busy time, span and inner bubble per step and rank; cost of F, B, W per stage",
-    {{"ranks", "one row per step and rank"}, {"stages", "one row per stage and kind"}, {"steps", "one row per step"}},
-    run,
-    AnalysisNeeds::kCells,
-    {},
-    "",
-    "",
-    false,
-    false,
-    true,
-    true};
+    .name = "pipeline-summary",
+    .summary = "span, busy time, span and inner bubble per step and rank; cost of F, B, W per stage",
+    .tables = {{"ranks", "one row per step and rank"},
+               {"stages", "one row per stage and kind"},
+               {"steps", "one row per step"}},
+    .run = run,
+    .across_ranks = true};
 
 }  // namespace stageline

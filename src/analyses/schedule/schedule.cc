@@ -1,6 +1,7 @@
 // Which schedule a run follows, how sure that is, and where its lists leave it.
 // Definitions: docs/analyses/schedule.md.
 #include "analyses/analysis.h"
+#include "model/pipeline_words.h"
 #include "pipeline/recognise.h"
 
 namespace stageline {
@@ -39,7 +40,7 @@ Table divergence_table(const Trace& trace, const Recognition& r) {
       {{"stage", "stage", Type::kInteger, "Pipeline stage"},
        {"lists", "lists", Type::kInteger, "Lists that leave it here in this way"},
        {"step", "step", Type::kInteger, "The first of them: step"},
-       {"dp", "dp", Type::kInteger, "Its data-parallel replica"},
+       pipeline_column(trace),
        {"rank", "rank", Type::kInteger, "Its global rank"},
        {"position", "place", Type::kInteger, "Place among the forwards and backwards of the list, from 0"},
        {"expected", "expected", Type::kText, "What the schedule has there; nothing: it has ended"},
@@ -96,10 +97,10 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
 
 extern const Analysis schedule_analysis;
 const Analysis schedule_analysis = {
-    "schedule",
-    "which pipeline schedule the run follows, how sure that is, and where its order leaves it",
-    {{"recognition", "one row per schedule that was compared, nearest first"},
-     {"divergence", "one row per place where lists first leave the nearest one"}},
-    run};
+    .name = "schedule",
+    .summary = "which pipeline schedule the run follows, how sure that is, and where its order leaves it",
+    .tables = {{"recognition", "one row per schedule that was compared, nearest first"},
+               {"divergence", "one row per place where lists first leave the nearest one"}},
+    .run = run};
 
 }  // namespace stageline

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "analyses/analysis.h"
+#include "model/pipeline_words.h"
 
 namespace stageline {
 namespace {
@@ -83,7 +84,7 @@ Table numbered_table(const char* name, const char* title, const char* column, co
 Table workers_table(const Trace& trace, const Slowdown& s) {
   Table table("workers", "By worker",
               {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"dp", "dp", Type::kInteger, "Data-parallel replica"},
+               pipeline_column(trace),
                {"stage", "stage", Type::kInteger, "Pipeline stage"},
                {"S_w", "S_w", Type::kReal, "The smaller of its replica's S and its stage's S (eq. 4)"},
                {"replaced", "in M_W", Type::kInteger, "1: one of the slowest 3 %, whose fair times M_W asks for"}});

@@ -1,11 +1,14 @@
 // Who holds the others up, and by what sign. Definitions: docs/analyses/stragglers.md.
 #include "pipeline/stragglers.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "analyses/analysis.h"
+#include "model/pipeline_words.h"
 #include "pipeline/slowdown.h"
-#include "pipeline/straggler_findings.h"
+#include "pipeline/theory.h"
+#include "pipeline/whole_graph.h"
 
 namespace stageline {
 namespace {
@@ -18,34 +21,59 @@ constexpr double kMostWork = 4e9;
 int64_t known(int32_t value) { return value == kUnknown ? kNullInteger : value; }
 int64_t whole_ns(double ns) { return std::isfinite(ns) ? std::llround(ns) : kNullInteger; }
 
-Table causes_table(const Trace& trace, const Stragglers& s) {
-  Table table(
-      "straggler-causes", "What holds the ranks up",
-      {{"cause", "cause", Type::kText, "slow worker, slow stage, long sequences, pauses, late launches or slow step"},
-       {"rank", "rank", Type::kInteger, "Global rank of a worker, and of pauses that one rank has most of"},
-       {"stage", "stage", Type::kInteger, "Stage of the worker, or the slow stage"},
-       {"step", "step", Type::kInteger, "The slow step"},
-       {"ratio", "ratio", Type::kRatio,
-        "To the median of the worker's peers, to the median stage, to the median step; empty of the others"},
-       {"count", "count", Type::kInteger, "Slow steps of the worker, pauses, or micro-batches compared"},
-       {"of", "of", Type::kInteger, "Of so many steps or cells"},
-       {"each_ns", "each", Type::kDuration, "Mean length of a pause; of late launches the usual delay"},
-       {"saving_ns", "saving", Type::kDuration,
-        "Mean step time minus the mean of a replay without the cause; of a slow step its excess over all steps"},
-       {"saving_share", "saving", Type::kShare, "The same as a share of the mean step"},
-       {"words", "in words", Type::kText, "The cause in a sentence"}});
-  const std::vector<Finding> findings = straggler_findings(trace, s);
-  for (size_t i = 0; i < s.causes.size(); ++i) {
-    const StragglerLoss& c = s.causes[i];
-    const Part* part = c.part >= 0 ? &trace.parts[static_cast<size_t>(c.part)] : nullptr;
-    const bool has_ratio = c.cause == StragglerCause::kSlowWorker || c.cause == StragglerCause::kSlowStage ||
-                           c.cause == StragglerCause::kSlowStep;
-    table.add_row({std::string(straggler_cause_name(c.cause)), part ? int64_t{part->rank} : kNullInteger,
-                   part ? known(part->stage) : known(c.stage), c.step >= 0 ? int64_t{c.step} : kNullInteger,
-                   has_ratio ? c.ratio : std::nan(""), c.count > 0 ? c.count : kNullInteger,
-                   c.of > 0 ? c.of : kNullInteger, c.each_ns > 0 ? whole_ns(c.each_ns) : kNullInteger,
-                   whole_ns(c.saving_ns), c.saving_share, findings[i].title_en});
+struct CauseRow {
+  double price_ns;
+  std::vector<Table::Value> cells;
+};
+
+// The causes that `explain` tells, with its numbers, and steps that are slow as a whole.
+Table causes_table(const Trace& trace, const Stragglers& s, const CauseList& list, const Recognition& recognition) {
+  Table table("straggler-causes", "What holds the ranks up",
+              {{"cause", "cause", Type::kText,
+                "slow worker, slow stage, slow link, long sequences, pauses, late launches, wrong order, unsplit "
+                "backwards or slow step"},
+               {"rank", "rank", Type::kInteger, "Global rank of a worker, and of pauses that one rank alone has"},
+               {"stage", "stage", Type::kInteger, "Stage of the worker, the slow stage, or the one that receives"},
+               {"step", "step", Type::kInteger, "The slow step"},
+               {"ratio", "ratio", Type::kRatio, "Its time to the others', of a slow step to the median step"},
+               {"count", "count", Type::kInteger,
+                "Steps in which a worker or stage is slow; pauses, long micro-batches, lists of work"},
+               {"of", "of", Type::kInteger, "Of so many"},
+               {"each_ns", "each", Type::kDuration, "Mean length of a pause; of late launches the usual delay"},
+               {"lost_ns", "lost", Type::kDuration,
+                "Mean step as replayed minus the replay without the cause; of a slow step its excess over all steps"},
+               {"lost_share", "lost", Type::kShare, "The same as a share of the mean step"},
+               {"error_ns", "uncertainty", Type::kDuration, "Standard error of that over steps"},
+               {"saving_ns", "saving", Type::kDuration,
+                "What a fix brings: less than is lost where work can only be evened out"},
+               {"saving_share", "saving", Type::kShare, "The same as a share of the mean step"},
+               {"words", "in words", Type::kText, "The cause in a sentence, as explain has it"}});
+  const auto share = [&](double ns) { return list.step_ns > 0 ? ns / list.step_ns : std::nan(""); };
+  std::vector<CauseRow> rows;
+  for (const Cause& c : list.causes) {
+    const Part* part = c.part != kUnknown ? &trace.parts[static_cast<size_t>(c.part)] : nullptr;
+    const bool by_steps = c.kind == CauseKind::kSlowWorker || c.kind == CauseKind::kSlowStage;
+    const int64_t count = by_steps ? c.slowest_in : c.count, of = by_steps ? c.steps : c.of;
+    const bool has_ratio = by_steps || c.kind == CauseKind::kLongSequences || c.kind == CauseKind::kSlowLink;
+    rows.push_back({c.price_ns(),
+                    {std::string(cause_name(c.kind)), part ? int64_t{part->rank} : kNullInteger,
+                     part ? known(part->stage) : known(c.stage), kNullInteger,
+                     has_ratio && c.ratio > 0 ? c.ratio : std::nan(""), count > 0 ? count : kNullInteger,
+                     of > 0 ? of : kNullInteger, c.pause_ns > 0 ? whole_ns(c.pause_ns) : kNullInteger,
+                     whole_ns(c.lost_ns), share(c.lost_ns), whole_ns(c.error_ns), whole_ns(c.price_ns()),
+                     share(c.price_ns()), cause_finding(trace, list, c, recognition).title_en}});
   }
+  for (const SlowStep& step : s.slow_steps) {
+    if (!(share(step.lost_ns) >= kLeastLost)) continue;
+    rows.push_back({step.lost_ns,
+                    {std::string("slow step"), kNullInteger, kNullInteger, int64_t{step.step}, step.ratio, kNullInteger,
+                     kNullInteger, kNullInteger, whole_ns(step.lost_ns), share(step.lost_ns), kNullInteger,
+                     whole_ns(step.lost_ns), share(step.lost_ns),
+                     "Step " + std::to_string(step.step) + " took " + fixed(step.ratio, 2) + "× the median step"}});
+  }
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const CauseRow& a, const CauseRow& b) { return a.price_ns > b.price_ns; });
+  for (CauseRow& row : rows) table.add_row(std::move(row.cells));
   return table;
 }
 
@@ -53,7 +81,7 @@ Table workers_table(const Trace& trace, const Stragglers& s) {
   Table table(
       "straggler-workers", "Workers against their peers",
       {{"rank", "rank", Type::kInteger, "Global rank"},
-       {"dp", "dp", Type::kInteger, "Data-parallel replica"},
+       pipeline_column(trace),
        {"stage", "stage", Type::kInteger, "Pipeline stage"},
        {"steps", "steps", Type::kInteger, "Steps with compute cells; steps far longer than most are left out"},
        {"busy_ns", "busy", Type::kDuration, "Union of its compute cells in a step, mean over steps"},
@@ -140,9 +168,15 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
                      "ranks that hold their stage alone have nobody to be compared with: slow worker and slow stage "
                      "look the same",
                      {}, alone);
-  if (s.causes.empty())
+  // Prices stand on the graph that explains whole steps; S_w and delays on the one that `slowdown` has.
+  Diagnostics assumed;
+  const Result<StepGraph> whole = build_whole_graph(trace, assumed);
+  if (!whole) return whole.error();
+  const TheoryRun theory = theory_of(trace);
+  Table causes = causes_table(trace, s, find_causes(trace, *whole, theory), theory.recognition);
+  if (causes.row_count() == 0)
     result.notes.add("stragglers.none", Severity::kInfo, "nothing that holds ranks up is worth 1 % of the mean step");
-  result.tables.push_back(causes_table(trace, s));
+  result.tables.push_back(std::move(causes));
   result.tables.push_back(workers_table(trace, s));
   result.tables.push_back(correlations_table(s));
   result.tables.push_back(steps_table(trace, s));
@@ -155,7 +189,8 @@ extern const Analysis stragglers_analysis;
 const Analysis stragglers_analysis = {
     .name = "stragglers",
     .summary = "which ranks hold the others up, and by what sign: always, now and then, by pauses, by their data",
-    .tables = {{"straggler-causes", "one row per cause that is worth 1 % of a step, by a replay without it"},
+    .tables = {{"straggler-causes",
+                "one row per cause that costs 1 % of a step, by a replay without it: those of explain, and slow steps"},
                {"straggler-workers", "one row per rank: busy against its peers, S_w, pauses, verdict"},
                {"forward-backward", "per stage: whether long forwards have long backwards"},
                {"straggler-steps", "one row per step and stage: busy against the usual step, slowest rank"}},

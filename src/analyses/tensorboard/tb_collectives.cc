@@ -111,8 +111,7 @@ class Collector {
       c.step = row.iteration;
       if (sizes_agree(run_.torch.trace->names.text(c.label))) c.size = c.bytes;
     }
-    // HCCL numbers operations for each rank apart: the third receive of two ranks are two messages.
-    const bool own_numbers = run_.torch.trace->format.starts_with("ascend");
+    const bool own_numbers = run_.torch.trace->numbers_messages_per_rank;
     c.one_end = c.message && (own_numbers || (c.comms_id == 0 && c.name != kMessage));
     out_.push_back(c);
   }

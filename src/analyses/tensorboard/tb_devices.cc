@@ -111,7 +111,7 @@ std::vector<TbDevice> tb_devices(const TbRun& run, const TbRank& rank) {
     if (!run.plugin && device.name.empty()) device.name = device_name(part);
     if (!rank.steps.empty()) measure(list, rank.steps.front().start_ns, rank.steps.back().end_ns, device);
     // Names of NPU kernels say nothing of the cube unit: not known is not none.
-    if (!run.plugin && run.torch.trace->format == "ascend") device.tensor_cores = NAN;
+    if (!run.plugin && run.torch.trace->device_family == DeviceFamily::kNpu) device.tensor_cores = NAN;
     devices.push_back(std::move(device));
   }
   return devices;

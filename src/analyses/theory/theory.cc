@@ -7,6 +7,7 @@
 
 #include "analyses/analysis.h"
 #include "model/pipeline_sums.h"
+#include "model/pipeline_words.h"
 #include "pipeline/late_cells.h"
 
 namespace stageline {
@@ -23,7 +24,7 @@ double share(double part, double whole) { return whole > 0 ? part / whole : std:
 Table ranks_table(const Trace& trace, const TheoryRun& run) {
   Table table("theory-ranks", "Theory and fact, by step and rank",
               {{"step", "step", Type::kInteger, "Step number as the source has it"},
-               {"dp", "dp", Type::kInteger, "Data-parallel replica"},
+               pipeline_column(trace),
                {"stage", "stage", Type::kInteger, "Pipeline stage"},
                {"rank", "rank", Type::kInteger, "Global rank"},
                {"theory_span_ns", "pipeline in theory", Type::kDuration,
@@ -89,7 +90,7 @@ Table ranks_table(const Trace& trace, const TheoryRun& run) {
 Table phases_table(const Trace& trace) {
   Table table("phases", "Phases, by step and rank",
               {{"step", "step", Type::kInteger, "Step number as the source has it"},
-               {"dp", "dp", Type::kInteger, "Data-parallel replica"},
+               pipeline_column(trace),
                {"stage", "stage", Type::kInteger, "Pipeline stage; empty: the whole pipeline of the replica"},
                {"rank", "rank", Type::kInteger, "Global rank; empty: the whole pipeline of the replica"},
                {"start_ns", "start", Type::kTime, "First start of a compute cell"},
@@ -122,7 +123,7 @@ Table late_table(const Trace& trace, const TheoryRun& run, const LateCells& late
   Table table(
       "late-cells", "Cells that start later than theory says",
       {{"step", "step", Type::kInteger, "Step number as the source has it"},
-       {"dp", "dp", Type::kInteger, "Data-parallel replica"},
+       pipeline_column(trace),
        {"stage", "stage", Type::kInteger, "Pipeline stage"},
        {"rank", "rank", Type::kInteger, "Global rank"},
        {"cell", "cell", Type::kText, "Kind, micro-batch and, with several, chunk"},
@@ -243,22 +244,18 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
 
 extern const Analysis theory_analysis;
 const Analysis theory_analysis = {
-    "theory",
-    "the recognised schedule replayed with mean durations beside what happened: bubbles, phases, cells that are late "
-    "and why",
-    {{"theory-loss", "where the time beyond theory went; adds up to the span"},
-     {"theory-ranks", "one row per step and rank: span and inner bubble, in theory and as they were"},
-     {"phases", "warm-up, steady and cool-down of every rank, and of each replica's pipeline"},
-     {"late-reasons", "one row per stage and reason"},
-     {"late-cells", "one row per cell that starts late: by how much, why, and after which cell"}},
-    run,
-    AnalysisNeeds::kCells,
-    {{"least", "TIME", "Cells less late than this are not listed; default 1 % of the span in theory", ""}},
-    "",
-    "",
-    false,
-    false,
-    true,
-    true};
+    .name = "theory",
+    .summary =
+        "the recognised schedule replayed with mean durations beside what happened: bubbles, phases, cells that are "
+        "late "
+        "and why",
+    .tables = {{"theory-loss", "where the time beyond theory went; adds up to the span"},
+               {"theory-ranks", "one row per step and rank: span and inner bubble, in theory and as they were"},
+               {"phases", "warm-up, steady and cool-down of every rank, and of each replica's pipeline"},
+               {"late-reasons", "one row per stage and reason"},
+               {"late-cells", "one row per cell that starts late: by how much, why, and after which cell"}},
+    .run = run,
+    .options = {{"least", "TIME", "Cells less late than this are not listed; default 1 % of the span in theory", ""}},
+    .across_ranks = true};
 
 }  // namespace stageline

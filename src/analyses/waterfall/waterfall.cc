@@ -7,6 +7,7 @@
 
 #include "analyses/analysis.h"
 #include "base/number.h"
+#include "model/pipeline_words.h"
 #include "pipeline/frontier.h"
 
 namespace stageline {
@@ -86,11 +87,11 @@ Table means_table(const Waterfall& w, const WaterfallStep& mean) {
   return table;
 }
 
-Table steps_table(const Waterfall& w) {
+Table steps_table(const Trace& trace, const Waterfall& w) {
   Table table(
       "waterfall-steps", "Where the time went, by step and replica",
       {{"step", "step", Type::kInteger, "Step number as the source has it"},
-       {"dp", "dp", Type::kInteger, "Data-parallel replica"},
+       pipeline_column(trace),
        {"span_ns", "step", Type::kDuration, "Span of the step over all replicas"},
        {"pipeline_ns", "pipeline", Type::kDuration, "First start to last end of the replica's compute cells"},
        {"compute_ns", "compute", Type::kDuration, kMeaning[0]},
@@ -252,7 +253,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   result.tables.push_back(stages_table(w));
   result.tables.push_back(check_table(w, mean));
   result.tables.push_back(frontier_table(frontier_of(trace, outlier_steps(trace, sums))));
-  result.tables.push_back(steps_table(w));
+  result.tables.push_back(steps_table(trace, w));
   return result;
 }
 
@@ -260,21 +261,17 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
 
 extern const Analysis waterfall_analysis;
 const Analysis waterfall_analysis = {
-    "waterfall",
-    "where the time of a step went: compute, schedule, imbalance, jitter, messages, tail and rest; adds up to the span",
-    {{"waterfall", "one row per part, mean over steps and replicas: time and shares; adds up"},
-     {"waterfall-stages", "one row per stage: busy, and what it waited for by cause"},
-     {"waterfall-check", "spans and the busiest rank, with and without comparing clocks"},
-     {"waterfall-frontier", "one row per phase: what is exposed of it on the ranks' own clocks, and by which stage"},
-     {"waterfall-steps", "one row per step and replica"}},
-    run,
-    AnalysisNeeds::kCells,
-    {},
-    "",
-    "",
-    false,
-    false,
-    true,
-    true};
+    .name = "waterfall",
+    .summary =
+        "where the time of a step went: compute, schedule, imbalance, jitter, messages, tail and rest; adds up to the "
+        "span",
+    .tables = {{"waterfall", "one row per part, mean over steps and replicas: time and shares; adds up"},
+               {"waterfall-stages", "one row per stage: busy, and what it waited for by cause"},
+               {"waterfall-check", "spans and the busiest rank, with and without comparing clocks"},
+               {"waterfall-frontier",
+                "one row per phase: what is exposed of it on the ranks' own clocks, and by which stage"},
+               {"waterfall-steps", "one row per step and replica"}},
+    .run = run,
+    .across_ranks = true};
 
 }  // namespace stageline

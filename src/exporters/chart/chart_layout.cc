@@ -6,6 +6,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "model/pipeline_words.h"
 #include "model/run_extent.h"
 
 namespace stageline {
@@ -80,7 +81,9 @@ std::vector<std::string> subtitle_items(const Trace& trace, const ChartTime& tim
   std::vector<std::string> items;
   if (extent.stage_count > 0) {
     items.push_back(count_stages(lang, extent.stage_count));
-    if (extent.dp_count > 1) items.back() += " × " + count_replicas(lang, extent.dp_count);
+    if (extent.dp_count > 1)
+      items.back() += " × " + (lang == ChartLang::kChinese ? pipelines_text_zh(trace, extent.dp_count)
+                                                           : pipelines_text(trace, extent.dp_count));
   }
   items.push_back(count_ranks(lang, static_cast<int64_t>(trace.parts.size())));
   if (const int32_t m = micro_batches_per_step(trace); m > 0) items.push_back(count_micro_batches(lang, m));
@@ -139,7 +142,7 @@ struct Builder {
     for (const Part& part : trace.parts) {
       label_w = std::max(label_w, measure(row_label(part, false), label_size(), two_lines));
       label_w = std::max(label_w, measure(row_label(part, true), kSmallSize, false));
-      if (headers) label_w = std::max(label_w, measure(word_replica(options.lang, part.dp), kSmallSize, true));
+      if (headers) label_w = std::max(label_w, measure(word_replica(options.lang, trace, part.dp), kSmallSize, true));
     }
     const double rows_h = static_cast<double>(order.size()) * (sizes.h + sizes.gap);
     const double most = std::min(options.max_width_px, std::max(1320.0, options.max_area_px / (rows_h + 300)));
@@ -319,7 +322,8 @@ struct Builder {
       if (headers && part.dp != replica) {
         if (!out.rows.empty()) y += 6;
         if (part.dp != kUnknown)
-          out.texts.push_back(text(kMargin, y + 13, word_replica(options.lang, part.dp), kSmallSize, true, false));
+          out.texts.push_back(
+              text(kMargin, y + 13, word_replica(options.lang, trace, part.dp), kSmallSize, true, false));
         y += kHeaderH - 2;
         in_group = 0;
       }

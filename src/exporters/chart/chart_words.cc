@@ -32,7 +32,10 @@ std::string word_stage(ChartLang lang, int32_t stage) {
   return lang == ChartLang::kChinese ? "第 " + std::to_string(stage) + " 级" : numbered(lang, "Stage", "", stage);
 }
 std::string word_rank(ChartLang lang, int32_t rank) { return numbered(lang, "rank", "rank", rank); }
-std::string word_replica(ChartLang lang, int32_t dp) { return numbered(lang, "Replica", "副本", dp); }
+std::string word_replica(ChartLang lang, const Trace& trace, int32_t dp) {
+  if (trace.context_parallel > 1) return numbered(lang, "Pipeline", "流水线", dp);
+  return numbered(lang, "Replica", "副本", dp);
+}
 std::string word_chunk(ChartLang lang, int32_t chunk) { return numbered(lang, "chunk", "分块", chunk); }
 std::string word_step(ChartLang lang, int32_t step) {
   return lang == ChartLang::kChinese ? "第 " + std::to_string(step) + " 步" : numbered(lang, "Step", "", step);
@@ -79,7 +82,6 @@ std::string word_title(ChartLang lang, int32_t first_step, int32_t last_step) {
 }
 
 std::string count_stages(ChartLang lang, int64_t n) { return count(lang, n, "stage", "stages", "级"); }
-std::string count_replicas(ChartLang lang, int64_t n) { return count(lang, n, "replica", "replicas", "个副本"); }
 std::string count_ranks(ChartLang lang, int64_t n) { return count(lang, n, "rank", "ranks", "个 rank"); }
 std::string count_micro_batches(ChartLang lang, int64_t n) {
   return count(lang, n, "micro-batch", "micro-batches", "个微批");

@@ -14,7 +14,8 @@ ChartLang chart_lang(const std::string& name);  // "zh…" is Chinese, everythin
 
 std::string word_stage(ChartLang lang, int32_t stage);  // "Stage 0", "第 0 级"
 std::string word_rank(ChartLang lang, int32_t rank);    // "rank 0"; the field says it so in Chinese too
-std::string word_replica(ChartLang lang, int32_t dp);   // "Replica 0", "副本 0"
+// "Replica 0", "副本 0"; with context parallelism "Pipeline 0", "流水线 0"
+std::string word_replica(ChartLang lang, const Trace& trace, int32_t dp);
 std::string word_step(ChartLang lang, int32_t step);    // "Step 3", "第 3 步"
 std::string word_chunk(ChartLang lang, int32_t chunk);  // "chunk 1", "分块 1"
 std::string word_kind(ChartLang lang, CellKind kind);   // for the legend; all messages are "message"
@@ -28,7 +29,6 @@ std::string word_chunk_hint(ChartLang lang);  // explains "3·1"
 // "Pipeline of step 3", "Pipeline, steps 0–31", "Pipeline" when first is kUnknown.
 std::string word_title(ChartLang lang, int32_t first_step, int32_t last_step);
 std::string count_stages(ChartLang lang, int64_t n);
-std::string count_replicas(ChartLang lang, int64_t n);
 std::string count_ranks(ChartLang lang, int64_t n);
 std::string count_micro_batches(ChartLang lang, int64_t n);
 std::string count_chunks(ChartLang lang, int64_t n);

@@ -122,7 +122,7 @@ void write_headline(JsonWriter& json, const Headline& headline) {
   json.end_array().end_object();
 }
 
-void write_findings(JsonWriter& json, const std::vector<Finding>& findings) {
+void write_findings(JsonWriter& json, const std::vector<Finding>& findings, const std::string& paths) {
   json.key("findings").begin_array();
   for (const Finding& finding : findings) {
     json.begin_object().field("id", finding.id).field("weight", finding.weight).field("value", finding.value);
@@ -134,8 +134,12 @@ void write_findings(JsonWriter& json, const std::vector<Finding>& findings) {
       json.field("uncertainty_ns", static_cast<int64_t>(std::llround(finding.uncertainty_ns)));
       json.field("saving_ns", static_cast<int64_t>(std::llround(finding.price.saving_ns)));
     }
-    if (!finding.evidence.analysis.empty())
-      json.field("analysis", finding.evidence.analysis).field("table", finding.evidence.table);
+    const FindingEvidence& at = finding.evidence;
+    if (!at.analysis.empty())
+      json.field("analysis", at.analysis)
+          .field("table", at.table)
+          .field("command", "stageline analyze " + at.analysis + (paths.empty() ? " RUN" : paths) +
+                                (at.table.empty() ? "" : " --table " + at.table));
     json.end_object();
   }
   json.end_array();
@@ -201,6 +205,7 @@ std::string report_json(const ExportInput& input, const CellPayload& payload, co
   json.field("version", STAGELINE_VERSION).field("title", input.options.title);
   json.field("lang", input.options.lang).field("dark", input.options.dark);
   json.field("format", trace.format).field("description", trace.description);
+  if (trace.context_parallel > 1) json.field("contextParallel", trace.context_parallel);
   write_clocks(json, trace);
   json.field("laidEndToEnd", trace.steps_laid_end_to_end);
   json.field("slices", static_cast<int64_t>(trace.slice_count()));
@@ -209,7 +214,7 @@ std::string report_json(const ExportInput& input, const CellPayload& payload, co
   write_theme(json, "dark", dark_theme());
   json.end_object();
   write_headline(json, input.headline);
-  write_findings(json, input.findings);
+  write_findings(json, input.findings, input.options.paths);
   write_parts(json, trace, payload);
   write_cells(json, trace, payload);
   if (input.theory && input.options.ghosts != Ghosts::kOff && input.theory().known())

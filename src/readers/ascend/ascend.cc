@@ -79,6 +79,8 @@ RankPart read_rank(const RankFiles& files, const ReadOptions& options) {
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   Trace trace;
   trace.format = "ascend";
+  trace.device_family = DeviceFamily::kNpu;
+  trace.numbers_messages_per_rank = true;  // HCCL does
   trace.categories.push_back({"", Category::kOther});
   Result<std::vector<RankFiles>> found = find_ranks(source, trace.diagnostics);
   if (!found) return std::move(found).error();

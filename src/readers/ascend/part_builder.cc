@@ -31,7 +31,7 @@ constexpr std::array<KindInfo, kRowKindCount> kKinds = {{
     {"gpu_memset", Category::kMemset, KernelClass::kMemory},
     {"gpu_user_annotation", Category::kGpuAnnotation, KernelClass::kNone},
     {"device_sync", Category::kDeviceSync, KernelClass::kOther},
-    {"hccl_task", Category::kCollective, KernelClass::kNone},
+    {"hccl_task", Category::kDeviceTask, KernelClass::kNone},
     {"overhead", Category::kOverhead, KernelClass::kNone},
 }};
 

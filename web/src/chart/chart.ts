@@ -4,7 +4,7 @@ import type {Cells} from '../data/cells';
 import {h, styled} from '../dom';
 import {t} from '../i18n/i18n';
 import {homeOf, spanOf} from '../state';
-import {rowTitle} from '../words';
+import {replicaName, rowTitle} from '../words';
 import {makeColours, type ChartColours} from './colours';
 import {AXIS_HEIGHT, makeLayout, type Layout} from './layout';
 import {cellBox, countDrawn, makePainter, paint, RIGHT_MARGIN, type Scene} from './paint';
@@ -67,7 +67,8 @@ export function makeChart(app: App): Chart {
       theory: app.state.theory, theoryEnds: theoryEnds(app, step),
       cells: app.cells, model: app.model, parts: app.report.parts, layout: of, view, step,
       zero: spanOf(app.model, step).t0, colours, selected: app.state.selected, hovered: app.state.hovered,
-      scroll: element.scrollTop, width, height, ratio, labelLength, labelDur, rowTitle: part => rowTitle(part, low, replicas),
+      scroll: element.scrollTop, width, height, ratio, labelLength, labelDur,
+      rowTitle: part => rowTitle(part, low, replicas ? replicaName(app, part.dp) : ''),
     };
   }
 

@@ -18,7 +18,7 @@ export interface Part {
 export interface Finding {
   id: string; weight: number; value: string; note: Both; title: Both; detail: Both;
   lost_ns?: number; uncertainty_ns?: number; saving_ns?: number;  // of the mean step, where a replay tells
-  analysis?: string; table?: string;  // where its numbers are
+  analysis?: string; table?: string; command?: string;  // where its numbers are, and what to type to see them
 }
 export interface SpanPart { id: string; share: number; label: Both }
 export interface Flaw { name: string; severity: 'info' | 'warning' | 'loss'; message: string; count: number; where: string }
@@ -38,6 +38,7 @@ export interface Report {
   clock: 'shared' | 'unaligned' | 'per-rank' | 'partly-aligned' | 'aligned';
   // Of aligned clocks: what by, the best first; likely error and bound of the worst offset, where there is one.
   clockBy?: ClockEvidence[]; clockErrorNs?: number; clockHalfNs?: number;
+  contextParallel?: number;  // of pipelines side by side, as many are one replica
   laidEndToEnd: boolean;
   slices: number;
   palette: { light: Palette; dark: Palette };

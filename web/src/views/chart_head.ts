@@ -5,6 +5,7 @@ import {isCompute, KIND_GROUP} from '../data/kind';
 import {h, styled} from '../dom';
 import {t, type Key} from '../i18n/i18n';
 import {homeOf} from '../state';
+import {hasContextParallel, replicaName} from '../words';
 
 function legend(app: App): HTMLElement {
   const groups = new Set<number>(), chunks = new Set<number>();
@@ -50,11 +51,13 @@ function theoryButton(app: App): HTMLElement | null {
   return group;
 }
 
+const allReplicas = (app: App): string => t(hasContextParallel(app) ? 'chart.pipelines' : 'chart.replicas');
+
 function replicaSelect(app: App): HTMLElement | null {
   if (app.model.dps.length < 2) return null;
-  const choice = h('select', {id: 'replica', 'aria-label': t('chart.replicaSelect'),
+  const choice = h('select', {id: 'replica', 'aria-label': t(hasContextParallel(app) ? 'chart.pipelineSelect' : 'chart.replicaSelect'),
                               change: () => app.change({dp: choice.value === 'all' ? null : Number(choice.value), hovered: -1})},
-    ...app.model.dps.map(dp => h('option', {value: dp}, t('chart.replica', dp))), h('option', {value: 'all'}, t('chart.replicas')));
+    ...app.model.dps.map(dp => h('option', {value: dp}, replicaName(app, dp))), h('option', {value: 'all'}, allReplicas(app)));
   const show = (): void => { choice.value = app.state.dp === null ? 'all' : String(app.state.dp); };
   choice.addEventListener('statechange', show);
   show();
@@ -65,7 +68,7 @@ export function chartHeadView(app: App): HTMLElement {
   const title = h('h2', {});
   const show = (): void => {
     const step = app.state.step === null ? t('chart.all') : t('chart.step', app.state.step);
-    const replica = app.state.dp === null ? t('chart.replicas') : t('chart.replica', app.state.dp);
+    const replica = app.state.dp === null ? allReplicas(app) : replicaName(app, app.state.dp);
     title.textContent = app.model.dps.length > 1 ? t('chart.title', step, replica) : step;
   };
   title.addEventListener('statechange', show);

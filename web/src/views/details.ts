@@ -4,7 +4,7 @@ import {linksFrom, linksTo} from '../data/cells';
 import {h} from '../dom';
 import {duration, exactMs} from '../format';
 import {t} from '../i18n/i18n';
-import {cellCode, kindName, lateWords, placeOf, stepZero} from '../words';
+import {cellCode, hasContextParallel, kindName, lateWords, placeOf, stepZero} from '../words';
 
 const MAX_LINKS = 12;
 
@@ -28,7 +28,7 @@ export function detailsView(app: App): HTMLElement {
     [t('details.chunk'), app.model.chunked ? known(cells.chunk[cell]!) : null],
     [t('details.stage'), known(part.stage)],
     [t('details.rank'), String(part.rank)],
-    [t('details.replica'), known(part.dp)],
+    [t(hasContextParallel(app) ? 'details.pipeline' : 'details.replica'), known(part.dp)],
     [t('details.machine'), part.machineName || known(part.machine)],
     [t('details.step'), known(cells.step[cell]!)],
     [t('details.duration'), `${duration(dur)} (${exactMs(dur)})`],

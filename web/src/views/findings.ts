@@ -13,19 +13,21 @@ function anchor(findings: Finding[], i: number): string {
 function evidence(app: App, finding: Finding): HTMLElement | false {
   if (!finding.analysis) return false;
   const table = app.report.tables.find(other => other.name === finding.table);
-  const command = `stageline analyze ${finding.analysis} …${finding.table ? ` --table ${finding.table}` : ''}`;
-  return h('p', {class: 'detail'}, table ? h('a', {href: `#table-${table.name}`}, h('code', {}, command)) : h('code', {}, command));
+  const command = finding.command ?? '';
+  return h('p', {class: 'detail'}, table ? h('a', {class: 'evidence', href: `#table-${table.name}`}, h('code', {}, command)) : h('code', {}, command));
 }
 
 export function findingsView(app: App): HTMLElement {
   const {findings} = app.report;
+  const offers = findings.findIndex(finding => finding.id.startsWith('offer.'));  // they come last
+  const view = (finding: Finding, i: number): HTMLElement => h('div', {class: 'find', id: anchor(findings, i)},
+    h('h3', {}, both(finding.title)),
+    h('p', {class: 'detail'}, both(finding.detail)),
+    evidence(app, finding),
+    !!finding.value && h('p', {class: `price${finding.weight > 0 ? '' : ' none'}`}, finding.value,
+      h('small', {}, both(finding.note))));
   return h('section', {class: 'findings'},
     h('h2', {}, t('findings')),
     findings.length === 0 && h('p', {class: 'quiet'}, t('findings.none')),
-    ...findings.map((finding, i) => h('div', {class: 'find', id: anchor(findings, i)},
-      h('h3', {}, both(finding.title)),
-      h('p', {class: 'detail'}, both(finding.detail)),
-      evidence(app, finding),
-      !!finding.value && h('p', {class: `price${finding.weight > 0 ? '' : ' none'}`}, finding.value,
-        h('small', {}, both(finding.note))))));
+    ...findings.flatMap((finding, i) => [i === offers && h('p', {class: 'quiet'}, t('findings.offers')), view(finding, i)]));
 }

@@ -27,7 +27,8 @@ function spanBar(parts: SpanPart[]): HTMLElement {
       {'flex-grow': String(part.share)})));
   const small = said.filter(part => !fits(part));
   return h('div', {class: 'span'}, bar,
-    small.length > 0 && h('p', {class: 'small'}, t('span.rest', small.map(words).join(' · '))));
+    small.length > 0 && h('ul', {class: 'small', 'aria-label': t('span.rest', small.map(words).join(' · '))},
+      ...small.map(part => h('li', {}, h('i', {class: `swatch part ${family(part.id)}`, 'aria-hidden': 'true'}), words(part)))));
 }
 
 export function headlineView(app: App): HTMLElement {

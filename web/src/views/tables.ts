@@ -1,7 +1,7 @@
 // Every table of the run, folded; rows are made when a table is opened.
 import {select, type App} from '../app';
 import {cellOfRow} from '../data/late';
-import {hasProfile, type Column, type Table, type Value} from '../data/report';
+import {type Column, type Table, type Value} from '../data/report';
 import {h} from '../dom';
 import {grouped, shown} from '../format';
 import {cellValue, columnTitle, t, tableTitle} from '../i18n/i18n';
@@ -91,8 +91,8 @@ export function tableFold(app: App, table: Table, tip: PageTip): HTMLElement {
 export function tablesView(app: App, tip: PageTip, drawn: ReadonlySet<Table>): HTMLElement | null {
   const tables = app.report.tables.filter(table => table.name !== 'diagnostics' && !drawn.has(table));  // flaws have a section
   if (tables.length === 0) return null;
-  // Of a profiler trace many questions find nothing; their tables are named in one line.
-  const empty = hasProfile(app.report) ? tables.filter(table => table.rowCount === 0) : [];
+  // Many questions find nothing; their tables are named in one line.
+  const empty = tables.filter(table => table.rowCount === 0);
   return h('section', {class: 'tables'}, h('h2', {}, t('tables')),
     ...tables.filter(table => !empty.includes(table)).map(table => tableFold(app, table, tip)),
     empty.length > 0 && h('p', {class: 'quiet'}, t('tables.without', empty.map(tableTitle).join(t('list.comma')))));

@@ -9,7 +9,10 @@
 
 namespace stageline {
 
-// One finding a cause, in its order, with price and evidence. `recognition` of the same trace.
+// One cause of the list, with price and evidence. `recognition` of the same trace.
+Finding cause_finding(const Trace& trace, const CauseList& causes, const Cause& cause, const Recognition& recognition);
+
+// One finding a cause but several slow stages, which are one; in its order.
 std::vector<Finding> cause_findings(const Trace& trace, const CauseList& causes, const Recognition& recognition);
 
 }  // namespace stageline

@@ -1,9 +1,8 @@
-#include "engine/cause_words.h"
+#include "pipeline/cause_words.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "analyses/analysis.h"
 #include "base/number.h"
 
 namespace stageline {
@@ -50,7 +49,7 @@ class Words {
     f.lost_ns_per_step = c.lost_ns;
     f.uncertainty_ns = std::isnan(c.error_ns) ? 0 : c.error_ns;
     f.weight = list_.step_ns > 0 ? c.lost_ns / list_.step_ns : 0;
-    if (f.price.saving_ns <= 0) f.price.saving_ns = c.lost_ns;
+    f.price.saving_ns = c.price_ns();
     f.value = "−" + percent(f.price.saving_ns / list_.step_ns);
     f.value_note_en = "a step";
     f.value_note_zh = "每步";
@@ -79,12 +78,6 @@ class Words {
     const Part& part = trace_.parts[static_cast<size_t>(c.part)];
     return "rank " + rank(c.part) + (part.machine_name.empty() ? "" : "（" + part.machine_name + "）");
   }
-  static FindingEvidence evidence(std::initializer_list<std::pair<const char*, const char*>> best_first) {
-    for (const auto& [analysis, table] : best_first)
-      if (find_analysis(analysis)) return {analysis, table};
-    return {};
-  }
-
   void slow_stage(const Cause& c, Finding& f) const {
     const bool last = is_end(c, true), first = is_end(c, false);
     const std::string s = std::to_string(c.stage);
@@ -127,10 +120,9 @@ class Words {
         (replicas_ > 1 ? "" : "只有一个副本时，无法区分是这一级太重还是设备太慢：如果它的层数并不多，请检查设备。");
     f.price.fix_en = "spread the layers evenly over the stages";
     f.price.fix_zh = "把各层均匀分到各级";
-    f.price.saving_ns = c.saving_ns;
     f.price.assumption_en = "moving a layer moves its time";
     f.price.assumption_zh = "移动一层即移动其用时";
-    f.evidence = evidence({{"waterfall", "waterfall-stages"}, {"pipeline-summary", "stages"}});
+    f.evidence = {"waterfall", "waterfall-stages"};
   }
 
   void slow_worker(const Cause& c, Finding& f) const {
@@ -150,8 +142,8 @@ class Words {
                   " 步偏慢，因此问题在设备或主机：频率、温度、功率限制、其他进程。若与其他 rank 一样快，每步少用 " +
                   share(c.lost_ns) + "。";
     f.price.fix_en = "replace the worker";
-    f.price.fix_zh = "更换该节点";
-    f.evidence = evidence({{"stragglers", "straggler-workers"}, {"slowdown", "workers"}});
+    f.price.fix_zh = "更换该设备";
+    f.evidence = {"stragglers", "straggler-workers"};
   }
 
   void slow_link(const Cause& c, Finding& f) const {
@@ -177,7 +169,7 @@ class Words {
         share(c.lost_ns) + "。";
     f.price.fix_en = "a link as fast as the others";
     f.price.fix_zh = "使该链路与其他链路一样快";
-    f.evidence = evidence({{"links", ""}, {"slowdown", "types"}});
+    f.evidence = {"links", ""};
   }
 
   void long_sequences(const Cause& c, Finding& f) const {
@@ -200,10 +192,9 @@ class Words {
         "若都与通常的一样短，每步少用 " + share(c.lost_ns) + "。";
     f.price.fix_en = "deal sequences out so that micro-batches are equally long";
     f.price.fix_zh = "按长度分配序列，使各微批等长";
-    f.price.saving_ns = c.saving_ns;
     f.price.assumption_en = "time grows as it does in the long micro-batches";
     f.price.assumption_zh = "用时按长微批的比例变化";
-    f.evidence = evidence({{"stragglers", "forward-backward"}, {"slowdown", "ranks"}});
+    f.evidence = {"stragglers", "forward-backward"};
   }
 
   void pauses(const Cause& c, Finding& f) const {
@@ -236,13 +227,13 @@ class Words {
                     saves_en;
       f.detail_zh =
           "每步 " + each + " 次停顿，涉及 " + n(c.ranks) +
-          " 个节点，时间各不相同：这是 Python 垃圾回收的特征，每次停顿都会让整条流水线等待。请用 "
+          " 个 rank，时间各不相同：这是 Python 垃圾回收的特征，每次停顿都会让整条流水线等待。请用 "
           "gc.disable()，并每隔若干步在所有 rank 上同时 gc.collect()；若无效，请检查数据加载、日志与检查点。" +
           saves_zh;
     }
     f.price.fix_en = "no pauses";
     f.price.fix_zh = "消除停顿";
-    f.evidence = evidence({{"stragglers", "straggler-workers"}, {"slowdown", "job"}});
+    f.evidence = {"stragglers", "straggler-workers"};
   }
 
   void late_worker(const Cause& c, Finding& f) const {
@@ -261,15 +252,23 @@ class Words {
         share(c.lost_ns) + "。";
     f.price.fix_en = "launches as early as on the other ranks";
     f.price.fix_zh = "与其他 rank 一样及时下发";
-    f.evidence = evidence({{"stragglers", "straggler-workers"}, {"slowdown", "job"}});
+    f.evidence = {"stragglers", "straggler-workers"};
   }
 
   void order(const Cause& c, Finding& f) const {
     const std::string name = recognition_.candidates.empty() ? "the schedule" : recognition_.best().name;
-    const Divergence& worst = recognition_.divergences.front();  // orders come first
-    const std::string s = std::to_string(worst.stage);
     f.id = "schedule.order";
     f.cause = "order";
+    f.price.fix_en = "the order of " + name;
+    f.price.fix_zh = "恢复 " + name + " 的顺序";
+    f.evidence = {"schedule", "divergence"};
+    if (recognition_.divergences.empty()) {  // of another recognition than the cause
+      f.title_en = n(c.count) + " of " + n(c.of) + " lists of work leave the order of " + name + "; restore the order";
+      f.title_zh = n(c.of) + " 个工作列表中有 " + n(c.count) + " 个偏离了 " + name + " 的顺序；请恢复该顺序";
+      return;
+    }
+    const Divergence& worst = recognition_.divergences.front();  // orders come first
+    const std::string s = std::to_string(worst.stage);
     f.title_en = "Stage " + s + " leaves the order of " + name + ": it " + worst.sentence_en + "; restore the order";
     f.title_zh = "第 " + s + " 级偏离了 " + name + " 的顺序：" + worst.sentence_zh + "；请恢复该顺序";
     f.detail_en = "First in step " + std::to_string(worst.step) + " on rank " + rank(worst.part) + ", in " +
@@ -279,9 +278,6 @@ class Words {
     f.detail_zh = "首次出现于第 " + std::to_string(worst.step) + " 步、rank " + rank(worst.part) + "；" + n(c.of) +
                   " 个工作列表中有 " + n(c.count) + " 个如此。用时不变而按调度的顺序执行，每步少用 " +
                   share(c.lost_ns) + "。";
-    f.price.fix_en = "the order of " + name;
-    f.price.fix_zh = "恢复 " + name + " 的顺序";
-    f.evidence = evidence({{"schedule", "divergence"}});
   }
 
   void unsplit(const Cause& c, Finding& f) const {
@@ -305,7 +301,7 @@ class Words {
                   "（假定两半的用时与其他级相同；无从得知时各占一半）。";
     f.price.fix_en = "weight gradients apart, as " + name + " has them";
     f.price.fix_zh = "按 " + name + " 拆分权重梯度";
-    f.evidence = evidence({{"schedule", "recognition"}});
+    f.evidence = {"schedule", "recognition"};
   }
 
   const Trace& trace_;
@@ -315,6 +311,10 @@ class Words {
 };
 
 }  // namespace
+
+Finding cause_finding(const Trace& trace, const CauseList& causes, const Cause& cause, const Recognition& recognition) {
+  return Words(trace, causes, recognition).of(cause);
+}
 
 std::vector<Finding> cause_findings(const Trace& trace, const CauseList& causes, const Recognition& recognition) {
   const Words words(trace, causes, recognition);
