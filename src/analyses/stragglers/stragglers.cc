@@ -5,7 +5,10 @@
 #include <cmath>
 
 #include "analyses/analysis.h"
+#include "base/number.h"
 #include "model/pipeline_words.h"
+#include "pipeline/cause_words.h"
+#include "pipeline/causes.h"
 #include "pipeline/slowdown.h"
 #include "pipeline/theory.h"
 #include "pipeline/whole_graph.h"
