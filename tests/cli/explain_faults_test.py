@@ -75,7 +75,7 @@ class ExplainFaults(Case):
                     steps[name] = found['step_ns']
                     self.assertAlmostEqual(steps[name] / steps['alone'], 1, delta=1e-3)
                     base = json.loads(run('what-if', path, '--format', 'json', '-q', check=0).out)['tables'][0]['rows'][0]
-                    self.assertAlmostEqual(base['graph_ns'] / steps['alone'], 1, delta=1e-3)
+                    self.assertAlmostEqual(base['graph_ns'] / steps['alone'], 1, delta=1e-2)
 
     def test_a_price_is_what_the_fix_brings(self):
         # Evened out: the same work, a quarter of it on each stage.
