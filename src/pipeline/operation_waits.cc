@@ -321,16 +321,17 @@ void follow_links(const Trace& trace, const Cells& cells, const StepRange& range
   }
 }
 
-// Whether the model turns round at the last stage, so that what leaves a chunk there enters the next one on the same
-// rank: the rules have chunks that all begin at stage 0.
+// Whether chunks lie otherwise than the rules have them, all from the first stage to the last: the model turns round at
+// the last stage, so that what leaves a chunk there enters the next one on the same rank, or some chunks run backwards.
 bool turns_round(const Trace& trace) {
   const Cells& cells = trace.cells;
   return std::any_of(trace.links.begin(), trace.links.end(), [&](const Link& link) {
     const auto from = link.from_cell, to = link.to_cell;
-    if (from >= cells.size() || to >= cells.size() || cells.part[from] != cells.part[to]) return false;
+    if (from >= cells.size() || to >= cells.size()) return false;
+    if (cells.kind[from] != CellKind::kForward || cells.kind[to] != CellKind::kForward) return false;
     const int32_t stage = trace.parts[static_cast<size_t>(cells.part[from])].stage;
-    return stage > 0 && cells.kind[from] == CellKind::kForward && cells.kind[to] == CellKind::kForward &&
-           cells.chunk[to] == cells.chunk[from] + 1;
+    if (cells.part[from] == cells.part[to]) return stage > 0 && cells.chunk[to] == cells.chunk[from] + 1;
+    return cells.chunk[to] == cells.chunk[from] && trace.parts[static_cast<size_t>(cells.part[to])].stage < stage;
   });
 }
 

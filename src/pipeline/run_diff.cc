@@ -90,25 +90,31 @@ auto merged_effect(const std::vector<uint32_t>& order, const std::vector<bool>& 
   };
 }
 
-// By group: delays of stages that are each within chance and together beyond it. A pause hits a stage now and then: no
-// stage alone has enough of them.
+constexpr double kScattered = 0.25;  // of what delays change, on stages where it is not sure
+
+// By group: delays of stages that are told as one, since much of them is on stages where they are within chance and
+// only together beyond it. A pause hits a stage now and then: hardly one alone has enough of them.
 template <class Sure>
 std::vector<bool> delays_together(const DiffGroups& groups, const std::vector<uint32_t>& order, const Pairs& pairs,
                                   const WorldTimes& summed, const Sure& sure) {
   std::vector<bool> merged(order.size(), false);
-  size_t found = 0;
+  const std::vector<bool> none = merged;
+  size_t unsure = 0;
+  double unsure_ns = 0;
   for (size_t i = 0; i < order.size(); ++i) {
     const DiffGroup& group = groups.list[order[i]];
     if (group.cause != DiffCause::kDelay || !group.type.empty()) continue;
+    merged[order[i]] = true;
     const auto [ns, error_ns] =
         pairs.change([&](size_t s) { return summed.ns(s, i); }, [&](size_t s) { return summed.ns(s, i + 1); });
     if (sure(ns, error_ns)) continue;
-    merged[order[i]] = true;
-    ++found;
+    unsure_ns += ns;
+    ++unsure;
   }
   const auto [ns, error_ns] = pairs.change([](size_t) { return 0.0; }, merged_effect(order, merged, summed));
-  if (found < 2 || !sure(ns, error_ns)) merged.assign(order.size(), false);
-  return merged;
+  const auto members = std::count(merged.begin(), merged.end(), true);
+  const bool scattered = unsure > 0 && members > 1 && std::abs(unsure_ns) >= kScattered * std::abs(ns);
+  return scattered && sure(ns, error_ns) ? merged : none;
 }
 
 }  // namespace
@@ -193,8 +199,8 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
     add(std::move(group), shape);
   }
   const std::vector<bool> merged = delays_together(groups, order, pairs, summed, sure);
-  std::vector<std::vector<double>> changes(count +
-                                           1);  // of the starts of each group of delays; the last: of merged ones
+  // Of the starts of each group of delays; the last: of those told as one.
+  std::vector<std::vector<double>> changes(count + 1);
   for (const size_t step : b.steps)
     for (uint32_t op = b.graph.steps[step].begin; op < b.graph.steps[step].end; ++op) {
       const uint32_t g = groups.of_delay[op];

@@ -69,6 +69,7 @@ class Diff(Case):
         run('diff', a, b, '--fail-on', '60%', check=0)
         run('diff', b, a, '--fail-on', '3%', check=0)  # faster is no failure
         self.assertIn('--fail-on 3%', run('diff', a, b, '--fail-on', 'x', check=2).err)
+        self.assertIn('not "x"', run('diff', a, b, '--fail-on', 'x', check=2).err)
         run('diff', a, check=2)
         run('diff', a, self.dir / 'nowhere', check=2)
         self.assertEqual(run('diff', a, b, '--format', 'csv', '--table', 'runs', check=0).out.count('\n'), 3)

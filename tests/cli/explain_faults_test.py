@@ -58,6 +58,25 @@ class ExplainFaults(Case):
                         self.assertEqual([f['id'] for f in found['findings']], [])
                         self.assertEqual(found['lost_ns'], 0)
 
+    def test_every_schedule_is_the_same_run_with_and_without_messages(self):
+        # The messages that simulate writes take the time that cells are apart: no step gets longer, and no cause appears.
+        schedules = ['fthenb', '1f1b', 'eager-1f1b', 'vpp', 'vpp-ep-overlap', 'bfs', 'bfs-unreversed', 'zb-h1', 'zb-h1-paddle', 'zb-h2',
+                     'interleaved-zb', 'zb-v', 'zbvpp', 'dualpipe', 'dualpipe-v', 'dualpipe-v-mindspeed']
+        words = ['--stages', 4, '--micro-batches', 8, '--steps', 2, '--latency', 0.3]
+        for schedule in schedules:
+            steps = {}
+            for name, how in {'alone': [], 'paddle': ['--messages'], 'cells': ['--messages', '--format', 'cells']}.items():
+                with self.subTest(schedule=schedule, form=name):
+                    path = self.dir / f'{schedule}-{name}'
+                    run('simulate', schedule, *words, *how, '-o', path, '-q', check=0)
+                    found = json.loads(run('explain', path, '--format', 'json', '-q', check=0).out)
+                    self.assertEqual([f['id'] for f in found['findings']], [])
+                    self.assertEqual(found['steps'], 2)
+                    steps[name] = found['step_ns']
+                    self.assertAlmostEqual(steps[name] / steps['alone'], 1, delta=1e-3)
+                    base = json.loads(run('what-if', path, '--format', 'json', '-q', check=0).out)['tables'][0]['rows'][0]
+                    self.assertAlmostEqual(base['graph_ns'] / steps['alone'], 1, delta=1e-2)
+
     def test_a_price_is_what_the_fix_brings(self):
         # Evened out: the same work, a quarter of it on each stage.
         heavy = self.explained('heavy', '1f1b', '--fault', 'slow-stage:2,1.4')

@@ -7,7 +7,11 @@
 
 #include "engine/diff_report.h"
 #include "pipeline/beyond_noise.h"
+#include "pipeline/diff_groups.h"
 #include "pipeline/link_cells.h"
+#include "pipeline/simulate.h"
+#include "pipeline/simulate_faults.h"
+#include "schedules/make.h"
 #include "unit/make_trace.h"
 
 using namespace stageline;
@@ -91,6 +95,59 @@ TEST_CASE("diff: other sizes are told first, and the sum closes whatever differs
   REQUIRE(more);
   CHECK(more->change_ns == 4.0 * (8'050'000 + 16'200'000));
   CHECK(more->groups.front().effect_ns == doctest::Approx(more->change_ns));
+}
+
+TEST_CASE("diff: pauses here and there are one row, and counted") {
+  SimulateOptions o;
+  Result<Schedule> schedule = make_schedule("1f1b", {.stages = 4, .micro_batches = 8});
+  REQUIRE(schedule);
+  o.schedule = std::move(*schedule);
+  o.steps = 8;
+  o.dp = 2;
+  o.jitter = 0.01;
+  const auto made = [&] {
+    Result<SimulatedRun> run = simulate_run(o);
+    REQUIRE(run);
+    run->trace.cells.sort();
+    link_cells(run->trace);
+    return std::move(run->trace);
+  };
+  const Trace a = made();
+  Result<Fault> pauses = parse_fault("gc:40ms,0.04");
+  REQUIRE(pauses);
+  o.faults.push_back(*pauses);
+  const auto diff = diff_runs(a, made());
+  REQUIRE(diff);
+  CHECK(total(*diff) == doctest::Approx(diff->change_ns));
+  std::vector<DiffGroup> delays;
+  for (const DiffGroup& g : diff->groups)
+    if (g.cause == DiffCause::kDelay) delays.push_back(g);
+  REQUIRE(delays.size() == 1);
+  CHECK(delays[0].sure);
+  CHECK(delays[0].stage == kUnknown);
+  CHECK(delays[0].effect_ns == doctest::Approx(diff->change_ns).epsilon(0.1));
+  CHECK(delays[0].paused > 10);
+  CHECK(delays[0].paused * 10 <= delays[0].count);
+  CHECK(delays[0].pause_ns == doctest::Approx(40e6).epsilon(0.05));
+  CHECK(group_line(*diff, delays[0]).en.starts_with("pauses on several stages: "));
+  CHECK(main_cause(*diff).en == "pauses, on several stages");
+}
+
+TEST_CASE("diff: pauses are few, and hold nearly all") {
+  std::vector<double> changes(100, 1000.0);
+  DiffGroup group;
+  tell_pauses(changes, group);
+  CHECK(group.paused == 0);  // all are later alike
+  changes[3] = changes[50] = 4e6;
+  tell_pauses(changes, group);
+  CHECK(group.paused == 2);
+  CHECK(group.pause_ns == 4e6);
+  DiffGroup other;
+  for (size_t i = 0; i < 30; ++i) changes[i] = -4e6;  // as much became earlier
+  tell_pauses(changes, other);
+  CHECK(other.paused == 0);
+  tell_pauses({}, other);
+  CHECK(other.paused == 0);
 }
 
 TEST_CASE("diff: one rank that changed is named, and a label that counts on matches") {
