@@ -21,10 +21,11 @@ enum class Ghosts : uint8_t {
 };
 
 struct ExportOptions {
-  std::string lang = "en";        // "en" or "zh"
-  bool dark = false;              // charts: dark theme
-  std::string title;              // shown where the format has a place for it
-  std::string paths;              // the run's, as a shell reads them, each after a space; "": not known
+  std::string lang = "en";  // "en" or "zh"
+  bool dark = false;        // charts: dark theme
+  std::string title;        // shown where the format has a place for it
+  // The run's, as a shell reads them, each after a space; "": not known.
+  std::string paths = {};         // NOLINT(readability-redundant-member-init): GCC wants it
   double width_px = 0;            // charts: 0 chooses from the content
   Ghosts ghosts = Ghosts::kAuto;  // theory beside fact, of those that draw it
   bool hta = false;               // --compat hta, of those that have it
