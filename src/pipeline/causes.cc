@@ -437,6 +437,10 @@ CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRu
   list.steps = static_cast<int64_t>(recorded.size());
   list.step_ns = mean_of(recorded);
   list.error_ns = sample_std(recorded) / std::sqrt(static_cast<double>(recorded.size()));
+  // Without work that takes time every gap would look like a slow message.
+  bool works = false;
+  for (size_t i = 0; i < graph.size() && !works; ++i) works = is_compute(graph.kind[i]) && graph.dur_ns[i] > 0;
+  if (!works) return list;
   Finder finder(graph, counts);
   std::vector<Draft> drafts = finder.drafts();
   // Worlds: as it was, then without each cause, then those evened out.

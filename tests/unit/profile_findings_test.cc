@@ -330,7 +330,7 @@ TEST_CASE("profile findings: steps are as long as the devices take, not as the h
   tables.push_back(step_table({{5 * kMs, 26 * kMs}, {5 * kMs, 26 * kMs}, {48 * kMs, 26 * kMs}, {5 * kMs, 27 * kMs}}));
   Findings f = profile_findings({}, tables);
   CHECK_FALSE(holds(f, "step.outlier"));
-  CHECK(f.headline.title_en.starts_with("26.0\u202fms a step on average"));
+  CHECK(f.headline.title_en.starts_with("26.2\u202fms a step on average"));
   CHECK(f.headline.lead_en.find("4 steps in 130\u202fms") != std::string::npos);
   tables.back() = step_table({{5 * kMs, 26 * kMs}, {5 * kMs, 52 * kMs}, {48 * kMs, 26 * kMs}, {5 * kMs, 26 * kMs}});
   f = profile_findings({}, tables);
