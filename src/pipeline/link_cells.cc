@@ -45,6 +45,7 @@ std::vector<Stop> stops_of(const Trace& trace, const Extent& extent, ChunkLayout
     if ((!down && !up) || cells.step[i] == kUnknown || cells.micro_batch[i] == kUnknown || part.stage == kUnknown)
       continue;
     const int32_t chunk = trace.chunks_are_pieces ? 0 : std::max(cells.chunk[i], 0);
+    if ((int64_t{chunk} + 1) * shape.sizes.stages > INT32_MAX) continue;  // no model has as many virtual stages
     const int32_t vstage = virtual_stage(shape, part.stage, chunk);
     Stop stop{cells.step[i],    part.dp, position[part_index],    cells.micro_batch[i],
               Direction::kDown, vstage,  static_cast<uint32_t>(i)};

@@ -9,7 +9,7 @@ export const cases = [
     const page = await open('profile.html');
     assert.match(await page.textContent('h1'), /a step on average; the devices spend \d+\.\d\u202f% of their time not computing/);
     assert.match(await page.textContent('.lead'), /2 ranks, 2 steps in .*Most of the loss is /);
-    const shares = await page.$$eval('.headline .part', all => all.map(part => parseFloat(part.title)));
+    const shares = await page.$$eval('.headline .split .part', all => all.map(part => parseFloat(part.title)));
     assert.ok(Math.abs(shares.reduce((a, b) => a + b) - 100) < 0.4, `the span adds up: ${shares}`);
     assert.ok((await page.$$('.find')).length >= 2);
     assert.equal(await page.$('.pipeline'), null, 'no empty pipeline chart');

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
 
 #include "base/number.h"
 #include "base/text.h"
@@ -49,13 +50,22 @@ std::string shortened_path(std::string_view path, int64_t width) {
   return width > 3 ? "..." + std::string(end.substr(byte_of(end, 3))) : std::string(end);
 }
 
-std::string time_text(double us, std::string_view unit) {
-  const bool s = unit == "s" || (unit.empty() && us >= 1e6), ms = unit == "ms" || (unit.empty() && !s && us >= 1e3);
-  if (s) return fixed(us / 1e6, 3) + "s";
-  return ms ? fixed(us / 1e3, 3) + "ms" : fixed(us, 3) + "us";
+// As Python's format prints it: "-0.000" keeps its sign.
+std::string printed(double value, int decimals) {
+  char buffer[400];
+  const int n = snprintf(buffer, sizeof buffer, "%.*f", decimals, value);
+  return {buffer, static_cast<size_t>(n)};
 }
 
-std::string share_text(double part, double whole) { return whole == 0 ? "NaN" : fixed(part * 100.0 / whole, 2) + "%"; }
+std::string time_text(double us, std::string_view unit) {
+  const bool s = unit == "s" || (unit.empty() && us >= 1e6), ms = unit == "ms" || (unit.empty() && !s && us >= 1e3);
+  if (s) return printed(us / 1e6, 3) + "s";
+  return ms ? printed(us / 1e3, 3) + "ms" : printed(us, 3) + "us";
+}
+
+std::string share_text(double part, double whole) {
+  return whole == 0 ? "NaN" : printed(part * 100.0 / whole, 2) + "%";
+}
 
 std::string bytes_text(int64_t bytes, bool old_units) {
   const double size = std::fabs(static_cast<double>(bytes));
@@ -64,7 +74,7 @@ std::string bytes_text(int64_t bytes, bool old_units) {
   constexpr std::array<const char*, 4> kNew = {"B", "KB", "MB", "GB"}, kOld = {"b", "Kb", "Mb", "Gb"};
   const char* unit = (old_units ? kOld : kNew)[static_cast<size_t>(power)];
   if (power == 0) return std::to_string(bytes) + " " + unit;
-  return fixed(static_cast<double>(bytes) / std::pow(1024.0, power), 2) + " " + unit;
+  return printed(static_cast<double>(bytes) / std::pow(1024.0, power), 2) + " " + unit;
 }
 
 // ---- columns ----------------------------------------------------------------------------------------------------
@@ -332,7 +342,7 @@ class Printer {
     if (shapes_) values.emplace_back(head(groups_.shapes[group.shape], shapes_width_));
     // torch writes these two in the order opposite to their titles.
     if (flops_scale_ > 0) {
-      std::string flops = group.flops <= 0 ? "--" : fixed(static_cast<double>(group.flops) * flops_scale_, 3);
+      std::string flops = group.flops <= 0 ? "--" : printed(static_cast<double>(group.flops) * flops_scale_, 3);
       if (group.flops > 0 && flops.size() < 8) flops.insert(0, 8 - flops.size(), ' ');
       values.push_back(std::move(flops));
     }
