@@ -80,8 +80,6 @@ Result<StepGraph> build_step_graph(const Trace& trace, Diagnostics& notes, Launc
 
 OpTimes recorded_times(const StepGraph& graph) { return {graph.dur_ns, graph.delay_ns}; }
 
-OpTimes times_without_delay(const StepGraph& graph) { return {graph.dur_ns, std::vector<double>(graph.size(), 0)}; }
-
 OpTimes ideal_times(const StepGraph& graph) {
   std::vector<std::vector<double>> all(graph.types.size());
   std::vector<double> fair(graph.types.size(), 0), count(graph.types.size(), 0);

@@ -107,7 +107,6 @@ struct OpTimes {
   std::vector<double> dur_ns, delay_ns;
 };
 OpTimes recorded_times(const StepGraph& graph);  // a replay returns GraphStep::span_ns, to rounding
-OpTimes times_without_delay(const StepGraph& graph);
 // Straggler-free: no delays, and every operation takes what its type does over all steps that count, stages and
 // replicas: the mean of compute, the median of communication. O(ops).
 OpTimes ideal_times(const StepGraph& graph);
