@@ -61,7 +61,7 @@ TEST_CASE("causes: micro-batches that are long forward and backward are sequence
   const auto graph = build_step_graph(trace, notes, LaunchRule::kInOrder);
   REQUIRE(graph);
   const std::vector<bool> counts(graph->steps.size(), true);
-  const CellTimes times(*graph, counts);
+  const CellTimes times(trace, *graph, counts);
   CHECK(times.sequences().all == 4 * 2 * 8);
   CHECK(times.sequences().long_ones == 4 * 2);
   CHECK(times.sequences().long_factor == doctest::Approx(2));
