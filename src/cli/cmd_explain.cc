@@ -49,13 +49,13 @@ std::string text_of(const Terminal& terminal, const Explanation& e, const std::v
     const auto length = static_cast<size_t>(std::clamp(std::lround(part.share * kBar), 0L, static_cast<long>(kBar)));
     std::string bar;
     for (size_t i = 0; i < length; ++i) bar += "█";
-    const std::string share = part.share < 0 ? "−" + percent(-part.share) : percent(part.share);
-    std::string line = padded(share, 9) + "  " + label +
+    std::string line = padded(percent(part.share), 9) + "  " + label +
                        std::string(static_cast<size_t>(widest - display_width(label) + 2), ' ') + bar;
     while (line.ends_with(' ')) line.pop_back();
     out += line + "\n";
   }
   out += "\n";
+  if (!e.run_en.empty() && !e.note_en.empty()) out += wrapped(pick(e.note_en, e.note_zh), terminal.width, 0) + "\n";
   int number = 0;
   for (const Finding& f : e.findings) {
     const std::string title = std::to_string(++number) + ". " + pick(f.title_en, f.title_zh);
@@ -67,7 +67,9 @@ std::string text_of(const Terminal& terminal, const Explanation& e, const std::v
   for (const Finding& f : e.offers)
     offers += priced_title(terminal, "   " + pick(f.title_en, f.title_zh), price_of(f, zh));
   const std::string more = paths.empty() ? "" : "stageline report " + paths[0] + " -o report.html";
-  if (e.findings.empty())
+  if (!e.why_not.empty())
+    out += pick("What costs time here cannot be told from waits.", "无法从等待中判断时间花在哪里。");
+  else if (e.findings.empty())
     out += pick("Nothing stands out: no stage, rank, link or pause costs more than 1 % of a step.",
                 "没有突出的问题：没有哪一级、rank、链路或停顿的代价超过每步的 1 %。");
   else
@@ -102,7 +104,7 @@ std::string json_of(const Explanation& e, const std::vector<std::string>& paths)
   json.begin_object().field("run_en", e.run_en).field("run_zh", e.run_zh);
   json.field("steps", e.steps).field("step_ns", static_cast<int64_t>(std::llround(e.step_ns)));
   json.field("lost_ns", static_cast<int64_t>(std::llround(e.lost_ns))).field("lost_share", e.lost_share());
-  json.field("why_not", e.why_not);
+  json.field("note_en", e.note_en).field("note_zh", e.note_zh).field("why_not", e.why_not);
   json.key("parts").begin_array();
   for (const SpanPart& part : e.parts)
     json.begin_object()

@@ -197,17 +197,27 @@ void RunCoverage::say_places() {
 std::string RunCoverage::note_en() const {
   if (whole()) return {};
   return "Only " + part_en_ + (part_en_.find(" of ") == std::string::npos ? " was" : " were") + " read" +
-         (by_warm_up_ ? " (the forwards before the first backward are those of 1F1B on " + grouped(stages_) + ")"
+         (by_warm_up_ ? " (the forwards before the first backward are those of 1F1B on " + grouped(stages_) + " stages)"
                       : "") +
-         ": when work starts that waits for the rest is nobody's fault here, and what is said and priced stands on "
-         "this part of the run.";
+         ": late work that waits for the others is nobody's fault here, and findings and prices stand on this part of "
+         "the run.";
 }
 
 std::string RunCoverage::note_zh() const {
   if (whole()) return {};
-  return "只读取了" + part_zh_ +
+  const bool number = !part_zh_.empty() && part_zh_.front() >= '0' && part_zh_.front() <= '9';
+  return std::string(number ? "只读取了 " : "只读取了") + part_zh_ +
          (by_warm_up_ ? "（首个反向之前的前向数与 " + grouped(stages_) + " 级 1F1B 相同）" : "") +
-         "：等待其余部分的工作何时开始，不归咎于任何一方；结论与代价只依据读到的部分。";
+         "：等待其余部分而晚开始的工作不归咎于任何一方，结论与代价只依据读到的部分。";
+}
+
+void RunCoverage::note(const std::string& prefix, Diagnostics& notes) const {
+  std::string part = note_en();
+  if (!part.empty()) {
+    part.pop_back();
+    notes.add(prefix + ".part_of_run", Severity::kWarning, part);
+  }
+  if (repeats()) notes.add(prefix + ".repeated_work", Severity::kWarning, repeats_en());
 }
 
 void RunCoverage::find_repetitions() {

@@ -9,7 +9,7 @@ import {readCells} from './data/cells';
 import {hasProfile, readReport, type Report} from './data/report';
 import {makeModel} from './data/rows';
 import {h, styled} from './dom';
-import {currentLang, firstLang, missingKeys, setLang, t} from './i18n/i18n';
+import {addSentences, currentLang, firstLang, missingKeys, setLang, t} from './i18n/i18n';
 import {fromHash, toHash} from './state';
 import {makeProfile, profileFacts, profileView} from './profile/profile';
 import {chartHeadView, keyHintsView, truncatedView} from './views/chart_head';
@@ -151,6 +151,7 @@ function expose(app: App, chart: ReturnType<typeof makeChart>): void {
 
 async function start(): Promise<void> {
   const report = readReport();
+  addSentences(report.findings.map(finding => finding.title));
   setLang(firstLang(report.lang, remember('lang')));
   const chosen = remember('theme');
   const theme: Theme = chosen === 'dark' || chosen === 'light' ? chosen
