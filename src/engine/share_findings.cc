@@ -58,14 +58,17 @@ void add_share_findings(const Headline& headline, const CauseList& causes, const
     const std::string usual = usual_message(graph);
     f.title_en = "Messages cost " + f.value + " of a step" + beside_en + ": hide them, or send fewer";
     f.title_zh = "消息占每步的 " + f.value + beside_zh + "：请掩盖或减少消息";
-    f.detail_en = (usual.empty() ? std::string("No") : "One takes " + usual + " (median), and no") +
-                  " single cable explains it. Post receives ahead and send without waiting, so that messages pass "
-                  "while ranks compute; see that neighbouring stages talk over the fast interconnect; larger "
-                  "micro-batches send fewer messages.";
+    f.detail_en =
+        (usual.empty() ? std::string("No") : "One takes " + usual + " (median), and no") +
+        " single cable explains it. Post receives ahead and send without waiting, so that messages pass while ranks "
+        "compute; see that neighbouring stages talk over the fast interconnect; larger micro-batches send fewer "
+        "messages." +
+        (hosts_left > 0 ? " Part of it are late starts: a gap between two cells counts as its message's." : "");
     f.detail_zh =
         (usual.empty() ? std::string() : "每条消息通常用时 " + usual + "。") +
         "不是某一条线缆的问题。请提前发起接收、发送不等待对方，让消息在计算时传输；检查相邻级之间是否走高速互联；"
-        "更大的微批可减少消息数。";
+        "更大的微批可减少消息数。" +
+        (hosts_left > 0 ? "其中一部分是晚开始：两个单元之间的空隙计为消息。" : "");
     f.evidence = {"links", ""};
     findings.push_back(std::move(f));
   }

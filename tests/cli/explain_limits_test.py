@@ -174,6 +174,21 @@ class LateStarts(Limits):
 
 
 class Stages(Limits):
+    def test_weight_gradients_that_are_never_delayed(self):
+        rows = []
+        for r in self.rows(self.made('whole')):
+            if r['optype'] != 'backward-compute':
+                rows.append(r)
+                continue
+            half = float(r['duration']) / 2
+            rows.append({**r, 'optype': 'backward-input-compute', 'duration': f'{half:.9f}'})
+            rows.append({**r, 'optype': 'backward-weight-compute', 'start_ts': f"{float(r['start_ts']) + half:.9f}", 'duration': f'{half:.9f}'})
+        told = self.told(self.written('split', rows))
+        self.assertIn('schedule.undelayed', [f['id'] for f in told['findings']])
+        for schedule in ('zb-h1', 'zb-v', 'interleaved-zb'):
+            delayed = self.told(self.made(schedule, schedule=schedule))
+            self.assertNotIn('schedule.undelayed', [f['id'] for f in delayed['findings']])
+
     def test_halves_of_pairs_are_compared_with_halves(self):
         for seed in (1, 2, 3):
             with self.subTest(seed=seed):
