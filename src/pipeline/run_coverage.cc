@@ -13,7 +13,8 @@ namespace stageline {
 namespace {
 
 constexpr uint8_t kForwards = 1, kBackwards = 2, kWeights = 4;
-constexpr size_t kMostSlots = 10'000'000;
+constexpr double kMostSlots = 1e7;
+constexpr int32_t kMostStage = 1'000'000'000;
 constexpr size_t kMostRanges = 4;  // of stage numbers in a sentence
 
 uint8_t bits_of(CellKind kind) {
@@ -106,6 +107,7 @@ int32_t RunCoverage::stages_by_warm_up() const {
         before += backward ? 0 : 1;
       }
       if (stage == kUnknown || !backward) continue;
+      if (stage > kMostStage) return 0;
       const int32_t own = before + stage;
       // A list that is all forwards first says nothing.
       if (before == forwards || (stages != 0 && own != stages)) return 0;
@@ -130,7 +132,7 @@ void RunCoverage::find_places(const TheoryRun& theory) {
   shape_.layout = theory.recognition.recognised ? theory.recognition.best().layout : guess_chunk_layout(trace_);
   ways_ = shape_.layout == ChunkLayout::kBidirectional ? 2 : 1;
   replicas_ = std::max(1, extent.dp_count);
-  const size_t slots = static_cast<size_t>(stages_) * static_cast<size_t>(replicas_) * static_cast<size_t>(chunks);
+  const double slots = static_cast<double>(stages_) * replicas_ * chunks;
   if (extent.stage_count < 1 || slots > kMostSlots) return;  // labels without sense
   vstages_ = virtual_stage_count(shape_);
   has_.assign(static_cast<size_t>(replicas_) * static_cast<size_t>(ways_) * static_cast<size_t>(vstages_), 0);
@@ -155,7 +157,7 @@ void RunCoverage::say_places() {
   for (int32_t dp = 0; dp < replicas_; ++dp)
     for (int32_t stage = 0; stage < stages_; ++stage) {
       uint8_t bits = 0;
-      for (int32_t chunk = 0; chunk < shape_.sizes.chunks && chunk <= INT16_MAX; ++chunk)
+      for (int32_t chunk = 0; chunk < shape_.sizes.chunks; ++chunk)
         bits |= has_[slot(dp, ways_ == 2 && chunk == 1 ? 1 : 0, virtual_stage(shape_, stage, chunk))];
       if (bits != 0) read[dp].push_back(stage);
     }
