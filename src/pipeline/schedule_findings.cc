@@ -156,8 +156,24 @@ void add_late_starts(const Trace& trace, const Cells& cells, const Recognition& 
   out.push_back(std::move(f));
 }
 
+// Whether a schedule means its weight gradients to run right behind their input gradients.
+bool delays_none(const Schedule& schedule) {
+  bool any = false;
+  for (const RankOrder& order : schedule.ranks)
+    for (size_t k = 0; k < order.size(); ++k) {
+      const Action& weight = order[k].actions()[0];
+      if (order[k].overlapped() || weight.kind != CellKind::kWeightGrad) continue;
+      any = true;
+      if (k == 0 || order[k - 1].overlapped() ||
+          order[k - 1].actions()[0] != Action{CellKind::kInputGrad, weight.micro_batch, weight.chunk})
+        return false;
+    }
+  return any;
+}
+
 // Weight gradients that were split off and always run right behind their input gradients, which is as good as whole.
-void add_undelayed(const Trace& trace, std::vector<Finding>& out) {
+void add_undelayed(const Trace& trace, const TheoryRun& run, std::vector<Finding>& out) {
+  if (!run.sizes.empty() && delays_none(run.sizes.front().schedule)) return;
   const Cells& cells = trace.cells;
   int64_t weights = 0;
   std::map<int32_t, int64_t> stages;  // those with weight gradients
@@ -263,7 +279,7 @@ void add_late(const Trace& trace, const TheoryRun& run, double pipeline_share, s
 }  // namespace
 
 void add_schedule_findings(const Trace& trace, const TheoryRun& run, double pipeline_share, std::vector<Finding>& out) {
-  add_undelayed(trace, out);
+  add_undelayed(trace, run, out);
   if (!run.recognition.recognised) return;
   add_order(trace, run.recognition, out);
   add_late_starts(trace, run.cells(trace), run.recognition, out);

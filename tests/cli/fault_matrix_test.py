@@ -21,6 +21,8 @@ FAULTS = [('1f1b', 'slow-stage:2,1.3', 'stage.slow'), ('1f1b', 'slow-rank:5,1.5'
           ('1f1b', 'wrong-order:2', 'schedule.order'), ('zb-v', 'missing-dw', 'schedule.unsplit'), ('1f1b', 'heavy-head:0.5', 'stage.slow'),
           ('1f1b', 'slow-step:1,1.5', 'step.outlier')]
 PRICE = 0.05  # of the time lost
+# A pause before a replica's first cell of a step cannot be told from waiting for data, and is not priced.
+PRICES = {'host.pauses': 0.1}
 
 
 class FaultMatrix(Case):
@@ -49,7 +51,7 @@ class FaultMatrix(Case):
                     self.assertAlmostEqual(found['step_ns'] / well['step_ns'], 1, delta=0.01)
                 else:
                     lost = found['step_ns'] - well['step_ns']
-                    self.assertAlmostEqual(found['findings'][0]['lost_ns'] / lost, 1, delta=PRICE)
+                    self.assertAlmostEqual(found['findings'][0]['lost_ns'] / lost, 1, delta=PRICES.get(fault[2], PRICE))
 
     def test_healthy_runs_are_silent(self):
         def healthy(schedule, jitter, seed, form):
