@@ -23,6 +23,8 @@
 namespace stageline {
 namespace {
 
+constexpr size_t kMostQuoted = 16;  // virtual stages: longer layouts are what-if's
+
 bool is_one_of(const Finding& f, std::initializer_list<const char*> ids) {
   return std::any_of(ids.begin(), ids.end(), [&](const char* id) { return f.id == id; });
 }
@@ -58,15 +60,16 @@ void say_coverage(const RunCoverage& coverage, Explanation& e) {
 void quote_layers(WhatIf& model, std::vector<Finding>& findings) {
   const FixList list = price_fixes(model, {});
   const auto fix = std::find_if(list.fixes.begin(), list.fixes.end(), [](const Fix& x) { return x.id == "balance"; });
-  if (fix == list.fixes.end() || !fix->price.gains()) return;
+  if (fix == list.fixes.end() || !fix->price.gains() || list.new_layers.size() > kMostQuoted) return;
   for (Finding& f : findings) {
     if (f.id != "stage.slow") continue;
-    const std::string layers = layers_text(list.layers), then = layers_text(list.new_layers);
-    f.detail_en += " In whole layers, were it " + layers + " now: " + then + " takes " + percent(fix->price.share()) +
-                   " less (Megatron: --pipeline-model-parallel-layout \"" + megatron_layout(list.new_layers) +
-                   "\"); stageline what-if --layers says it for yours.";
-    f.detail_zh += "按整层计，若现为 " + layers + "，改为 " + then + " 每步少用 " + percent(fix->price.share()) +
-                   "（Megatron：--pipeline-model-parallel-layout \"" + megatron_layout(list.new_layers) +
+    const std::string then = layers_text(list.new_layers), layout = megatron_layout(list.new_layers);
+    const std::string now = grouped(kAssumedLayers), less = percent(fix->price.share());
+    f.detail_en += " In whole layers, with " + now + " on every stage now, " + then + " takes " + less +
+                   " less (Megatron: --pipeline-model-parallel-layout \"" + layout +
+                   "\"); stageline what-if --layers prices it for your number of layers.";
+    f.detail_zh += "按整层计，若现在各级为 " + now + " 层，改为 " + then + " 每步少用 " + less +
+                   "（Megatron：--pipeline-model-parallel-layout \"" + layout +
                    "\"）；实际层数请用 stageline what-if --layers 给出。";
   }
 }
