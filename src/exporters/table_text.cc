@@ -314,31 +314,59 @@ std::string format_table_csv(const Table& table) {
   return out;
 }
 
-void append_table_json(JsonWriter& json, const Table& table, const std::function<void(JsonWriter&)>& flush) {
-  json.begin_object().field("name", table.name()).field("title", table.title());
+namespace {
+
+void write_columns(JsonWriter& json, const Table& table) {
+  json.field("name", table.name()).field("title", table.title());
   json.key("columns").begin_array();
   for (const ColumnSpec& spec : table.columns()) {
     json.begin_object().field("name", spec.name).field("title", spec.title);
     json.field("type", column_type_name(spec.type)).field("unit", raw_unit(spec.type)).field("help", spec.help);
     json.end_object();
   }
-  json.end_array().key("rows").begin_array();
+  json.end_array();
+}
+
+void write_value(JsonWriter& json, const Table& table, size_t row, size_t column, int64_t origin_ns) {
+  const ColumnType type = table.columns()[column].type;
+  if (table.is_null(row, column))
+    json.null();
+  else if (type == ColumnType::kTime)
+    json.value(sum_or_limit(table.integer(row, column), -origin_ns));
+  else if (is_integral(type))
+    json.value(table.integer(row, column));
+  else if (type == ColumnType::kText)
+    json.value(table.text(row, column));
+  else
+    json.value(table.real(row, column));
+}
+
+}  // namespace
+
+void append_table_json(JsonWriter& json, const Table& table, const std::function<void(JsonWriter&)>& flush) {
+  json.begin_object();
+  write_columns(json, table);
+  json.key("rows").begin_array();
   for (size_t r = 0; r < table.row_count(); ++r) {
     json.begin_object();
     for (size_t c = 0; c < table.columns().size(); ++c) {
-      const ColumnSpec& spec = table.columns()[c];
-      json.key(spec.name);
-      if (table.is_null(r, c))
-        json.null();
-      else if (is_integral(spec.type))
-        json.value(table.integer(r, c));
-      else if (spec.type == ColumnType::kText)
-        json.value(table.text(r, c));
-      else
-        json.value(table.real(r, c));
+      json.key(table.columns()[c].name);
+      write_value(json, table, r, c, 0);
     }
     json.end_object();
     if (flush && r % 1024 == 1023) flush(json);
+  }
+  json.end_array().end_object();
+}
+
+void append_table_page(JsonWriter& json, const Table& table, size_t most_rows, int64_t origin_ns) {
+  json.begin_object();
+  write_columns(json, table);
+  json.field("row_count", static_cast<int64_t>(table.row_count())).key("rows").begin_array();
+  for (size_t r = 0; r < std::min(table.row_count(), most_rows); ++r) {
+    json.begin_array();
+    for (size_t c = 0; c < table.columns().size(); ++c) write_value(json, table, r, c, origin_ns);
+    json.end_array();
   }
   json.end_array().end_object();
 }

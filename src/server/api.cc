@@ -73,6 +73,25 @@ int status_of(ErrorCode code) {
 
 ApiAnswer refused(const Error& error) { return error_answer(status_of(error.code), error.what, error.hint); }
 
+// Routes whose answers are made once and kept, by threads of their own.
+using LongAnswer = Result<RunAnswers::Answer> (*)(RunAnswers& answers, const Query& query);
+struct LongRoute {
+  std::string_view path;
+  LongAnswer answer;
+};
+constexpr LongRoute kLongRoutes[] = {
+    {"/api/explain", [](RunAnswers& answers, const Query&) { return answers.explain(); }},
+    {"/api/clocks", [](RunAnswers& answers, const Query&) { return answers.clocks(); }},
+    {"/api/compare", [](RunAnswers& answers, const Query&) { return answers.compare(); }},
+    {"/api/answer", [](RunAnswers& answers, const Query& query) { return answers.analysis(query); }},
+};
+
+ApiAnswer long_answer(RunAnswers& answers, const LongRoute& route, const Query& query) {
+  Result<RunAnswers::Answer> made = route.answer(answers, query);
+  if (!made) return refused(made.error());
+  return {made->status, kJson, std::move(made->body), {}};
+}
+
 ApiAnswer asset(std::string_view text, const char* type, std::string_view hash) {
   ApiAnswer answer;
   answer.type = type;
@@ -82,6 +101,12 @@ ApiAnswer asset(std::string_view text, const char* type, std::string_view hash) 
 }
 
 }  // namespace
+
+void ViewRun::set_other(std::string title, std::vector<std::string> paths, RunAnswers::Read read) {
+  other_title_ = std::move(title);
+  other_paths_ = std::move(paths);
+  other_read_ = std::move(read);
+}
 
 void ViewRun::set_trace(Trace trace) {
   preparing_ = true;
@@ -94,6 +119,8 @@ void ViewRun::set_trace(Trace trace) {
   draw_on_one_clock(trace);
   timeline_ = std::make_unique<Timeline>(std::move(trace));
   run_json_ = stageline::run_json(*timeline_, title_, paths_);
+  answers_ = std::make_unique<RunAnswers>(timeline_->trace(), paths_, std::move(again_));
+  if (other_read_) answers_->set_other(std::move(other_title_), std::move(other_paths_), std::move(other_read_));
   return_freed_memory();
   ready_.store(true, std::memory_order_release);
 }
@@ -161,11 +188,17 @@ ApiAnswer api_answer(const ViewRun& run, std::string_view target) {
   const Route* route = nullptr;
   for (const Route& known : kRoutes)
     if (known.path == path) route = &known;
-  if (!route && path != "/api/run" && path != "/api/histogram" && path != "/api/perfetto")
+  const LongRoute* long_route = nullptr;
+  for (const LongRoute& known : kLongRoutes)
+    if (known.path == path) long_route = &known;
+  if (!route && !long_route && path != "/api/answers" && path != "/api/run" && path != "/api/histogram" &&
+      path != "/api/perfetto")
     return error_answer(404, "there is nothing at this path", "docs/viewer-protocol.md lists the paths");
   const Timeline* timeline = run.timeline();
   if (!timeline) return error_answer(503, "the run is still being read", "/api/status says how far it is");
   if (path == "/api/run") return {200, kJson, run.run_json(), {}};
+  if (path == "/api/answers") return {200, kJson, run.answers().list_json(), {}};
+  if (long_route) return long_answer(run.answers(), *long_route, *query);
   if (path == "/api/histogram") {
     Result<HistogramAnswer> made = histogram_answer(*timeline, *query);
     if (!made) return refused(made.error());

@@ -12,6 +12,7 @@
 #include "base/progress.h"
 #include "base/result.h"
 #include "model/trace.h"
+#include "server/run_answers.h"
 #include "server/timeline.h"
 
 namespace stageline {
@@ -22,12 +23,18 @@ class ViewRun {
   ViewRun(std::string title, std::vector<std::string> paths) : title_(std::move(title)), paths_(std::move(paths)) {}
 
   Progress* progress() { return &progress_; }
+  // How the run is read once more, stamps as recorded (RunAnswers); how a second one is, to compare with. Before
+  // set_trace().
+  void set_again(RunAnswers::Read again) { again_ = std::move(again); }
+  void set_other(std::string title, std::vector<std::string> paths, RunAnswers::Read read);
   // Draws the trace on one clock and makes it ready for questions.
   void set_trace(Trace trace);
   void set_error(const Error& error);
 
   const Timeline* timeline() const { return ready_.load(std::memory_order_acquire) ? timeline_.get() : nullptr; }
-  const std::string& run_json() const { return run_json_; }  // once timeline() is there
+  const std::string& run_json() const { return run_json_; }     // once timeline() is there
+  RunAnswers& answers() const { return *answers_; }             // once timeline() is there
+  bool busy() const { return timeline() && answers_->busy(); }  // an answer is being made: destroying this waits for it
   // {"state": "reading"|"preparing"|"ready"|"failed", …}: the answer to /api/status.
   std::string status_json() const;
   // The run for Perfetto; once timeline() is there. Errors: kUnavailable for what Perfetto's exporter does not draw,
@@ -41,6 +48,10 @@ class ViewRun {
   std::vector<std::string> paths_;
   Progress progress_;
   std::unique_ptr<Timeline> timeline_;
+  RunAnswers::Read again_, other_read_;
+  std::string other_title_;
+  std::vector<std::string> other_paths_;
+  std::unique_ptr<RunAnswers> answers_;  // after the timeline whose trace it asks
   std::string run_json_, error_what_, error_hint_;
   mutable std::mutex export_mutex_;
   std::atomic<bool> preparing_{false}, ready_{false}, failed_{false};
