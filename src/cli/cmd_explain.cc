@@ -57,11 +57,8 @@ std::string text_of(const Terminal& terminal, const Explanation& e, const std::v
   for (const Finding& f : e.offers)
     offers += priced_title(terminal, "   " + pick(f.title_en, f.title_zh), price_of(f, zh));
   const std::string more = paths.empty() ? "" : "stageline report " + paths[0] + " -o report.html";
-  if (e.findings.empty())
-    out += pick("Nothing stands out: no stage, rank, link or pause costs more than 1 % of a step.",
-                "没有突出的问题：没有哪一级、rank、链路或停顿的代价超过每步的 1 %。");
-  else
-    out += pick("\nNothing else costs more than 1 % of a step.", "\n其他问题的代价都不超过每步的 1 %。");
+  if (!e.findings.empty()) out += "\n";
+  out += pick(closing_words(e).en, closing_words(e).zh);
   out += "\n";
   if (!offers.empty()) {
     out += pick("\nNo fault, but worth a try, at the same memory, if the replay is right:\n",

@@ -58,11 +58,24 @@ std::string human_count(int64_t value) {
   return fixed(scaled, 2) + " " + unit;
 }
 
+constexpr int64_t kEpochNs = 1'000'000'000'000'000;  // 11 days: no run counts that from its own zero
+
+// What times of the table are shown from: `wanted` where they count from 1970 and it does, else their first; 0: as they
+// are.
+int64_t shown_origin(const Table& table, size_t rows, int64_t wanted) {
+  int64_t least = INT64_MAX;
+  for (size_t c = 0; c < table.columns().size(); ++c)
+    for (size_t r = 0; table.columns()[c].type == ColumnType::kTime && r < rows; ++r)
+      if (!table.is_null(r, c)) least = std::min(least, table.integer(r, c));
+  if (least == INT64_MAX || least < kEpochNs) return 0;
+  return wanted >= kEpochNs ? wanted : least;
+}
+
 // The values of a table as people see them.
 class Shown {
  public:
   Shown(const Table& table, size_t rows, bool whole_names, int64_t origin_ns) : table_(table) {
-    find_origin(rows, origin_ns);
+    origin_ns_ = shown_origin(table, rows, origin_ns);
     if (!whole_names) shorten_names(rows);
   }
 
@@ -92,16 +105,7 @@ class Shown {
   }
 
  private:
-  static constexpr int64_t kEpochNs = 1'000'000'000'000'000;  // 11 days: no run counts that from its own zero
   static constexpr int kLongName = 40;
-
-  void find_origin(size_t rows, int64_t wanted) {
-    int64_t least = INT64_MAX;
-    for (size_t c = 0; c < table_.columns().size(); ++c)
-      for (size_t r = 0; table_.columns()[c].type == ColumnType::kTime && r < rows; ++r)
-        if (!table_.is_null(r, c)) least = std::min(least, table_.integer(r, c));
-    if (least != INT64_MAX && least >= kEpochNs) origin_ns_ = wanted >= kEpochNs ? wanted : least;
-  }
 
   // Two kernels that would read the same keep their whole names.
   void shorten_names(size_t rows) {
@@ -362,10 +366,13 @@ void append_table_json(JsonWriter& json, const Table& table, const std::function
 void append_table_page(JsonWriter& json, const Table& table, size_t most_rows, int64_t origin_ns) {
   json.begin_object();
   write_columns(json, table);
-  json.field("row_count", static_cast<int64_t>(table.row_count())).key("rows").begin_array();
-  for (size_t r = 0; r < std::min(table.row_count(), most_rows); ++r) {
+  const size_t rows = std::min(table.row_count(), most_rows);
+  const int64_t origin = shown_origin(table, rows, origin_ns);
+  json.field("row_count", static_cast<int64_t>(table.row_count())).field("origin_ns", std::to_string(origin));
+  json.key("rows").begin_array();
+  for (size_t r = 0; r < rows; ++r) {
     json.begin_array();
-    for (size_t c = 0; c < table.columns().size(); ++c) write_value(json, table, r, c, origin_ns);
+    for (size_t c = 0; c < table.columns().size(); ++c) write_value(json, table, r, c, origin);
     json.end_array();
   }
   json.end_array().end_object();

@@ -55,7 +55,7 @@ int64_t origin_of(const Trace& trace) { return trace.clock == ClockState::kPerRa
 
 std::string result_json(const char* name, const AnalysisResult& result, int64_t origin_ns) {
   JsonWriter json;
-  json.begin_object().field("analysis", name).field("origin_ns", std::to_string(origin_ns));
+  json.begin_object().field("analysis", name);
   json.key("tables").begin_array();
   for (const Table& table : result.tables) append_table_page(json, table, kMostRows, origin_ns);
   json.end_array().key("notes").begin_array();
