@@ -142,6 +142,7 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
   diff.change_ns = diff.b.step_ns - diff.a.step_ns;
   diff.error_ns = std::hypot(diff.a.error_ns, diff.b.error_ns);
   diff.sure = sure(diff.change_ns, diff.error_ns);
+  diff.independent = pairs.independent();
 
   const DiffMatch match = match_operations(a.graph, b.graph, a_trace, b_trace, pairs.pair_of(), a.usual);
   diff.matched = match.matched;

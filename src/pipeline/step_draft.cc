@@ -25,7 +25,8 @@ struct OrderedStep {
 // other in a circle, the one that started first goes on.
 class Orderer {
  public:
-  Orderer(const StepDraft& draft, const std::vector<uint8_t>& closes) : draft_(draft), closes_(closes) {}
+  Orderer(const StepDraft& draft, const std::vector<uint8_t>& closes, const std::vector<uint8_t>& communicates)
+      : draft_(draft), closes_(closes), communicates_(communicates) {}
 
   OrderedStep order() {
     make_units();
@@ -193,14 +194,16 @@ class Orderer {
         for (uint32_t w = out_.wait_begin[k]; w < out_.wait_begin[k + 1]; ++w)
           ready = std::max(ready, ops[out_.draft[out_.wait_on[w]]].end_ns);
         out_.dur_ns[k] = at_least(static_cast<double>(op.end_ns - latest));
-        out_.delay_ns[k] = at_least(static_cast<double>(op.start_ns - ready));
+        // Messages and collectives are posted early, and wait in their own time: that is no flaw to speak of.
+        const auto delay = static_cast<double>(op.start_ns - ready);
+        out_.delay_ns[k] = communicates_[op.type] && !(delay > StepGraph::kLeastNs) ? 0 : at_least(delay);
       }
       i = last;
     }
   }
 
   const StepDraft& draft_;
-  const std::vector<uint8_t>& closes_;
+  const std::vector<uint8_t>&closes_, &communicates_;  // by type
   OrderedStep out_;
   std::vector<uint32_t> unit_, member_begin_, member_;
   std::vector<uint32_t> wait_begin_, wait_on_, follower_begin_, follower_, pending_, place_;
@@ -268,13 +271,16 @@ StepGraph assemble_graph(const Trace& trace, std::vector<StepDraft> drafts, std:
     graph.stage_count = std::max(graph.stage_count, part.stage + 1);
     graph.dp_count = std::max(graph.dp_count, part.dp + 1);
   }
-  std::vector<uint8_t> closes(types.size(), 0);
-  for (size_t t = 0; t < types.size(); ++t) closes[t] = is_message(types[t].kind) ? 0 : 1;
+  std::vector<uint8_t> closes(types.size(), 0), communicates(types.size(), 0);
+  for (size_t t = 0; t < types.size(); ++t) {
+    closes[t] = is_message(types[t].kind) ? 0 : 1;
+    communicates[t] = types[t].communicates ? 1 : 0;
+  }
   if (std::find(closes.begin(), closes.end(), 1) == closes.end()) closes.assign(types.size(), 1);
 
   std::vector<OrderedStep> ordered(drafts.size());
   parallel_for(drafts.size(), [&](size_t s) {
-    ordered[s] = Orderer(drafts[s], closes).order();
+    ordered[s] = Orderer(drafts[s], closes, communicates).order();
     drafts[s].waits = {};
   });
 
@@ -339,8 +345,10 @@ StepGraph assemble_graph(const Trace& trace, std::vector<StepDraft> drafts, std:
               "operations that wait for each other in a circle were taken in the order in which they started", {}, cut);
   if (negative > 0)
     notes.add("graph.negative_times", Severity::kWarning,
-              "durations and delays below −10 ms (an operation before what it waits for) were taken as 0", {},
-              negative);
+              "work that starts more than 10 ms before what it waits for has ended, or messages that end before they "
+              "begin, were "
+              "taken to wait for nothing and to take no time: clocks or stamps are off",
+              {}, negative);
   return graph;
 }
 

@@ -85,7 +85,8 @@ struct StepGraph {
   std::vector<uint32_t> wait_begin;  // size() + 1; waits of i: wait_on[wait_begin[i] .. wait_begin[i + 1])
   std::vector<uint32_t> wait_on;     // operations of the same step before i, ascending, each once
 
-  // Of kOperations: the artifact's tolerance. Durations and delays at or below −10 ms are taken as 0, and counted.
+  // Of kOperations: the artifact's tolerance. Durations and delays at or below −10 ms are taken as 0, and counted but
+  // for delays of what communicates: that is posted early.
   static constexpr double kLeastNs = -10e6;
 
   size_t size() const { return cell.size(); }
