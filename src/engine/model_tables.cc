@@ -9,7 +9,6 @@ using Value = Table::Value;
 
 // -1 means "nobody knows" in the model and is null in a table: a reader of the file must not
 // take it for a stage.
-int64_t known(int32_t value) { return value == kUnknown ? kNullInteger : value; }
 
 }  // namespace
 
@@ -32,14 +31,14 @@ Table cells_table(const Trace& trace) {
     const Part& part = trace.parts[static_cast<size_t>(cells.part[i])];
     std::vector<Value> row;
     row.reserve(11);
-    row.emplace_back(known(cells.step[i]));
-    row.emplace_back(known(part.dp));
-    row.emplace_back(known(part.stage));
+    row.emplace_back(known_integer(cells.step[i]));
+    row.emplace_back(known_integer(part.dp));
+    row.emplace_back(known_integer(part.stage));
     row.emplace_back(int64_t{part.rank});
-    row.emplace_back(known(part.machine));
+    row.emplace_back(known_integer(part.machine));
     row.emplace_back(std::string(kind_code(cells.kind[i])));
-    row.emplace_back(known(cells.chunk[i]));
-    row.emplace_back(known(cells.micro_batch[i]));
+    row.emplace_back(known_integer(cells.chunk[i]));
+    row.emplace_back(known_integer(cells.micro_batch[i]));
     row.emplace_back(cells.start_ns[i]);
     row.emplace_back(cells.dur_ns(i));
     row.emplace_back(std::string(trace.slice_name(cells.at(i))));
@@ -81,9 +80,10 @@ Table devices_table(const Trace& trace) {
       for (size_t s = 0; s < part.slices.size(); ++s)
         sum.cover(part.slices.start_ns[s], part.slices.start_ns[s] + part.slices.dur_ns[s]);
     const bool timed = sum.start_ns <= sum.end_ns;
-    table.add_row({int64_t{part.rank}, known(part.machine), part.machine_name, known(part.device), known(part.stage),
-                   known(part.dp), part.source, static_cast<int64_t>(part.slices.size()), sum.cells,
-                   timed ? sum.start_ns : kNullInteger, timed ? sum.end_ns : kNullInteger});
+    table.add_row({int64_t{part.rank}, known_integer(part.machine), part.machine_name, known_integer(part.device),
+                   known_integer(part.stage), known_integer(part.dp), part.source,
+                   static_cast<int64_t>(part.slices.size()), sum.cells, timed ? sum.start_ns : kNullInteger,
+                   timed ? sum.end_ns : kNullInteger});
   }
   return table;
 }

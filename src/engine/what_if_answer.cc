@@ -16,7 +16,6 @@ using Type = ColumnType;
 constexpr double kMostFactor = 1000;
 constexpr int64_t kLongestNs = 3'600'000'000'000;  // an hour
 
-int64_t rounded(double ns) { return std::isnan(ns) ? kNullInteger : std::llround(ns); }
 double share(double part, double whole) { return whole > 0 ? part / whole : std::numeric_limits<double>::quiet_NaN(); }
 
 Error bad_scale(std::string_view text, const std::string& why) {
@@ -91,8 +90,8 @@ std::vector<Table> what_if_tables(const WhatIf& model, const FixList& list) {
                "Most activations that a rank holds at once, in those of one micro-batch on one stage"}});
   int64_t steps = 0;
   for (const uint8_t counts : model.counts()) steps += counts;
-  base.add_row({rounded(error.recorded_ns), steps, rounded(error.graph_ns),
-                share(error.graph_ns - error.recorded_ns, error.recorded_ns), rounded(error.order_ns),
+  base.add_row({whole_ns(error.recorded_ns), steps, whole_ns(error.graph_ns),
+                share(error.graph_ns - error.recorded_ns, error.recorded_ns), whole_ns(error.order_ns),
                 share(error.order_ns - error.recorded_ns, error.recorded_ns),
                 order.known() ? order.recognition().best().name : std::string(),
                 order.known() ? order.present().most_held() : std::numeric_limits<double>::quiet_NaN()});
@@ -113,8 +112,8 @@ std::vector<Table> what_if_tables(const WhatIf& model, const FixList& list) {
        {"assumption", "assumes", Type::kText, "What the price rests on"},
        {"how", "how", Type::kText, "How to do it"}});
   for (const Fix& fix : list.fixes)
-    fixes.add_row({fix.id, fix.name.en, rounded(fix.price.saving_ns), fix.price.share(), rounded(fix.price.step_ns),
-                   rounded(fix.price.error_ns), fix.price.steps, fix.price.held, int64_t{fix.bound}, fix.assumes.en,
+    fixes.add_row({fix.id, fix.name.en, whole_ns(fix.price.saving_ns), fix.price.share(), whole_ns(fix.price.step_ns),
+                   whole_ns(fix.price.error_ns), fix.price.steps, fix.price.held, int64_t{fix.bound}, fix.assumes.en,
                    fix.how.en});
   std::vector<Table> tables = {std::move(base), std::move(fixes)};
   if (list.layers.empty()) return tables;
@@ -133,8 +132,8 @@ std::vector<Table> what_if_tables(const WhatIf& model, const FixList& list) {
       constant += model.layers().constant_ns[s][d];
     }
     layers.add_row({static_cast<int64_t>(s), int64_t{stages.owner[s]}, int64_t{list.layers[s]},
-                    s < list.new_layers.size() ? int64_t{list.new_layers[s]} : kNullInteger, rounded(cost),
-                    rounded(constant)});
+                    s < list.new_layers.size() ? int64_t{list.new_layers[s]} : kNullInteger, whole_ns(cost),
+                    whole_ns(constant)});
   }
   tables.push_back(std::move(layers));
   return tables;

@@ -34,6 +34,8 @@ KindGroup kind_group(CellKind kind);
 
 // F, B, I, W and F&B: the work that schedules arrange and bubbles are measured against.
 constexpr bool is_compute(CellKind kind) { return kind <= CellKind::kForwardBackward; }
+// B and I: what the stage before waits for, and what gives activations back.
+constexpr bool is_backward(CellKind kind) { return kind == CellKind::kBackward || kind == CellKind::kInputGrad; }
 constexpr bool is_message(CellKind kind) { return kind >= CellKind::kSendForward && kind <= CellKind::kRecvBackward; }
 
 // Lane within a rank, by kind: 0 compute and optimizer, 1 messages, 2 collectives, 3 other.

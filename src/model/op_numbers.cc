@@ -10,8 +10,6 @@ namespace stageline {
 namespace {
 
 constexpr bool is_forward(CellKind kind) { return kind == CellKind::kForward || kind == CellKind::kForwardBackward; }
-constexpr bool is_backward(CellKind kind) { return kind == CellKind::kBackward || kind == CellKind::kInputGrad; }
-
 // Runs of rows with one key, each run in `order` of the rest of the tuple.
 template <class Key, class Rest, class Body>
 void for_each_group(const std::vector<Op>& ops, std::vector<uint32_t> rows, Key key, Rest rest, Body body) {

@@ -92,7 +92,7 @@ std::vector<StageLoad> stage_loads(const std::vector<StageCost>& costs) {
       sum.backward += time;
       sum.usual_backward += usual;
     }
-    if (cost.kind == CellKind::kBackward || cost.kind == CellKind::kInputGrad || both) sum.backwards += cost.count;
+    if (is_backward(cost.kind) || both) sum.backwards += cost.count;
   }
   std::vector<StageLoad> loads;
   std::vector<double> values;

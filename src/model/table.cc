@@ -1,5 +1,6 @@
 #include "model/table.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cmath>
 
@@ -23,6 +24,8 @@ size_t storage_of(ColumnType type) {
 }
 
 }  // namespace
+
+int64_t whole_ns(double ns) { return std::isfinite(ns) ? std::llround(std::clamp(ns, -4e18, 4e18)) : kNullInteger; }
 
 Table::Table(std::string name, std::string title, std::vector<ColumnSpec> columns)
     : name_(std::move(name)), title_(std::move(title)), specs_(std::move(columns)) {

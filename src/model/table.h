@@ -12,6 +12,8 @@
 #include <variant>
 #include <vector>
 
+#include "model/cells.h"
+
 namespace stageline {
 
 enum class ColumnType : uint8_t {
@@ -32,6 +34,12 @@ struct ColumnSpec {
 };
 
 inline constexpr int64_t kNullInteger = INT64_MIN;  // an unknown integer; NaN is the unknown real
+
+// What a table shows for a step, stage or micro-batch that may be kUnknown (cells.h).
+constexpr int64_t known_integer(int32_t value) { return value == kUnknown ? kNullInteger : value; }
+
+// Real nanoseconds as a table's kDuration: rounded, held within ±4e18; null when not finite.
+int64_t whole_ns(double ns);
 
 class Table {
  public:

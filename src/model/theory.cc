@@ -16,8 +16,7 @@ std::vector<RankPhases> rank_phases(const Trace& trace) {
       const bool both = kind == CellKind::kForwardBackward;
       own.start_ns = std::min(own.start_ns, cells.start_ns[i]);
       own.end_ns = std::max(own.end_ns, cells.end_ns[i]);
-      if (kind == CellKind::kBackward || kind == CellKind::kInputGrad || both)
-        own.steady_ns = std::min(own.steady_ns, cells.start_ns[i]);
+      if (is_backward(kind) || both) own.steady_ns = std::min(own.steady_ns, cells.start_ns[i]);
       if (kind == CellKind::kForward || both) own.cool_down_ns = std::max(own.cool_down_ns, cells.end_ns[i]);
     }
     if (own.step == kUnknown || own.steady_ns == INT64_MAX || own.cool_down_ns == INT64_MIN) continue;

@@ -52,7 +52,7 @@ std::vector<ExpectedRow> expected_rows(const Schedule& schedule, int32_t stage, 
     row.action_count = 0;
     for (const Action& action : cell.actions()) {
       row.actions[row.action_count++] = action;
-      const bool backward = action.kind == CellKind::kBackward || action.kind == CellKind::kInputGrad;
+      const bool backward = is_backward(action.kind);
       if (!logits || stage != 0 || !backward || action.chunk != schedule.sizes.chunks - 1) continue;
       ExpectedRow head;
       head.kind = CellKind::kBackward;

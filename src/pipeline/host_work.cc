@@ -311,8 +311,7 @@ class PartReader {
     }
     for (uint32_t i = 0; i < out_.stretches.size(); ++i) {
       const Stretch& s = out_.stretches[i];
-      if ((s.kind == CellKind::kBackward || s.kind == CellKind::kInputGrad) && s.forward != kNoStretch &&
-          out_.stretches[s.forward].backward == kNoStretch)
+      if (is_backward(s.kind) && s.forward != kNoStretch && out_.stretches[s.forward].backward == kNoStretch)
         out_.stretches[s.forward].backward = i;
     }
   }

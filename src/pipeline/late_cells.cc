@@ -12,8 +12,6 @@ namespace {
 
 constexpr uint32_t kNone = UINT32_MAX;
 
-bool is_backward(CellKind kind) { return kind == CellKind::kBackward || kind == CellKind::kInputGrad; }
-
 // Messages by (step, part, kind, micro-batch, chunk).
 class Messages {
  public:

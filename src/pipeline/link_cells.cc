@@ -39,7 +39,7 @@ std::vector<Stop> stops_of(const Trace& trace, const Extent& extent, ChunkLayout
   for (size_t i = 0; i < cells.size(); ++i) {
     const CellKind kind = cells.kind[i];
     const bool down = kind == CellKind::kForward || kind == CellKind::kForwardBackward;
-    const bool up = kind == CellKind::kBackward || kind == CellKind::kInputGrad || kind == CellKind::kForwardBackward;
+    const bool up = is_backward(kind) || kind == CellKind::kForwardBackward;
     const auto part_index = static_cast<size_t>(cells.part[i]);
     const Part& part = trace.parts[part_index];
     if ((!down && !up) || cells.step[i] == kUnknown || cells.micro_batch[i] == kUnknown || part.stage == kUnknown)

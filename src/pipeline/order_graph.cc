@@ -10,8 +10,6 @@
 namespace stageline {
 namespace {
 
-bool is_backward(CellKind kind) { return kind == CellKind::kBackward || kind == CellKind::kInputGrad; }
-
 std::vector<int32_t> positions(const RankLists& lists, size_t parts) {
   std::vector<int32_t> position(parts, kUnknown);
   std::vector<std::tuple<int32_t, int32_t, int32_t>> order;  // (part, replica, stage)

@@ -54,8 +54,7 @@ Result<Schedule> assemble(std::vector<Row> rows, const std::string& path) {
     RankOrder& order = schedule.ranks[static_cast<size_t>(rows[i].rank)];
     Action first = rows[i].action, second = rows[end - 1].action;
     if (second.kind == CellKind::kForward) std::swap(first, second);
-    const bool pair =
-        first.kind == CellKind::kForward && (second.kind == CellKind::kBackward || second.kind == CellKind::kInputGrad);
+    const bool pair = first.kind == CellKind::kForward && is_backward(second.kind);
     if (end - i > 2 || (end - i == 2 && !pair))
       return Error{ErrorCode::kBadInput,
                    "rank " + std::to_string(rows[i].rank) + " has " + std::to_string(end - i) + " actions at index " +

@@ -137,9 +137,7 @@ int64_t drop_empty_pops(std::vector<RangeRow>& rows) {
     if (row.kind == CellKind::kWeightGrad && dur >= kShortestPopNs) pops.push_back(dur);
   }
   const int64_t pop = median_ns(std::move(pops)), backward = median_ns(std::move(backwards));
-  const auto backwards_of = [](CellKind kind) {
-    return kind == CellKind::kBackward || kind == CellKind::kInputGrad || kind == CellKind::kForwardBackward;
-  };
+  const auto backwards_of = [](CellKind kind) { return is_backward(kind) || kind == CellKind::kForwardBackward; };
   bool after_backward = false;
   const size_t before = rows.size();
   std::erase_if(rows, [&](const RangeRow& row) {

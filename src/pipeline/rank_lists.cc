@@ -13,8 +13,6 @@
 namespace stageline {
 namespace {
 
-bool is_backward(CellKind kind) { return kind == CellKind::kBackward || kind == CellKind::kInputGrad; }
-
 // Appends the tokens of cells [begin, end), one rank and step by start.
 void add_tokens(const Cells& cells, const std::vector<uint32_t>& loss_of, size_t begin, size_t end, bool pieces,
                 RankLists& all) {

@@ -26,7 +26,7 @@ ScheduleNumbers schedule_numbers(const Schedule& schedule, const std::vector<std
         }
       for (const Action& a : actions) {
         held -= a.kind == CellKind::kBackward || a.kind == CellKind::kWeightGrad ? 1 : 0;
-        held_input -= a.kind == CellKind::kBackward || a.kind == CellKind::kInputGrad ? 1 : 0;
+        held_input -= is_backward(a.kind) ? 1 : 0;
       }
     }
     own.span_bubble_ns = numbers.span_ns - own.busy_ns;

@@ -203,7 +203,7 @@ class Finder {
       jobs.clear();
       for (uint32_t i = step.begin; i < step.end; ++i) {
         const CellKind kind = graph_.kind[i];
-        const bool backward = kind == CellKind::kBackward || kind == CellKind::kInputGrad;
+        const bool backward = is_backward(kind);
         if ((kind == CellKind::kForward || backward) && graph_.micro_batch[i] != kUnknown &&
             graph_.stage[i] != kUnknown)
           jobs.push_back({graph_.part[i], graph_.chunk[i], graph_.micro_batch[i], backward, graph_.dur_ns[i]});

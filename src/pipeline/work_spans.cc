@@ -9,7 +9,7 @@ namespace {
 constexpr uint32_t kNone = UINT32_MAX;
 
 bool is_work(CellKind kind) { return is_compute(kind) || kind == CellKind::kOptimizer; }
-bool is_backward(CellKind kind) { return is_compute(kind) && kind != CellKind::kForward; }
+bool is_gradient(CellKind kind) { return is_compute(kind) && kind != CellKind::kForward; }
 bool is_communication(CellKind kind) { return is_message(kind) || kind == CellKind::kCollective; }
 
 // One stretch of host time; the halves of an overlapped pair, and of a fused message, share theirs.
@@ -31,7 +31,7 @@ class Places {
                         places_.back().start_ns == mark.start_ns && places_.back().end_ns == mark.end_ns &&
                         marks[places_.back().mark].slice == mark.slice;
       if (!same) places_.push_back({mark.start_ns, mark.end_ns, mark.lane, m, false});
-      places_.back().backward |= is_backward(mark.kind);
+      places_.back().backward |= is_gradient(mark.kind);
       place_of_mark_[m] = static_cast<uint32_t>(places_.size() - 1);
     }
     for (uint32_t i = 0; i < places_.size(); ++i)

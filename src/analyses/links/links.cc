@@ -11,8 +11,6 @@ namespace {
 
 using Type = ColumnType;
 
-int64_t known(int32_t value) { return value == kUnknown ? kNullInteger : value; }
-int64_t whole_ns(double ns) { return std::isfinite(ns) ? std::llround(ns) : kNullInteger; }
 std::string hosts_text(int32_t hosts) { return hosts == 1 ? "same" : hosts == 0 ? "two" : ""; }
 std::string way_text(bool forward) { return forward ? "forward" : "backward"; }
 
@@ -67,9 +65,9 @@ Table edges_table(const Trace& trace, const Links& links) {
     const LinkClass& c = links.classes[e.link_class];
     table.add_row({int64_t{from.rank},
                    int64_t{to.rank},
-                   known(from.stage),
-                   known(to.stage),
-                   known(from.dp),
+                   known_integer(from.stage),
+                   known_integer(to.stage),
+                   known_integer(from.dp),
                    way_text(e.forward),
                    hosts_text(c.hosts),
                    e.messages,

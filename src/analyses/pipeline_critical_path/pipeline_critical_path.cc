@@ -17,8 +17,6 @@ using Type = ColumnType;
 
 constexpr size_t kMostCellsOfReport = 5'000'000;
 
-int64_t known(int32_t value) { return value == kUnknown ? kNullInteger : value; }
-
 // The stage at the other end of a message, the sender's of one that nobody recorded; of a collective the stage of the
 // member that came last, where it is another operation.
 int32_t other_stage(const StepGraph& graph, const PathStretch& stretch) {
@@ -74,7 +72,8 @@ Table shares_table(const StepGraph& graph, const std::vector<ChosenStep>& steps)
     left -= it->second.first;
     const int64_t mean = (span - left) / count - shown;
     shown += mean;
-    table.add_row({known(stage), graph.types[type].name, std::string(path_piece_name(piece)), known(from), mean,
+    table.add_row({known_integer(stage), graph.types[type].name, std::string(path_piece_name(piece)),
+                   known_integer(from), mean,
                    span > 0 ? static_cast<double>(it->second.first) / static_cast<double>(span)
                             : std::numeric_limits<double>::quiet_NaN(),
                    it->second.second});
@@ -121,11 +120,11 @@ void operation_values(const Trace& trace, const StepGraph& graph, int32_t step, 
                       std::vector<Table::Value>& row) {
   row = {int64_t{step},
          int64_t{trace.parts[static_cast<size_t>(graph.part[op])].rank},
-         known(graph.dp[op]),
-         known(graph.stage[op]),
+         known_integer(graph.dp[op]),
+         known_integer(graph.stage[op]),
          graph.types[graph.type[op]].name,
-         known(graph.micro_batch[op]),
-         known(graph.chunk[op])};
+         known_integer(graph.micro_batch[op]),
+         known_integer(graph.chunk[op])};
 }
 
 Table path_table(const Trace& trace, const StepGraph& graph, const ChosenStep& chosen) {
@@ -138,7 +137,7 @@ Table path_table(const Trace& trace, const StepGraph& graph, const ChosenStep& c
   std::vector<Table::Value> row;
   for (const PathStretch& p : chosen.path) {
     operation_values(trace, graph, chosen.step->step, p.op, row);
-    row.insert(row.end(), {std::string(path_piece_name(p.piece)), known(other_stage(graph, p)), p.start_ns,
+    row.insert(row.end(), {std::string(path_piece_name(p.piece)), known_integer(other_stage(graph, p)), p.start_ns,
                            p.end_ns - p.start_ns});
     table.add_row(row);
   }
@@ -167,7 +166,7 @@ Table slack_table(const StepGraph& graph, const std::vector<ChosenStep>& steps, 
     const auto count = static_cast<int64_t>(list.size());
     const double least = *std::min_element(list.begin(), list.end());
     const auto critical = static_cast<int64_t>(std::count(list.begin(), list.end(), 0.0));
-    table.add_row({known(key.first), graph.types[key.second].name, count, critical, static_cast<int64_t>(least),
+    table.add_row({known_integer(key.first), graph.types[key.second].name, count, critical, static_cast<int64_t>(least),
                    static_cast<int64_t>(median_of(std::move(list))),
                    static_cast<int64_t>(dur / static_cast<double>(count))});
   }

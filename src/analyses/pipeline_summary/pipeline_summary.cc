@@ -17,7 +17,6 @@ using Type = ColumnType;
 double share(int64_t part, int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : std::numeric_limits<double>::quiet_NaN();
 }
-int64_t known(int32_t value) { return value == kUnknown ? kNullInteger : value; }
 
 Table ranks_table(const Trace& trace, const PipelineSums& sums) {
   Table table(
@@ -43,8 +42,8 @@ Table ranks_table(const Trace& trace, const PipelineSums& sums) {
     const StepSums& step = sums.steps[s];
     const Part& part = trace.parts[static_cast<size_t>(rank.part)];
     const int64_t own = rank.last_ns - rank.first_ns;
-    table.add_row({int64_t{rank.step}, known(part.dp), known(part.stage), int64_t{part.rank}, rank.cells,
-                   step.span_ns(), step.pipeline_span_ns(), own, rank.busy_ns, rank.span_bubble_ns,
+    table.add_row({int64_t{rank.step}, known_integer(part.dp), known_integer(part.stage), int64_t{part.rank},
+                   rank.cells, step.span_ns(), step.pipeline_span_ns(), own, rank.busy_ns, rank.span_bubble_ns,
                    share(rank.span_bubble_ns, step.pipeline_span_ns()), rank.inner_bubble_ns,
                    share(rank.inner_bubble_ns, own)});
   }
@@ -71,10 +70,10 @@ Table stages_table(const Trace& trace) {
     for (; next < costs.size() && costs[next].stage == load.stage; ++next) {
       const StageCost& c = costs[next];
       count += c.count;
-      table.add_row({known(c.stage), std::string(kind_code(c.kind)), c.count, rounded(c.mean_ns), rounded(c.p50_ns),
-                     rounded(c.p95_ns), c.ratio_to_median});
+      table.add_row({known_integer(c.stage), std::string(kind_code(c.kind)), c.count, rounded(c.mean_ns),
+                     rounded(c.p50_ns), rounded(c.p95_ns), c.ratio_to_median});
     }
-    table.add_row({known(load.stage), std::string("all"), count, rounded(load.per_micro_batch_ns), kNullInteger,
+    table.add_row({known_integer(load.stage), std::string("all"), count, rounded(load.per_micro_batch_ns), kNullInteger,
                    kNullInteger, load.ratio_to_median});
   }
   return table;

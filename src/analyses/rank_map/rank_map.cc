@@ -17,8 +17,6 @@ namespace {
 using Type = ColumnType;
 constexpr size_t kMostPeersListed = 64;
 
-int64_t known(int32_t value) { return value == kUnknown ? kNullInteger : value; }
-
 struct Work {
   int64_t span_ns = kNullInteger, compute_ns = kNullInteger, exposed_ns = kNullInteger, idle_ns = kNullInteger;
 };
@@ -109,9 +107,10 @@ Table ranks_table(const Trace& trace, const RankMap& map, const std::vector<Work
   for (size_t p = 0; p < trace.parts.size(); ++p) {
     const Part& part = trace.parts[p];
     const RankPlace& place = map.places[p];
-    table.add_row({int64_t{part.rank}, part.machine_name, known(part.device), known(place.tp), known(place.cp),
-                   known(place.ep), known(place.dp), known(place.pp), tp.of(place), dp.of(place), pp.of(place),
-                   work[p].compute_ns, work[p].exposed_ns, work[p].idle_ns, bubble[p]});
+    table.add_row({int64_t{part.rank}, part.machine_name, known_integer(part.device), known_integer(place.tp),
+                   known_integer(place.cp), known_integer(place.ep), known_integer(place.dp), known_integer(place.pp),
+                   tp.of(place), dp.of(place), pp.of(place), work[p].compute_ns, work[p].exposed_ns, work[p].idle_ns,
+                   bubble[p]});
   }
   return table;
 }

@@ -9,8 +9,6 @@ namespace {
 
 using Type = ColumnType;
 
-int64_t known(int32_t value) { return value == kUnknown ? kNullInteger : value; }
-
 Table recognition_table(const Recognition& r) {
   Table table(
       "recognition", "Schedules, nearest first",
@@ -49,8 +47,8 @@ Table divergence_table(const Trace& trace, const Recognition& r) {
        {"sentence", "the rank", Type::kText, "In words"}});
   for (const Divergence& d : r.divergences) {
     const Part& part = trace.parts[static_cast<size_t>(d.part)];
-    table.add_row({int64_t{d.stage}, d.lists, int64_t{d.step}, known(d.dp), int64_t{part.rank}, d.position, d.expected,
-                   d.found, std::string(d.is_order ? "order" : "gap"), d.sentence_en});
+    table.add_row({int64_t{d.stage}, d.lists, int64_t{d.step}, known_integer(d.dp), int64_t{part.rank}, d.position,
+                   d.expected, d.found, std::string(d.is_order ? "order" : "gap"), d.sentence_en});
   }
   return table;
 }

@@ -15,9 +15,6 @@ using Type = ColumnType;
 
 constexpr size_t kMostCellsOfReport = 5'000'000;
 
-int64_t known(int32_t value) { return value == kUnknown ? kNullInteger : value; }
-int64_t whole_ns(double ns) { return std::isfinite(ns) ? std::llround(ns) : kNullInteger; }
-
 Table job_table(const StepGraph& graph, const Slowdown& s) {
   Table table("job", "What stragglers cost the job",
               {{"S", "S", Type::kReal,
@@ -90,7 +87,8 @@ Table workers_table(const Trace& trace, const Slowdown& s) {
                {"replaced", "in M_W", Type::kInteger, "1: one of the slowest 3 %, whose fair times M_W asks for"}});
   for (const SlowdownWorker& worker : s.workers) {
     const Part& part = trace.parts[static_cast<size_t>(worker.part)];
-    table.add_row({int64_t{part.rank}, known(part.dp), known(part.stage), worker.s, int64_t{worker.replaced}});
+    table.add_row(
+        {int64_t{part.rank}, known_integer(part.dp), known_integer(part.stage), worker.s, int64_t{worker.replaced}});
   }
   return table;
 }

@@ -21,9 +21,6 @@ using Type = ColumnType;
 // S_w replays every replica and stage: beyond this many operations times worlds `slowdown` is asked by itself.
 constexpr double kMostWork = 4e9;
 
-int64_t known(int32_t value) { return value == kUnknown ? kNullInteger : value; }
-int64_t whole_ns(double ns) { return std::isfinite(ns) ? std::llround(ns) : kNullInteger; }
-
 struct CauseRow {
   double price_ns;
   std::vector<Table::Value> cells;
@@ -60,7 +57,7 @@ Table causes_table(const Trace& trace, const Stragglers& s, const CauseList& lis
     const bool has_ratio = by_steps || c.kind == CauseKind::kLongSequences || c.kind == CauseKind::kSlowLink;
     rows.push_back({c.price_ns(),
                     {std::string(cause_name(c.kind)), part ? int64_t{part->rank} : kNullInteger,
-                     part ? known(part->stage) : known(c.stage), kNullInteger,
+                     part ? known_integer(part->stage) : known_integer(c.stage), kNullInteger,
                      has_ratio && c.ratio > 0 ? c.ratio : std::nan(""), count > 0 ? count : kNullInteger,
                      of > 0 ? of : kNullInteger, c.pause_ns > 0 ? whole_ns(c.pause_ns) : kNullInteger,
                      whole_ns(c.lost_ns), share(c.lost_ns), whole_ns(c.error_ns), whole_ns(c.price_ns()),
@@ -105,9 +102,10 @@ Table workers_table(const Trace& trace, const Stragglers& s) {
        {"words", "in words", Type::kText, "The verdict in words"}});
   for (const StragglerWorker& w : s.workers) {
     const Part& part = trace.parts[static_cast<size_t>(w.part)];
-    table.add_row({int64_t{part.rank}, known(part.dp), known(part.stage), w.steps, whole_ns(w.busy_ns), w.busy_ratio,
-                   w.ratio, w.error, w.s_w, w.slow_steps, whole_ns(w.late_ns), w.pauses, whole_ns(w.pause_ns),
-                   whole_ns(w.period_ns), std::string(straggler_verdict_name(w.verdict)), straggler_words(w)});
+    table.add_row({int64_t{part.rank}, known_integer(part.dp), known_integer(part.stage), w.steps, whole_ns(w.busy_ns),
+                   w.busy_ratio, w.ratio, w.error, w.s_w, w.slow_steps, whole_ns(w.late_ns), w.pauses,
+                   whole_ns(w.pause_ns), whole_ns(w.period_ns), std::string(straggler_verdict_name(w.verdict)),
+                   straggler_words(w)});
   }
   return table;
 }

@@ -17,7 +17,6 @@ using Type = ColumnType;
 
 constexpr double kLeastShare = 0.01;  // of the theory's span, below which a cell is not listed
 
-int64_t known(int32_t value) { return value == kUnknown ? kNullInteger : value; }
 double share(double part, double whole) { return whole > 0 ? part / whole : std::numeric_limits<double>::quiet_NaN(); }
 
 // Bubbles of every rank, as the replay has them and as they were.
@@ -74,7 +73,7 @@ Table ranks_table(const Trace& trace, const TheoryRun& run) {
       int64_t theory_end = kNoTheory;
       for (size_t t = list.begin; t < list.end; ++t)
         if (theory.has(run.lists.cell[t])) theory_end = std::max(theory_end, theory.end_ns[run.lists.cell[t]]);
-      table.add_row({int64_t{list.step}, known(list.dp), int64_t{list.stage},
+      table.add_row({int64_t{list.step}, known_integer(list.dp), int64_t{list.stage},
                      int64_t{trace.parts[static_cast<size_t>(list.part)].rank}, numbers.span_ns,
                      theory.by_rank ? kNullInteger : span, own.span_bubble_ns,
                      theory.by_rank ? kNullInteger : span - at->busy_ns, own.inner_bubble_ns, at->inner_bubble_ns,
@@ -100,7 +99,7 @@ Table phases_table(const Trace& trace) {
                {"steady_share", "steady", Type::kShare, "Steady as a share of the three"}});
   const auto add = [&](int32_t step, int32_t dp, int32_t stage, int64_t rank, const auto& p) {
     table.add_row(
-        {int64_t{step}, known(dp), known(stage), rank, p.start_ns, p.steady_ns - p.start_ns,
+        {int64_t{step}, known_integer(dp), known_integer(stage), rank, p.start_ns, p.steady_ns - p.start_ns,
          p.cool_down_ns - p.steady_ns, p.end_ns - p.cool_down_ns,
          share(static_cast<double>(p.cool_down_ns - p.steady_ns), static_cast<double>(p.end_ns - p.start_ns))});
   };
@@ -148,7 +147,7 @@ Table late_table(const Trace& trace, const TheoryRun& run, const LateCells& late
     const Part& part = trace.parts[static_cast<size_t>(cell.part)];
     const bool waited = l.waited_for != UINT32_MAX;
     const Cell other = waited ? cells.at(l.waited_for) : Cell{};
-    table.add_row({int64_t{cell.step}, known(part.dp), known(part.stage), int64_t{part.rank},
+    table.add_row({int64_t{cell.step}, known_integer(part.dp), known_integer(part.stage), int64_t{part.rank},
                    cell_label(cell, with_chunk), run.theory.start_ns[l.cell], cell.start_ns, l.late_ns,
                    std::string(late_reason_name(l.reason)), waited ? cell_label(other, with_chunk) : std::string(),
                    waited ? int64_t{trace.parts[static_cast<size_t>(other.part)].rank} : kNullInteger, l.gap_ns,

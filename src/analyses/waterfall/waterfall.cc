@@ -16,10 +16,7 @@ namespace {
 using Type = ColumnType;
 
 double share(double part, double whole) { return whole > 0 ? part / whole : std::numeric_limits<double>::quiet_NaN(); }
-int64_t known(int32_t value) { return value == kUnknown ? kNullInteger : value; }
 // Whole nanoseconds; of stamps without sense no more than 127 years.
-int64_t whole_ns(double ns) { return std::llround(std::clamp(ns, -4e18, 4e18)); }
-int64_t rounded(double ns) { return std::isnan(ns) ? kNullInteger : whole_ns(ns); }
 
 // Durations rounded so that they add up to the rounded sum: each is the difference of two rounded running sums.
 class RunningSum {
@@ -69,21 +66,21 @@ Table means_table(const Waterfall& w, const WaterfallStep& mean) {
   for (size_t k = 0; k < kWaterfallParts; ++k) {
     const auto part = static_cast<WaterfallPart>(k);
     if (part == WaterfallPart::kTail)
-      add("pipeline", "", rounded(mean.pipeline_ns), mean.pipeline_ns, true,
+      add("pipeline", "", whole_ns(mean.pipeline_ns), mean.pipeline_ns, true,
           "the sum so far: the span of the compute cells");
     add(waterfall_part_name(part), "", sum.next(mean.part_ns[k]), mean.part_ns[k], k < kPipelineParts, kMeaning[k]);
     if (part == WaterfallPart::kSchedule && !std::isnan(mean.order_ns))
-      add("from the order", "schedule bubble", rounded(mean.order_ns), mean.order_ns, true,
+      add("from the order", "schedule bubble", whole_ns(mean.order_ns), mean.order_ns, true,
           "of the schedule bubble: what the order that ran costs more than that of the recognised schedule");
     if (part == WaterfallPart::kLatency)
-      add("held by receives", "message latency", rounded(mean.held_ns), mean.held_ns, true,
+      add("held by receives", "message latency", whole_ns(mean.held_ns), mean.held_ns, true,
           "of message latency: ranks sat in a receive though what it waits for was done long before");
     for (size_t t = 0; t < kTailParts && part == WaterfallPart::kTail; ++t)
       if (!std::isnan(mean.tail_ns[t]))
-        add(tail_part_name(static_cast<TailPart>(t)), "tail", rounded(mean.tail_ns[t]), mean.tail_ns[t], false,
+        add(tail_part_name(static_cast<TailPart>(t)), "tail", whole_ns(mean.tail_ns[t]), mean.tail_ns[t], false,
             kTailMeaning[t]);
   }
-  add("step", "", rounded(mean.span_ns), mean.span_ns, false, "the sum of all: the span of the step");
+  add("step", "", whole_ns(mean.span_ns), mean.span_ns, false, "the sum of all: the span of the step");
   return table;
 }
 
@@ -115,14 +112,14 @@ Table steps_table(const Trace& trace, const Waterfall& w) {
         "1: the step takes over 1.3× the median step and is no part of the means"}});
   for (const WaterfallStep& step : w.steps) {
     RunningSum sum;
-    std::vector<Table::Value> row = {int64_t{step.step}, known(step.dp), rounded(step.span_ns),
-                                     rounded(step.pipeline_ns)};
+    std::vector<Table::Value> row = {int64_t{step.step}, known_integer(step.dp), whole_ns(step.span_ns),
+                                     whole_ns(step.pipeline_ns)};
     for (size_t k = 0; k < kWaterfallParts; ++k) {
       row.emplace_back(sum.next(step.part_ns[k]));
-      if (static_cast<WaterfallPart>(k) == WaterfallPart::kSchedule) row.emplace_back(rounded(step.order_ns));
-      if (static_cast<WaterfallPart>(k) == WaterfallPart::kLatency) row.emplace_back(rounded(step.held_ns));
+      if (static_cast<WaterfallPart>(k) == WaterfallPart::kSchedule) row.emplace_back(whole_ns(step.order_ns));
+      if (static_cast<WaterfallPart>(k) == WaterfallPart::kLatency) row.emplace_back(whole_ns(step.held_ns));
     }
-    for (const double ns : step.tail_ns) row.emplace_back(rounded(ns));
+    for (const double ns : step.tail_ns) row.emplace_back(whole_ns(ns));
     row.emplace_back(int64_t{step.outlier});
     table.add_row(std::move(row));
   }
@@ -145,7 +142,7 @@ Table stages_table(const Waterfall& w) {
        {"busy_share", "busy", Type::kShare, "Busy as a share of the pipeline's span"}});
   for (const WaterfallStage& stage : w.stages) {
     RunningSum sum;
-    std::vector<Table::Value> row = {int64_t{stage.stage}, rounded(stage.pipeline_ns)};
+    std::vector<Table::Value> row = {int64_t{stage.stage}, whole_ns(stage.pipeline_ns)};
     for (const double ns : stage.part_ns) row.emplace_back(sum.next(ns));
     row.emplace_back(share(stage.part_ns[0], stage.pipeline_ns));
     table.add_row(std::move(row));
@@ -162,8 +159,8 @@ Table check_table(const Waterfall& w, const WaterfallStep& mean) {
                {"agrees", "they agree", Type::kText, "When the two are the same"}});
   if (w.steps.empty()) return table;
   const auto add = [&](const char* what, double replayed, double own, const char* agrees) {
-    table.add_row(
-        {std::string(what), rounded(replayed), rounded(own), rounded(replayed) - rounded(own), std::string(agrees)});
+    table.add_row({std::string(what), whole_ns(replayed), whole_ns(own), whole_ns(replayed) - whole_ns(own),
+                   std::string(agrees)});
   };
   const char* same = w.clock_free ? "ranks share no clock: the waterfall takes the clock-free one" : nullptr;
   add("pipeline", mean.pipeline_ns, mean.own_pipeline_ns,
@@ -193,7 +190,7 @@ Table frontier_table(const Frontier& frontier) {
   for (size_t k = 0; k < kFrontierPhases && frontier.pipelines > 0; ++k) {
     const FrontierSum& phase = frontier.phases[k];
     table.add_row({std::string(frontier_phase_name(static_cast<FrontierPhase>(k))), running.next(phase.exposed_ns),
-                   share(phase.exposed_ns, sum), known(phase.stage), phase.stage_share});
+                   share(phase.exposed_ns, sum), known_integer(phase.stage), phase.stage_share});
   }
   return table;
 }

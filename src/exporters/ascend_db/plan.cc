@@ -10,8 +10,6 @@ namespace {
 constexpr int64_t kLogitsShare = 16;  // the loss's backward takes a sixteenth of its cell
 constexpr int64_t kPopNs = 2'000;
 
-bool is_backward(CellKind kind) { return kind == CellKind::kBackward || kind == CellKind::kInputGrad; }
-
 // Index of (stage, chunk, micro-batch) in a table of blocks.
 struct Grid3 {
   int32_t chunks, micro_batches;
