@@ -15,7 +15,6 @@
 #include "pipeline/diff_match.h"
 #include "pipeline/diff_shape.h"
 #include "pipeline/step_graph.h"
-#include "pipeline/whole_graph.h"
 
 namespace stageline {
 namespace {
@@ -30,7 +29,7 @@ struct Side {
 
 Result<Side> side_of(const Trace& trace, const char* name, Diagnostics& notes) {
   Diagnostics own;
-  Result<StepGraph> graph = build_whole_graph(trace, own);
+  Result<StepGraph> graph = build_step_graph(trace, own, LaunchRule::kInOrder);
   if (!graph) {
     Error e = graph.error();
     e.what = std::string("run ") + name + ": " + e.what;

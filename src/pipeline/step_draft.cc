@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include "base/parallel.h"
 
@@ -205,7 +206,51 @@ class Orderer {
   std::vector<uint32_t> wait_begin_, wait_on_, follower_begin_, follower_, pending_, place_;
 };
 
+// By part its operation that ends last, of work and, where asked, collectives.
+std::map<int32_t, uint32_t> last_operations(const StepDraft& draft, bool collectives) {
+  std::map<int32_t, uint32_t> last;
+  for (uint32_t k = 0; k < draft.ops.size(); ++k) {
+    const DraftOp& op = draft.ops[k];
+    if (!is_compute(op.kind) && !(collectives && op.kind == CellKind::kCollective)) continue;
+    const auto [at, fresh] = last.try_emplace(op.part, k);
+    if (!fresh && op.end_ns >= draft.ops[at->second].end_ns) at->second = k;
+  }
+  return last;
+}
+
 }  // namespace
+
+void gradients_together(std::vector<StepDraft>& drafts, std::vector<GraphType>& types) {
+  std::optional<uint16_t> type;
+  for (StepDraft& draft : drafts) {
+    int64_t first_start = INT64_MAX;
+    std::vector<uint32_t> optimizers;
+    for (uint32_t k = 0; k < draft.ops.size(); ++k)
+      if (draft.ops[k].kind == CellKind::kOptimizer) {
+        optimizers.push_back(k);
+        first_start = std::min(first_start, draft.ops[k].start_ns);
+      }
+    if (optimizers.size() < 2) continue;
+    for (const bool collectives : {true, false}) {
+      const std::map<int32_t, uint32_t> last = last_operations(draft, collectives);
+      int64_t last_end = INT64_MIN;
+      int32_t part = kUnknown;  // of the rank that is last
+      for (const auto& [number, op] : last)
+        if (draft.ops[op].end_ns >= last_end) last_end = draft.ops[op].end_ns, part = number;
+      if (last.size() < 2 || first_start < last_end) continue;
+      if (!type) {
+        type = static_cast<uint16_t>(types.size());
+        types.push_back({"gradients, all ranks", CellKind::kCollective, true});
+      }
+      const auto together = static_cast<uint32_t>(draft.ops.size());
+      draft.ops.push_back({kNoCell, *type, CellKind::kCollective, part, kUnknown, kUnknown, last_end, first_start});
+      draft.group.push_back(kNoGroup);
+      for (const auto& [number, op] : last) draft.wait(together, op);
+      for (const uint32_t op : optimizers) draft.wait(op, together);
+      break;
+    }
+  }
+}
 
 std::vector<int32_t> peer_positions(const Trace& trace) {
   std::vector<int32_t> position(trace.parts.size());

@@ -99,7 +99,9 @@ struct StepGraph {
 // received before it is sent) are taken as stamped: an estimate of the clocks could only blur them.
 // Cells whose step is unknown, and parts whose stage is, take no part in waits across ranks. Contradictory
 // waits (a cycle) are cut at the operation that started first, and counted.
-// Errors: kBadInput when no operation has a step, or ranks have clocks that cannot be compared. O(cells log cells).
+// A graph whose replay misses the recorded steps by more than 1 % (replay_miss.h) is of another run: where that is so
+// of recorded operations, the waits come from compute cells. Errors: kBadInput when no operation has a step, ranks have
+// clocks that cannot be compared, or either graph misses the steps. O(cells log cells).
 Result<StepGraph> build_step_graph(const Trace& trace, Diagnostics& notes, LaunchRule rule = LaunchRule::kFree);
 
 // One world: what every operation takes in it, by operation.
