@@ -59,7 +59,7 @@ TEST_CASE("causes: micro-batches that are long forward and backward are sequence
                  trace.cells.kind[i] == CellKind::kForward && trace.cells.dur_ns(i) == 20'000'000;
   REQUIRE(long_ones > 3);
   const std::vector<bool> counts(graph->steps.size(), true);
-  const CellTimes times(*graph, counts);
+  const CellTimes times(trace, *graph, counts);
   CHECK(times.sequences().all == 16 * 2 * 8);
   CHECK(times.sequences().long_ones == long_ones);
   CHECK(times.sequences().long_factor == doctest::Approx(2));
