@@ -33,7 +33,7 @@ const only = process.env.STAGELINE_WEB_ONLY ?? '';  // cases whose name has this
 const files = ['viewer_test', 'viewer_select_test', 'viewer_rows_test', 'viewer_edge_test', 'answers_test'];
 const cases = (await Promise.all(files.map(file => import(`./${file}.mjs`)))).flatMap(file => file.cases)
     .filter(([name]) => name.includes(only));
-let failed = 0;
+let failed = 0, skipped = 0;
 for (const [name, run] of cases) {
   const context = await browser.newContext({viewport: {width: 1440, height: 900}, reducedMotion: 'no-preference',
       hasTouch: name.startsWith('touch')});
@@ -55,9 +55,11 @@ for (const [name, run] of cases) {
     return page;
   }
   try {
-    await run(open, {folder, stageline, runs, shot: (page, file) => page.screenshot({path: join(folder, file + '.png')}), serve, context});
+    let why = '';
+    await run(open, {skip: reason => { why = reason; }, folder, stageline, runs, shot: (page, file) => page.screenshot({path: join(folder, file + '.png')}), serve, context});
     if (problems.length > 0) throw new Error(problems.join('\n'));
-    console.log(`ok    ${name}`);
+    if (why) ++skipped;
+    console.log(why ? `skip  ${name}: ${why}` : `ok    ${name}`);
   } catch (error) {
     ++failed;
     console.log(`FAIL  ${name}\n${String(error.stack).replace(/^/gm, '      ')}`);
@@ -66,5 +68,5 @@ for (const [name, run] of cases) {
 }
 await browser.close();
 for (const {child} of servers.values()) child.kill('SIGINT');
-console.log(`${cases.length - failed} of ${cases.length} passed`);
+console.log(`${cases.length - failed - skipped} of ${cases.length} passed${skipped ? `, ${skipped} skipped` : ''}`);
 process.exit(failed > 0 ? 1 : 0);

@@ -41,7 +41,8 @@ function answerPlace(shell: Shell, analysis: string, table: string): string {
 export function placesOf(shell: Shell, finding: Finding, step: Step | undefined): Place[] {
   const places: Place[] = [], {run} = shell, cause = finding.cause ?? '';
   if (finding.analysis) places.push({words: w('place.table'), href: answerPlace(shell, finding.analysis, finding.table ?? '')});
-  if (finding.id.startsWith('offer.')) return places;
+  // Its pipeline page replays other schedules.
+  if (finding.id.startsWith('offer.')) return hasPipeline(run) ? [{words: w('place.pipeline'), href: shell.href('pipeline')}] : [];
   if (hasPipeline(run) && step) places.push({words: w('place.pipeline'), href: shell.href('pipeline', {query: `step=${step.number}&dp=all`})});
   places.push({words: w('place.timeline'), href: timelineOf(shell, cause, step)});
   return places;
