@@ -30,8 +30,10 @@ std::string text_of(const Terminal& terminal, const RunDiff& diff) {
                        const std::string& words) {
     constexpr int kEffect = 11, kShare = 9, kError = 10;
     std::string line;
-    for (const auto& [text, width] : {std::pair{effect, kEffect}, {share, kShare}, {error, kError}})
-      line += std::string(static_cast<size_t>(std::max(0, width - display_width(text))), ' ') + text;
+    for (const auto& [text, width] : {std::pair{effect, kEffect}, {share, kShare}, {error, kError}}) {
+      const int pad = std::max(line.empty() || text.empty() ? 0 : 1, width - display_width(text));
+      line += std::string(static_cast<size_t>(pad), ' ') + text;
+    }
     std::string rest = wrapped(words, terminal.width, kEffect + kShare + kError + 2);
     out += line + rest.substr(static_cast<size_t>(kEffect + kShare + kError));
   };
@@ -84,8 +86,7 @@ int run_diff(const Arguments& arguments) {
     print_notes(*terminal, trace->diagnostics, arguments.operands[static_cast<size_t>(path)]);
   for (const Diagnostic& d : diff->notes.items())
     if (d.severity != Severity::kInfo || d.name == "diff.messages") note(*terminal, d.message);
-  const bool slower = diff->sure && *limit && diff->change_ns > **limit * diff->a.step_ns;
-  return slower ? kExitFinding : kExitGood;
+  return *limit && slower_by_more(*diff, **limit) ? kExitFinding : kExitGood;
 }
 
 }  // namespace stageline

@@ -18,6 +18,10 @@ namespace {
 // What a thread of the server does first: reads the run, and says how that went.
 void read_into(ViewRun& run, const std::vector<std::string>& paths, OpenOptions options, const Terminal& terminal) {
   options.progress = run.progress();
+  options.early = [&run, ranks = options.ranks](Trace trace) {
+    if (!ranks.empty()) filter_trace(trace, ranks, INT64_MIN, INT64_MAX);
+    if (trace.slice_count() > 0) run.set_early(std::move(trace));
+  };
   Result<Trace> trace = [&] {
     const ProgressBar bar(terminal, terminal.lang == "zh" ? "读取" : "reading", run.progress());
     return open_trace(paths, options);

@@ -17,8 +17,8 @@ void both(JsonWriter& json, const DiffLine& line) { json.begin_object().field("e
 std::string diff_json(const RunDiff& diff) {
   JsonWriter json;
   json.begin_object();
-  json.field("change_ns", static_cast<int64_t>(std::llround(diff.change_ns)));
-  json.field("change_share", diff.change_ns / diff.a.step_ns);
+  json.field("change_ns", whole_ns(diff.change_ns));
+  json.field("change_share", diff.a.step_ns > 0 ? diff.change_ns / diff.a.step_ns : std::nan(""));
   json.field("beyond_noise", diff.sure);
   const DiffLine head = headline(diff), cause = main_cause(diff), each = per_micro_batch(diff);
   json.field("headline_en", head.en).field("headline_zh", head.zh);
@@ -34,10 +34,10 @@ std::string diff_json(const RunDiff& diff) {
   json.end_array().key("told").begin_array();
   for (const DiffGroup& group : told_groups(diff)) {
     both(json, group_line(diff, group));
-    json.field("effect_ns", static_cast<int64_t>(std::llround(group.effect_ns)));
-    json.field("effect_share", group.effect_ns / diff.a.step_ns);
+    json.field("effect_ns", whole_ns(group.effect_ns));
+    json.field("effect_share", diff.a.step_ns > 0 ? group.effect_ns / diff.a.step_ns : std::nan(""));
     json.key("error_ns");
-    std::isnan(group.error_ns) ? json.null() : json.value(static_cast<int64_t>(std::llround(group.error_ns)));
+    std::isnan(group.error_ns) ? json.null() : json.value(whole_ns(group.error_ns));
     json.field("stage", group.stage).field("from_stage", group.from_stage).field("rank", group.rank).end_object();
   }
   json.end_array().key("tables").begin_array();

@@ -80,10 +80,12 @@ bool has_flows(const Trace& trace) {
 
 }  // namespace
 
-std::string run_json(const Timeline& timeline, const std::string& title, const std::vector<std::string>& paths) {
+std::string run_json(const Timeline& timeline, const std::string& title, const std::vector<std::string>& paths,
+                     RunState state) {
   const Trace& trace = timeline.trace();
   JsonWriter json;
   json.begin_object().field("version", STAGELINE_VERSION).field("title", valid_utf8(title));
+  json.field("revision", state.revision).field("whole", state.is_whole);
   json.key("paths").begin_array();
   for (const std::string& path : paths) json.value(valid_utf8(path));
   json.end_array();
