@@ -46,7 +46,7 @@ std::string grouped(int64_t value);
 std::string human_duration(double ns);
 // For prose: "1.2 GB", "340 KB".
 std::string human_bytes(double bytes);
-// For prose: a share of 1 as a percentage with one decimal and a thin space: "36.4 %", "−0.1 %", never "−0.0 %".
+// For prose: a share of 1 as a percentage with one decimal and a thin space: "36.4 %".
 std::string percent(double share);
 
 }  // namespace stageline

@@ -18,7 +18,6 @@
 #include "pipeline/step_graph.h"
 #include "pipeline/theory.h"
 #include "pipeline/what_if_fixes.h"
-#include "pipeline/whole_graph.h"
 
 namespace stageline {
 namespace {
@@ -119,8 +118,7 @@ Explanation explain(const Trace& trace, const std::vector<Table>& tables, bool w
   bool priced = false;
   if (cells) {
     Diagnostics notes;
-    bool as_step_graph = false;
-    Result<StepGraph> graph = build_whole_graph(trace, notes, &as_step_graph);
+    Result<StepGraph> graph = build_step_graph(trace, notes, LaunchRule::kInOrder);
     const RunCoverage coverage(trace, theory);
     say_coverage(coverage, e);
     if (graph) {
@@ -139,7 +137,7 @@ Explanation explain(const Trace& trace, const std::vector<Table>& tables, bool w
           if (said.contains("stage.slow")) quote_layers(model, e.findings);
           make_offers(std::move(model), e);
         };
-        if (as_step_graph)
+        if (graph->source == GraphSource::kComputeCells)  // those have no launch rule
           with_model(WhatIf::of(trace, std::move(*graph), theory.recognition, notes));
         else if (Result<WhatIf> model = WhatIf::of(trace, theory.recognition, notes))
           with_model(std::move(*model));
