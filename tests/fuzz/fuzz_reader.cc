@@ -51,6 +51,9 @@ constexpr const char* kNames[] = {
     "pp_rank_1.json",
     "config.json",
     "trace_rank3.json",
+    "h.r00000.p1.1.000.slrec",
+    "h.r00000.p1.1.001.slrec",
+    "h.r00000.p1.1.slhot",
 };
 constexpr size_t kMaxFiles = 8;
 
