@@ -1,11 +1,11 @@
 #include <cmath>
 
-#include "base/json_writer.h"
 #include "base/number.h"
 #include "base/output_file.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
+#include "engine/diff_json.h"
 #include "engine/diff_report.h"
 #include "exporters/table_text.h"
 
@@ -46,26 +46,6 @@ std::string text_of(const Terminal& terminal, const RunDiff& diff) {
   return out;
 }
 
-std::string json_of(const RunDiff& diff) {
-  JsonWriter json;
-  json.begin_object();
-  json.field("change_ns", whole_ns(diff.change_ns));
-  json.field("change_share", diff.a.step_ns > 0 ? diff.change_ns / diff.a.step_ns : std::nan(""));
-  json.field("beyond_noise", diff.sure);
-  const DiffLine head = headline(diff), cause = main_cause(diff);
-  json.field("headline_en", head.en).field("headline_zh", head.zh);
-  json.field("cause_en", cause.en).field("cause_zh", cause.zh);
-  json.key("changes").begin_array();
-  for (size_t i = 0; i < diff.changes_en.size(); ++i)
-    json.begin_object().field("en", diff.changes_en[i]).field("zh", diff.changes_zh[i]).end_object();
-  json.end_array();
-  json.field("matched", diff.matched).field("unmatched", diff.unmatched).field("unused", diff.unused);
-  json.key("tables").begin_array();
-  for (const Table& table : diff_tables(diff)) append_table_json(json, table);
-  json.end_array().end_object();
-  return json.text() + "\n";
-}
-
 }  // namespace
 
 int run_diff(const Arguments& arguments) {
@@ -88,7 +68,7 @@ int run_diff(const Arguments& arguments) {
   Result<RunDiff> diff = diff_runs(*a, *b);
   if (!diff) return fail(diff.error());
   if (format == "json") {
-    out->write(json_of(*diff));
+    out->write(diff_json(*diff) + "\n");
   } else if (format == "csv" || !table.empty()) {
     bool first = true;
     for (const Table& t : diff_tables(*diff)) {

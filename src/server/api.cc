@@ -80,6 +80,25 @@ int status_of(ErrorCode code) {
 
 ApiAnswer refused(const Error& error) { return error_answer(status_of(error.code), error.what, error.hint); }
 
+// Routes whose answers are made once and kept, by threads of their own.
+using LongAnswer = Result<RunAnswers::Answer> (*)(RunAnswers& answers, const Query& query);
+struct LongRoute {
+  std::string_view path;
+  LongAnswer answer;
+};
+constexpr LongRoute kLongRoutes[] = {
+    {"/api/explain", [](RunAnswers& answers, const Query&) { return answers.explain(); }},
+    {"/api/clocks", [](RunAnswers& answers, const Query&) { return answers.clocks(); }},
+    {"/api/compare", [](RunAnswers& answers, const Query&) { return answers.compare(); }},
+    {"/api/answer", [](RunAnswers& answers, const Query& query) { return answers.analysis(query); }},
+};
+
+ApiAnswer long_answer(RunAnswers& answers, const LongRoute& route, const Query& query) {
+  Result<RunAnswers::Answer> made = route.answer(answers, query);
+  if (!made) return refused(made.error());
+  return {made->status, kJson, std::move(made->body), {}};
+}
+
 ApiAnswer asset(std::string_view text, const char* type, std::string_view hash) {
   ApiAnswer answer;
   answer.type = type;
@@ -90,6 +109,12 @@ ApiAnswer asset(std::string_view text, const char* type, std::string_view hash) 
 
 }  // namespace
 
+void ViewRun::set_other(std::string title, std::vector<std::string> paths, RunAnswers::Read read) {
+  other_title_ = std::move(title);
+  other_paths_ = std::move(paths);
+  other_read_ = std::move(read);
+}
+
 void ViewRun::set_trace(Trace trace) {
   preparing_ = true;
   // For good: exporting must not move parts under the timeline.
@@ -99,22 +124,29 @@ void ViewRun::set_trace(Trace trace) {
     filter_trace(trace, trace.slice_filter.ranks, INT64_MIN, INT64_MAX);
   }
   draw_on_one_clock(trace);
-  serve(std::move(trace), true);
+  const auto made = make_served(std::move(trace), true);
+  answers_ = std::make_unique<RunAnswers>(made->timeline->trace(), paths_, std::move(again_));
+  if (other_read_) answers_->set_other(std::move(other_title_), std::move(other_paths_), std::move(other_read_));
+  publish(made);
   return_freed_memory();
   ready_.store(true, std::memory_order_release);
 }
 
-void ViewRun::set_early(Trace trace) { serve(std::move(trace), false); }
+void ViewRun::set_early(Trace trace) { publish(make_served(std::move(trace), false)); }
 
-void ViewRun::serve(Trace trace, bool is_whole) {
-  const auto made = std::make_shared<ServedRun>();
+std::shared_ptr<const ServedRun> ViewRun::make_served(Trace trace, bool is_whole) const {
+  auto made = std::make_shared<ServedRun>();
   const auto before = served();
   made->timeline = std::make_unique<Timeline>(std::move(trace));
   made->revision = before ? before->revision + 1 : 1;
   made->is_whole = is_whole;
   made->run_json = run_json(*made->timeline, title_, paths_, {made->revision, is_whole});
+  return made;
+}
+
+void ViewRun::publish(std::shared_ptr<const ServedRun> made) {
   const std::lock_guard lock(served_mutex_);
-  served_ = made;
+  served_.swap(made);  // what it held goes after the lock
 }
 
 std::shared_ptr<const ServedRun> ViewRun::served() const {
@@ -158,8 +190,8 @@ void ViewRun::set_error(const Error& error) {
 }
 
 std::string ViewRun::status_json() const {
-  const auto now = served();
   const bool ready = ready_.load(std::memory_order_acquire), failed = failed_.load(std::memory_order_acquire);
+  const auto now = served();  // whole, once that is said
   JsonWriter json;
   json.begin_object();
   json.field("state", failed ? "failed" : ready ? "ready" : preparing_.load() ? "preparing" : "reading");
@@ -193,10 +225,14 @@ ApiAnswer api_answer(const ViewRun& run, std::string_view target) {
   const Route* route = nullptr;
   for (const Route& known : kRoutes)
     if (known.path == path) route = &known;
-  if (!route && path != "/api/run" && path != "/api/histogram" && path != "/api/perfetto")
+  const LongRoute* long_route = nullptr;
+  for (const LongRoute& known : kLongRoutes)
+    if (known.path == path) long_route = &known;
+  if (!route && !long_route && path != "/api/answers" && path != "/api/run" && path != "/api/histogram" &&
+      path != "/api/perfetto")
     return error_answer(404, "there is nothing at this path", "docs/viewer-protocol.md lists the paths");
   const std::shared_ptr<const ServedRun> now = run.served();
-  const bool may_be_early = route ? route->early : path != "/api/perfetto";
+  const bool may_be_early = route ? route->early : path == "/api/run" || path == "/api/histogram";
   if (!now || (!now->is_whole && !may_be_early))
     return error_answer(503, "the run is still being read", "/api/status says how far it is");
   const auto revision = integer_parameter(*query, "revision", now->revision, 0, INT64_MAX);
@@ -205,6 +241,8 @@ ApiAnswer api_answer(const ViewRun& run, std::string_view target) {
     return error_answer(409, "more of the run has been read since", "/api/run has its numbers now");
   const Timeline* timeline = now->timeline.get();
   if (path == "/api/run") return {200, kJson, now->run_json, {}};
+  if (path == "/api/answers") return {200, kJson, run.answers().list_json(), {}};
+  if (long_route) return long_answer(run.answers(), *long_route, *query);
   if (path == "/api/histogram") {
     Result<HistogramAnswer> made = histogram_answer(*timeline, *query);
     if (!made) return refused(made.error());

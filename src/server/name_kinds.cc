@@ -23,6 +23,15 @@ NameKinds::NameKinds(const std::vector<ViewLane>& lanes, size_t name_count) : ki
       kind_.push_back(static_cast<uint8_t>(std::countr_zero(left)));
     }
   }
+  uint32_t present = 0;
+  for (const uint32_t kinds : kinds_) present |= kinds;
+  const auto rows = static_cast<size_t>(std::popcount(present));
+  if (rows * name_count > kMostTable) return;
+  for (uint8_t kind = 0, row = 0; kind < kViewKindCount; ++kind)
+    if (present & uint32_t{1} << kind) table_row_[kind] = row++;
+  std::vector<uint32_t> table(rows * name_count);
+  for (uint32_t at = 0; at < kind_.size(); ++at) table[size_t{table_row_[kind_[at]]} * name_count + name_[at]] = at;
+  table_ = std::move(table);
 }
 
 }  // namespace stageline

@@ -1,6 +1,7 @@
 #include "server/timeline.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <numeric>
 
@@ -176,6 +177,8 @@ void Timeline::build_rows() {
         lane.end_ns = std::max(lane.end_ns, lane.end(row.slice_at(row.count - 1)));
         for (const uint8_t kind : row.kinds) kinds[l] |= uint32_t{1} << kind;
       }
+      if (lane.hidden == 0 && std::has_single_bit(kinds[l]))
+        lane.only_kind = static_cast<uint8_t>(std::countr_zero(kinds[l]));
       const int64_t least_ns = *std::min_element(lane.durations, lane.durations + lane.count);
       lane.is_plain = least_ns >= 0 && lane.hidden == 0 && lane.end_ns < kLatestNs;
     } else {

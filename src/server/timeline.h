@@ -57,6 +57,8 @@ struct CellColumns {
 };
 
 struct ViewLane {
+  static constexpr uint8_t kSeveralKinds = UINT8_MAX;
+
   uint32_t part = 0;
   ViewLaneType type = ViewLaneType::kThread;
   std::string name;
@@ -75,7 +77,8 @@ struct ViewLane {
   std::vector<ViewRow> rows;
   size_t range_row = 0;  // streams: rows from here on hold the user's ranges, those before the device's work
   size_t hidden = 0;     // slices deeper than kMaxRowsOfLane
-  bool is_plain = true;  // every slice has a row, and lasts as long as its column says
+  uint8_t only_kind = kSeveralKinds;  // of all its slices, where that is one
+  bool is_plain = true;               // every slice has a row, and lasts as long as its column says
   int64_t start_ns = 0, end_ns = 0;
 
   int64_t relative(int64_t stamp_ns) const { return relative_ns(stamp_ns, zero_ns); }
@@ -86,6 +89,7 @@ struct ViewLane {
   }
   int64_t end(size_t i) const { return start(i) + dur(i); }
   uint8_t kind(size_t i) const {
+    if (only_kind != kSeveralKinds) return only_kind;
     if (own_kinds) return own_kinds[i];
     return categories ? kind_table[categories[i]][classes[i] & 7] : static_cast<uint8_t>(ViewKind::kUnclassified);
   }

@@ -26,10 +26,14 @@ const named = (key: string, title: string): string =>
 export const tableTitle = (table: Table): string => named('table.' + table.name, table.title || table.name);
 export const columnTitle = (column: Column): string => named(column.name, column.title || column.name);
 
+// Columns of few words, which mean the same in every table.
+const SAYS_WORDS = new Set(['part', 'within', 'type', 'piece', 'phase', 'verdict', 'cause', 'what', 'direction', 'bound_by']);
+
 // Words that a table says in a column of few: reasons, parts, kinds of divergence.
 export function cellValue(table: Table, column: Column, value: Value): Value {
   if (lang === 'en' || typeof value !== 'string') return value;
-  return (names as Record<string, string>)[`value.${table.name}.${column.name}.${value}`] ?? value;
+  const known = names as Record<string, string>;
+  return known[`value.${table.name}.${column.name}.${value}`] ?? (SAYS_WORDS.has(column.name) ? known[`word.${value}`] : undefined) ?? value;
 }
 
 // What a flaw is, in general; its own sentence with numbers and places is in English. '' in English, and of rare ones.

@@ -1,8 +1,8 @@
 // What is shown and what is chosen, as one value, and who wants to know when it changes.
 import {clamp, fit, type Viewport} from '../chart/viewport';
 import type {Grouping, Run} from './api';
+import type {Theme} from './page';
 
-export type Theme = 'light' | 'dark';
 
 // A slice by where it stands; `slice` is the server's own index, which no address may keep.
 export interface SliceRef {
@@ -11,7 +11,11 @@ export interface SliceRef {
 export interface Area { t0: number; t1: number; lanes: number[] }
 export interface Mark { t: number; text: string }
 // Names to light up: everything else is dimmed. `from` says where it came from. With a range only those durations.
-export interface Lit { ids: ReadonlySet<number>; label: string; from: 'search' | 'name' | 'histogram'; min?: number; max?: number }
+export interface Lit {
+  ids: ReadonlySet<number>; label: string; from: 'search' | 'name' | 'histogram'; min?: number; max?: number;
+  where?: string;        // facets of a search ("mb:3 kind:B"), and those of them that a slice in sight says itself
+  microBatch?: number;
+}
 
 export interface State {
   view: Viewport;
