@@ -206,6 +206,18 @@ const std::vector<Command>& command_table() {
        -1,
        run_info,
        {{"format", "KIND", "text (default) or json", "text,json"}}},
+      {"recover",
+       "PATH…",
+       "Make whole files of recordings that were damaged or whose process was killed",
+       "Of the files of libstageline_record (.slrec, .slhot): every intact part as it was, then what the process still "
+       "held "
+       "in memory. One file per recording; what is there stays untouched. Other commands read recordings as they are; "
+       "this is for keeping them.",
+       {"output"},
+       1,
+       -1,
+       run_recover,
+       {{"output", "DIR", "Folder to write to; default recovered", ""}}},
       {"event",
        "PATH…",
        "Print one event of a profiler trace as its file has it, with all arguments",

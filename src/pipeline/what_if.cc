@@ -202,58 +202,93 @@ void WhatIf::measure_launches() {
     if (!least[t].empty()) launch_ns_[t] = std::max(0.0, median_of(std::move(least[t])));
 }
 
-// A link is who receives from which side; its class is whether both ends are on one machine.
+// A link is who receives from whom, in one direction; its class is whether both are on one machine.
 void WhatIf::measure_links(const Trace& trace) {
   struct OneLink {
     double ns = 0;
     int64_t count = 0;
     bool across = false;
-  };
-  std::map<std::pair<int32_t, CellKind>, OneLink> links;  // by receiving part and direction
-  const auto receiver = [&](uint32_t op) {
-    if (graph_.group[op] != kNoGroup) {
-      const GraphGroup& group = graph_.groups[graph_.group[op]];
-      for (uint32_t other = group.begin; other < group.end; ++other)
-        if (graph_.kind[other] == CellKind::kRecvForward || graph_.kind[other] == CellKind::kRecvBackward) return other;
-    }
-    return op;
+    double mean() const { return count > 0 ? ns / static_cast<double>(count) : 0; }
   };
   const auto is_receive = [](CellKind kind) {
     return kind == CellKind::kRecvForward || kind == CellKind::kRecvBackward;
   };
-  // The machine of the sending stage's part of the same replica.
-  std::map<std::pair<int32_t, int32_t>, int32_t> machine;
+  // Sender and receiver of a message; an end that nobody recorded is the neighbouring stage of the same replica.
+  std::map<std::pair<int32_t, int32_t>, int32_t> part_of;
   int32_t last_stage = 0;
-  for (const Part& part : trace.parts) {
-    machine.try_emplace({part.dp, part.stage}, part.machine);
-    last_stage = std::max(last_stage, part.stage);
+  for (size_t p = 0; p < trace.parts.size(); ++p) {
+    part_of.try_emplace({trace.parts[p].dp, trace.parts[p].stage}, static_cast<int32_t>(p));
+    last_stage = std::max(last_stage, trace.parts[p].stage);
   }
-  for (uint32_t op = 0; op < graph_.size(); ++op) {
-    const CellKind kind = graph_.kind[op];
-    if (!is_receive(kind) || !counts_[step_of_[op]]) continue;
-    OneLink& link = links[{graph_.part[op], kind}];
-    link.ns += graph_.dur_ns[op];
-    if (link.count++ > 0) continue;
-    int32_t from = graph_.stage[op] + (kind == CellKind::kRecvForward ? -1 : 1);
-    if (from < 0) from = last_stage;
-    if (from > last_stage) from = 0;
-    const auto sender = machine.find({graph_.dp[op], from});
-    link.across =
-        sender != machine.end() && sender->second != trace.parts[static_cast<size_t>(graph_.part[op])].machine;
-  }
-  std::vector<double> means[2];
-  for (const auto& [key, link] : links) means[link.across].push_back(link.ns / static_cast<double>(link.count));
-  const double median[2] = {median_of(means[0]), median_of(means[1])};
-  link_factor_.assign(graph_.size(), 1);
+  const auto ends = [&](uint32_t op) {
+    int32_t from = kUnknown, to = graph_.part[op];
+    CellKind kind = graph_.kind[op];
+    if (graph_.group[op] != kNoGroup) {
+      const GraphGroup& group = graph_.groups[graph_.group[op]];
+      for (uint32_t other = group.begin; other < group.end; ++other)
+        if (is_receive(graph_.kind[other]))
+          to = graph_.part[other], kind = graph_.kind[other];
+        else
+          from = graph_.part[other];
+    } else if (graph_.cell[op] == kNoCell && !graph_.waits(op).empty()) {
+      from = graph_.part[graph_.waits(op).front()];
+    }
+    if (from == kUnknown) {
+      int32_t stage = graph_.stage[op] + (kind == CellKind::kRecvForward ? -1 : 1);
+      if (stage < 0) stage = last_stage;
+      if (stage > last_stage) stage = 0;
+      const auto sender = part_of.find({graph_.dp[op], stage});
+      if (sender != part_of.end()) from = sender->second;
+    }
+    return std::tuple(to, from, kind);
+  };
+  std::map<std::tuple<int32_t, int32_t, CellKind>, uint32_t> index;
+  std::vector<OneLink> links;
+  std::vector<uint32_t> link_of(graph_.size(), kNoCell);
   for (uint32_t op = 0; op < graph_.size(); ++op) {
     if (!is_message(graph_.kind[op])) continue;
-    const uint32_t at = receiver(op);
-    const auto link = links.find({graph_.part[at], graph_.kind[at]});
-    if (link == links.end() || link->second.count == 0) continue;
-    const double mean = link->second.ns / static_cast<double>(link->second.count);
-    if (mean > median[link->second.across] && mean > 0)
-      link_factor_[op] = static_cast<float>(median[link->second.across] / mean);
+    const auto [to, from, kind] = ends(op);
+    const auto [at, fresh] = index.try_emplace({to, from, kind}, static_cast<uint32_t>(links.size()));
+    if (fresh)
+      links.push_back({0, 0,
+                       from != kUnknown && trace.parts[static_cast<size_t>(from)].machine !=
+                                               trace.parts[static_cast<size_t>(to)].machine});
+    link_of[op] = at->second;
+    if (!is_receive(graph_.kind[op]) || !counts_[step_of_[op]]) continue;
+    links[at->second].ns += graph_.dur_ns[op];
+    ++links[at->second].count;
   }
+  std::vector<double> means[2];
+  for (const OneLink& link : links)
+    if (link.count > 0) means[link.across].push_back(link.mean());
+  const double median[2] = {median_of(means[0]), median_of(means[1])};
+  // A message that nobody recorded holds what its rank starts late: what those from all of several senders are longer
+  // by is the rank's, and no link's.
+  struct Receiver {
+    int32_t sender = kUnknown;
+    bool several = false;
+    double least_ns = std::numeric_limits<double>::infinity();
+  };
+  std::map<int32_t, Receiver> receivers;
+  if (graph_.source == GraphSource::kComputeCells)
+    for (const auto& [key, number] : index) {
+      const auto [to, from, kind] = key;
+      Receiver& receiver = receivers[to];
+      receiver.several |= receiver.sender != kUnknown && receiver.sender != from;
+      receiver.sender = from;
+      receiver.least_ns =
+          std::min(receiver.least_ns, std::max(0.0, links[number].mean() - median[links[number].across]));
+    }
+  std::vector<float> factor(links.size(), 1);
+  for (const auto& [key, number] : index) {
+    const auto receiver = receivers.find(std::get<0>(key));
+    const double late = receiver != receivers.end() && receiver->second.several ? receiver->second.least_ns : 0;
+    const double usual = median[links[number].across] + late, mean = links[number].mean();
+    if (mean > usual && mean > 0) factor[number] = static_cast<float>(usual / mean);
+  }
+  link_factor_.assign(graph_.size(), 1);
+  for (uint32_t op = 0; op < graph_.size(); ++op)
+    if (link_of[op] != kNoCell) link_factor_[op] = factor[link_of[op]];
 }
 
 Result<WhatIf> WhatIf::of(const Trace& trace, Diagnostics& notes) {
