@@ -4,7 +4,7 @@ import {duration} from '../format';
 import {ApiError, type Api} from './api';
 import {LEAST_ROW, MOST_ROW, rowsWithin} from './layout';
 import {plotWidth, timeAt, topOfRows} from './scene';
-import {refOf, type SliceEnd, type SliceFacts} from './slice_facts';
+import {refAt, refOf, type SliceEnd, type SliceFacts} from './slice_facts';
 import type {Stage} from './stage';
 import type {SliceRef, Store} from './store';
 import {placeTitle, rankTitle} from './titles';
@@ -88,9 +88,7 @@ export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors):
       const d = t < start ? start - t : Math.max(0, t - end);
       if (found.row[i] !== 0 || d >= distance) continue;
       distance = d;
-      best = {lane, slice: found.slice[i]!, row: 0, start: found.start[i]!, dur: found.dur[i]!, kind: found.kind[i]!,
-          nameId: found.name[i]!,
-              name: found.names.get(found.name[i]!) ?? ''};
+      best = refAt(found, i);
     }
     return best;
   }

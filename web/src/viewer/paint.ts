@@ -13,7 +13,8 @@ export interface Frame {
   px: (t: number) => number;
   scale: number;                         // pixels a nanosecond
 }
-export interface Painted { lanes: number; missing: number; slices: number; labels: number }
+// `ticks`: where numbers stand in the axis, CSS pixels.
+export interface Painted { lanes: number; missing: number; slices: number; labels: number; ticks: [x0: number, x1: number][] }
 
 export function makeFrame(scene: Scene): Frame {
   const {ratio, view} = scene, left = Math.round(scene.gutter * ratio), width = Math.round(plotWidth(scene) * ratio);
@@ -103,7 +104,7 @@ function paintSlices(context: CanvasRenderingContext2D, scene: Scene, frame: Fra
       context.fillRect(left, top, width, height);
     }
     context.globalAlpha = 1;
-    if (!texts || dim || exact < 14 * ratio) continue;
+    if (!texts || dim || exact < 9 * ratio) continue;
     // Text begins where the slice does, or at the window's edge when it begins before.
     const visible = Math.min(right, frame.right) - Math.max(left, frame.left), pad = 4 * ratio;
     const bare = cells && slices.microBatch[i]! >= 0 ? String(slices.microBatch[i]) : '', long = duration(dur);
@@ -172,7 +173,7 @@ function paintLane(context: CanvasRenderingContext2D, scene: Scene, frame: Frame
   }
 }
 
-function paintAxis(context: CanvasRenderingContext2D, scene: Scene, frame: Frame): void {
+function paintAxis(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, painted: Painted): void {
   const {ratio, colours, view, store} = scene, span = view.t1 - view.t0, width = (frame.right - frame.left) / ratio;
   context.fillStyle = colours.bg;
   context.fillRect(0, 0, scene.width * ratio, AXIS_HEIGHT * ratio);
@@ -190,7 +191,9 @@ function paintAxis(context: CanvasRenderingContext2D, scene: Scene, frame: Frame
     const label = (deep ? '+' : '') + ticks.label(value), half = context.measureText(label).width / 2;
     if (x + half > scene.width * ratio) continue;
     context.fillStyle = colours.mut;
-    context.fillText(label, Math.max(x, frame.left + half), 13 * ratio);
+    const middle = Math.max(x, frame.left + half);
+    context.fillText(label, middle, 13 * ratio);
+    painted.ticks.push([(middle - half) / ratio, (middle + half) / ratio]);
   }
   if (deep) {
     context.textAlign = 'right';
@@ -250,7 +253,7 @@ function paintStepLines(context: CanvasRenderingContext2D, scene: Scene, frame: 
 
 export function paint(context: CanvasRenderingContext2D, scene: Scene): Painted {
   const {ratio, colours, layout} = scene, frame = makeFrame(scene);
-  const painted: Painted = {lanes: 0, missing: 0, slices: 0, labels: 0};
+  const painted: Painted = {lanes: 0, missing: 0, slices: 0, labels: 0, ticks: []};
   context.setTransform(1, 0, 0, 1, 0, 0);
   context.imageSmoothingEnabled = false;
   context.fillStyle = colours.bg;
@@ -278,6 +281,6 @@ export function paint(context: CanvasRenderingContext2D, scene: Scene): Painted 
     context.fillRect(0, Math.round((topOfRows(scene) - 1) * ratio), scene.width * ratio, Math.max(1, Math.round(ratio)));
   }
   paintStepLines(context, scene, frame);
-  paintAxis(context, scene, frame);
+  paintAxis(context, scene, frame, painted);
   return painted;
 }
