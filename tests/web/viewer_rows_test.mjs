@@ -16,24 +16,6 @@ const visibleTexts = page => page.evaluate(() => {
   return texts;
 });
 
-const poorContrast = page => page.evaluate(() => {
-  const parse = text => text.match(/[\d.]+/g).map(Number);
-  const luminance = c => c.slice(0, 3).map(v => v / 255).map(v => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
-    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-  const found = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) {
-    const element = walker.currentNode.parentElement;
-    if (!walker.currentNode.textContent.trim() || element.getClientRects().length === 0) continue;
-    let ground = element;
-    while (ground && (parse(getComputedStyle(ground).backgroundColor)[3] ?? 1) === 0) ground = ground.parentElement;
-    const [a, b] = [luminance(parse(getComputedStyle(element).color)),
-        luminance(parse(getComputedStyle(ground ?? document.body).backgroundColor))];
-    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (ratio < 4.5) found.push(`${walker.currentNode.textContent} ${ratio.toFixed(2)}`);
-  }
-  return found;
-});
-
 export const cases = [
   ['ranks are grouped by stage, by replica, by nothing', async open => {
     const page = await open('pipeline');
@@ -175,24 +157,10 @@ export const cases = [
     await page.click('#lang');
     assert.match(await page.textContent('.run'), /8 ranks/);
   }],
-  ['light and dark: text meets AA in both, the canvas follows', async (open, {shot}) => {
+  ['light and dark: the canvas follows, and a press changes it', async (open, {shot}) => {
     for (const dark of [false, true]) {
       const page = await open('profile', '?lang=en', {dark});
       assert.equal(await page.getAttribute('html', 'data-theme'), dark ? 'dark' : 'light');
-      const stream = await page.evaluate('stageline.run.lanes.find(l => l.type === "stream").id');
-      await page.keyboard.press('2');
-      await clickSlice(page, stream);
-      await page.waitForFunction(() => stageline.facts());
-      assert.deepEqual(await poorContrast(page), []);
-      await page.keyboard.press('?');
-      assert.deepEqual(await poorContrast(page), []);
-      await page.keyboard.press('Escape');
-      await page.keyboard.press('/');
-      await page.keyboard.type('aten');
-      await page.waitForSelector('#omni li');
-      assert.deepEqual(await poorContrast(page), []);
-      await page.keyboard.press('Escape');
-      await settle(page);
       const ground = await page.evaluate(() => [...document.querySelector('canvas.rows').getContext('2d').getImageData(2, 60, 1,
           1).data].slice(0, 3));
       assert.deepEqual(ground, dark ? [15, 18, 22] : [255, 255, 255]);
@@ -200,19 +168,6 @@ export const cases = [
       await page.click('#theme');
       assert.equal(await page.getAttribute('html', 'data-theme'), dark ? 'light' : 'dark');
     }
-  }],
-  ['text on slices meets AA in both themes', async open => {
-    const page = await open('profile');
-    const poor = await page.evaluate(() => {
-      const luminance = hex => [1, 3, 5].map(i => parseInt(hex.slice(i, i + 2), 16) / 255)
-          .map(v => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
-        .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-      return stageline.run.kinds.flatMap(kind => ['light', 'dark'].map(theme => {
-        const [a, b] = [luminance(kind[theme].fill), luminance(kind[theme].text)];
-        return [kind.code, theme, (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05)];
-      })).filter(([, , ratio]) => ratio < 4.5);
-    });
-    assert.deepEqual(poor, []);
   }],
   ['nothing overflows sideways: narrow windows, 4k, zoomed pages', async (open, {shot}) => {
     for (const [lang, dark] of [['en', false], ['zh', true]]) {

@@ -25,10 +25,9 @@ export function openHelp(words: readonly KeyWords[]): void {
   const close = (): void => dialog.close();
   render(
     <>
-      <h2>{w('keys')}</h2>
+      <div class="help-head"><h2>{w('keys')}</h2><button class="pill" onClick={close}>{w('close')} <kbd>Esc</kbd></button></div>
       <dl>{words.map(({keys, gesture, does}) => (
         <div><dt>{gesture ?? keys!.split(' ').map(key => (key === '…' ? ' … ' : <><kbd>{key}</kbd> </>))}</dt><dd>{does}</dd></div>))}</dl>
-      <button class="pill" onClick={close}>{w('close')}</button>
     </>, dialog);
   dialog.addEventListener('click', event => { if (event.target === dialog) close(); });
   dialog.addEventListener('close', () => dialog.remove());

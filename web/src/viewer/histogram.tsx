@@ -43,14 +43,14 @@ export function Histogram({api, store, actions, area, total}: Props) {
     if (!first || !last) return;
     choose(a, b);
     store.change({lit: {ids: new Set([total.name_id]), label: `${total.name} ${duration(first.from)} – ${duration(last.to)}`,
-        from: 'histogram',
+        query: total.name, from: 'histogram',
                         min: first.from, max: last.to - 1}});
     api.slices({...where, min: first.from, max: last.to - 1, limit: 2000}, undefined, 'histogram').then(setList).catch(actions.failed);
   }
   const most = Math.max(...bins.map(bin => bin.count), 1), wide = WIDTH / Math.max(bins.length, 1);
   const inRange = (i: number): boolean => range !== null && i >= range[0] && i <= range[1];
   const chosen = range ? bins.slice(range[0], range[1] + 1).reduce((sum, bin) => sum + bin.count, 0) : 0;
-  const title = <h3>{w('histogram')} <span class="quiet name">{total.name.slice(0, 80)}</span></h3>;
+  const title = <h3>{w('histogram')} <span class="quiet name" title={total.name.slice(0, 1000)}>{total.name.slice(0, 80)}</span></h3>;
   if (answer?.length === 0) return <div class="histogram">{title}<p class="quiet">{w('histogram.none')}</p></div>;
   return (
     <div class="histogram">

@@ -66,7 +66,7 @@ function Omni({mode: first, api, store, stage, actions, close}: Props) {
 
   // Lights the names up and goes to the next of them.
   function light(ids: number[], label: string): void {
-    store.change({lit: {ids: new Set(ids), label, from: 'search'}});
+    store.change({lit: {ids: new Set(ids), label, query: label, from: 'search'}});
     actions.findNext(1);
   }
   function lanes(): Item[] {

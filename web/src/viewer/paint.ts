@@ -1,10 +1,10 @@
 // Draws the timeline. A pure function of the scene; everything here is in device pixels.
 import {duration, exactMs} from '../format';
+import {tintOf} from '../chart/colours';
 import {timeTicks} from '../chart/ticks';
 import {paintCounter} from './counters';
 import {AXIS_HEIGHT, type DisplayRow} from './layout';
 import {FONT, plotWidth, rowPitch, rowPixels, topOfRows, visibleRows, type Scene} from './scene';
-import {TINTS} from './colours';
 import type {Entry} from './tiles';
 import {w} from './words';
 
@@ -87,7 +87,7 @@ function paintSlices(context: CanvasRenderingContext2D, scene: Scene, frame: Fra
     if (right <= left && exact < 0.5 && dur > 0) continue;
     if (right - left > 5 * ratio) right -= Math.max(1, Math.round(ratio));  // a seam between neighbours
     const width = Math.max(right - left, 1), kind = slices.kind[i]!;
-    const tint = Math.min(Math.max(slices.chunk[i]!, 0), TINTS - 1);
+    const tint = tintOf(slices.chunk[i]!);
     const dim = lit !== null && !(lit.ids.has(slices.name[i]!) && dur >= (lit.min ?? 0) && dur <= (lit.max ?? Infinity));
     ++painted.slices;
     if (dim) context.globalAlpha = 0.22;
@@ -115,7 +115,13 @@ function paintSlices(context: CanvasRenderingContext2D, scene: Scene, frame: Fra
     const y = top + height / 2 + ratio;
     if (number) {
       const text = visible >= widthOf(context, number, size) + 3 * ratio ? number : bare;
-      if (visible < widthOf(context, text, size) + 3 * ratio) continue;
+      const wide = widthOf(context, text, size);
+      if (visible < wide + 3 * ratio) continue;
+      if (colours.hatched.has(kind)) {  // lines behind a number would cross it out
+        context.fillStyle = colours.fill[kind]![tint]!;
+        context.fillRect(Math.max(left, frame.left) + (visible - wide) / 2 - 2 * ratio, top + 2 * ratio, wide + 4 * ratio, height - 4 * ratio);
+        context.fillStyle = colours.text[kind]![tint]!;
+      }
       context.textAlign = 'center';
       context.fillText(text, Math.max(left, frame.left) + visible / 2, y);
       context.textAlign = 'left';

@@ -81,7 +81,7 @@ export function SlicePanel(props: PanelProps) {
             : 'compare.start')} <kbd>C</kbd></button>
         <button class="pill" onClick={() => actions.rangeOfSlice()}>{w('slice.range')} <kbd>M</kbd></button>
         <button class="pill" onClick={() => {
-          store.change({lit: {ids: new Set([selected.nameId]), label: selected.name, from: 'name'}});
+          store.change({lit: {ids: new Set([selected.nameId]), label: selected.name, query: selected.name, from: 'name'}});
         }}>{w('slice.light')}</button>
       </div>
       {second && <Compare {...props} />}
