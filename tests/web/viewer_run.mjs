@@ -32,7 +32,7 @@ function serve(name) {
 }
 
 const only = process.env.STAGELINE_WEB_ONLY ?? '';  // cases whose name has this
-const files = ['viewer_test', 'viewer_select_test', 'viewer_rows_test', 'viewer_edge_test', 'viewer_colour_test', 'viewer_golden_test'];
+const files = ['viewer_test', 'viewer_select_test', 'viewer_rows_test', 'viewer_edge_test', 'viewer_access_test', 'viewer_colour_test', 'viewer_golden_test'];
 const cases = (await Promise.all(files.map(file => import(`./${file}.mjs`)))).flatMap(file => file.cases)
     .filter(([name]) => name.includes(only));
 // Pictures are drawn by a browser that has the same fonts everywhere.
@@ -67,7 +67,7 @@ for (const [name, run, options] of cases) {
     const address = await serve(file), page = await context.newPage();
     if (options.size) await page.setViewportSize({width: options.size[0], height: options.size[1]});
     await page.emulateMedia({colorScheme: options.dark ? 'dark' : 'light', ...(options.calm ? {reducedMotion: 'reduce'} : {})});
-    page.on('console', message => { if (['error', 'warning'].includes(message.type()) &&
+    page.on('console', message => { if (!options.complaints && ['error', 'warning'].includes(message.type()) &&
         !/willReadFrequently/.test(message.text())) problems.push(`console: ${message.text()}`); });
     page.on('pageerror', error => problems.push(`page error: ${error.stack}`));
     page.on('request', request => { if (!request.url().startsWith(address) && !options.foreign &&

@@ -4,6 +4,7 @@ import type {Actions} from './actions';
 import {listOf, type Api} from './api';
 import type {Grouping} from './api';
 import {plainQuery, safeDecode} from './route';
+import {refAt} from './slice_facts';
 import type {Mark, SliceRef, State, Store} from './store';
 import {laneKey, laneOfKey} from './titles';
 
@@ -62,8 +63,7 @@ async function findSlice(store: Store, api: Api, text: string | null): Promise<S
   const found = await api.slices({lanes: lane, t0: start, t1: start + Math.max(dur, 1), min_ns: dur, limit: 1000});
   for (let i = 0; i < found.count; ++i)
     if (found.start[i] === start && found.dur[i] === dur)
-      return {lane, slice: found.slice[i]!, row: found.row[i]!, start, dur, kind: found.kind[i]!, nameId: found.name[i]!,
-          name: found.names.get(found.name[i]!) ?? ''};
+      return refAt(found, i);
   return null;
 }
 
@@ -81,8 +81,8 @@ export function fromQuery(store: Store, text: string, actions: Actions, api: Api
   patch.expanded = new Set(ids('open') ?? []);
   const order = numbers(query.get('order')).map(rank => run.ranks.findIndex(one => one.rank === rank)).filter(i => i >= 0);
   patch.rankOrder = [...new Set([...order, ...run.ranks.keys()])];
-  const first = ids('lanes') ?? [];
-  patch.laneOrder = [...new Set([...first, ...run.lanes.keys()])];
+  const moved = [...new Set(ids('lanes') ?? [])], places = new Set(moved);
+  patch.laneOrder = run.lanes.map(({id}) => (places.has(id) ? moved.shift()! : id));
   patch.flows = query.get('flows') === '1';
   const height = Number(query.get('h'));
   if (height >= 3 && height <= 60) patch.rowHeight = height;
