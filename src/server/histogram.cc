@@ -29,24 +29,21 @@ struct Asked {
   std::vector<uint32_t> lanes;
   TimeWindow window;
   NameSet names;
+  Facets facets;
   int64_t kind = kAnyKind;
 };
-
-// The slices [first, last) of a lane that start within the window.
-std::pair<size_t, size_t> starting_within(const ViewLane& lane, const TimeWindow& window) {
-  ViewRow all;  // in the lane's own order, which is that of starts
-  all.count = lane.count;
-  return {first_starting_from(lane, all, window.from_ns()), first_starting_from(lane, all, window.to_ns())};
-}
 
 template <class Visit>
 void for_asked(const Timeline& timeline, const Asked& asked, uint32_t lane_id, const std::vector<uint64_t>& mask,
                Visit visit) {
   const ViewLane& lane = timeline.lanes()[lane_id];
-  if (!lane.has_slices()) return;
-  const auto [from, to] = starting_within(lane, asked.window);
+  const FacetTest test(timeline, asked.facets);
+  if (!lane.has_slices() || !test.lane_may(lane_id)) return;
+  const size_t from = first_starting_from(lane, asked.window.from_ns());
+  const size_t to = first_starting_from(lane, asked.window.to_ns());
   timeline.occurrences().for_named(lane, lane_id, asked.names, mask, from, to, [&](size_t i) {
-    if (asked.kind == kAnyKind || lane.kind(i) == asked.kind) visit(lane, i);
+    if ((asked.kind == kAnyKind || lane.kind(i) == asked.kind) && (!asked.facets.any() || test.has(lane_id, i)))
+      visit(lane, i);
   });
 }
 
@@ -146,9 +143,9 @@ Result<HistogramAnswer> histogram_answer(const Timeline& timeline, const Query& 
   if (!window) return window.error();
   const auto kind = integer_parameter(query, "kind", kAnyKind, kAnyKind, kViewKindCount - 1);
   if (!kind) return kind.error();
-  Result<NameSet> names = names_meant(timeline, query);
-  if (!names) return names.error();
-  const Asked asked{*lanes, *window, std::move(*names), *kind};
+  Result<Meant> meant = names_meant(timeline, query);
+  if (!meant) return meant.error();
+  const Asked asked{*lanes, *window, std::move(meant->names), meant->facets, *kind};
   if (!query.find("min") && !query.find("max")) return HistogramAnswer{histogram_json(timeline, asked), false};
   const auto least = number_parameter(query, "min", 0.0);
   if (!least) return least.error();

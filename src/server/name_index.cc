@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/parallel.h"
+#include "server/row_index.h"
 
 namespace stageline {
 namespace {
@@ -13,24 +14,10 @@ constexpr size_t kMostBits = 4096;  // of a block: 1/8 B a slice
 
 using Place = std::tuple<int64_t, int64_t, int64_t>;
 
-// The first slice of the lane that starts at or after t.
-size_t first_from(const ViewLane& lane, int64_t t_ns) {
-  size_t low = 0, high = lane.count;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if (lane.start(middle) < t_ns) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
-}
-
 // The first slice of lane `id` behind the cursor.
 size_t first_behind(const ViewLane& lane, int64_t id, const NameIndex::Cursor& cursor) {
-  if (id < cursor.lane) return first_from(lane, cursor.start_ns + 1);
-  size_t i = first_from(lane, cursor.start_ns);
+  if (id < cursor.lane) return first_starting_from(lane, cursor.start_ns + 1);
+  size_t i = first_starting_from(lane, cursor.start_ns);
   if (id > cursor.lane) return i;
   while (i < lane.count && lane.start(i) == cursor.start_ns && static_cast<int64_t>(i) <= cursor.slice) ++i;
   return i;
@@ -56,8 +43,15 @@ NameIndex::NameIndex(const std::vector<ViewLane>& lanes, size_t name_count) : co
       bits_[(lane_begin_[l] + i / kNameBlock) * words_ + bit / 64] |= uint64_t{1} << bit % 64;
     }
   });
-  for (const ViewLane& lane : lanes)
-    for (size_t i = 0; lane.has_slices() && i < lane.count; ++i) ++counts_[lane.names[i]];
+  const size_t tasks = std::max<size_t>(1, std::min(lanes.size(), static_cast<size_t>(thread_count())));
+  std::vector<std::vector<uint64_t>> counts(tasks);
+  parallel_for(tasks, [&](size_t task) {
+    counts[task].resize(name_count);
+    for (size_t l = task; l < lanes.size(); l += tasks)
+      for (size_t i = 0; lanes[l].has_slices() && i < lanes[l].count; ++i) ++counts[task][lanes[l].names[i]];
+  });
+  for (const std::vector<uint64_t>& own : counts)
+    for (size_t name = 0; name < name_count; ++name) counts_[name] += own[name];
 }
 
 std::vector<uint64_t> NameIndex::mask_of(const NameSet& names) const {
@@ -76,20 +70,20 @@ bool NameIndex::may_hold(size_t lane, size_t block, const std::vector<uint64_t>&
 }
 
 SlicePlace NameIndex::next(const std::vector<ViewLane>& lanes, const std::vector<uint32_t>& chosen,
-                           const NameSet& names, Cursor from) const {
+                           const NameSet& names, Cursor from, const FacetTest* also) const {
   const std::vector<uint64_t> mask = mask_of(names);
   SlicePlace best;
   int64_t best_start = INT64_MAX;
   for (const uint32_t l : chosen) {
     const ViewLane& lane = lanes[l];
-    if (!lane.has_slices()) continue;
+    if (!lane.has_slices() || (also && !also->lane_may(l))) continue;
     for (size_t i = first_behind(lane, l, from); i < lane.count && lane.start(i) < best_start;) {
       const size_t end = std::min(lane.count, (i / kNameBlock + 1) * kNameBlock);
       if (!may_hold(l, i / kNameBlock, mask)) {
         i = end;
         continue;
       }
-      while (i < end && !names.has(lane.names[i])) ++i;
+      while (i < end && !(names.has(lane.names[i]) && (!also || also->has(l, i)))) ++i;
       if (i == end) continue;
       if (lane.start(i) < best_start) {
         best_start = lane.start(i);
@@ -102,13 +96,13 @@ SlicePlace NameIndex::next(const std::vector<ViewLane>& lanes, const std::vector
 }
 
 SlicePlace NameIndex::previous(const std::vector<ViewLane>& lanes, const std::vector<uint32_t>& chosen,
-                               const NameSet& names, Cursor from) const {
+                               const NameSet& names, Cursor from, const FacetTest* also) const {
   const std::vector<uint64_t> mask = mask_of(names);
   SlicePlace best;
   int64_t best_start = INT64_MIN;
   for (const uint32_t l : chosen) {
     const ViewLane& lane = lanes[l];
-    if (!lane.has_slices()) continue;
+    if (!lane.has_slices() || (also && !also->lane_may(l))) continue;
     // What is not behind the cursor stands before it, but for the slice at the cursor itself.
     size_t i = first_behind(lane, l, from);
     if (static_cast<int64_t>(l) == from.lane && i > 0 && static_cast<int64_t>(i - 1) == from.slice &&
@@ -120,7 +114,7 @@ SlicePlace NameIndex::previous(const std::vector<ViewLane>& lanes, const std::ve
         i = begin;
         continue;
       }
-      while (i > begin && !names.has(lane.names[i - 1])) --i;
+      while (i > begin && !(names.has(lane.names[i - 1]) && (!also || also->has(l, i - 1)))) --i;
       if (i == begin) continue;
       // Of one time the later lane counts; lanes come in order.
       if (lane.start(i - 1) >= best_start) {

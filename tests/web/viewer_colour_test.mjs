@@ -1,7 +1,7 @@
 // Colours of the timeline as the page paints them: told apart by anyone, and readable. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
 import {apart, contrast, visions} from './colours.mjs';
-import {clickSlice, drag, poorContrast, settle} from './viewer_help.mjs';
+import {clickSlice, drag, settle, textContrast} from './viewer_help.mjs';
 
 // Kinds that stand beside each other in one lane. Of chunks every tint meets every other.
 const TOGETHER = {
@@ -87,7 +87,7 @@ export const cases = [
       const page = await open('profile', '?lang=en', {dark});
       let seen = 0;
       const check = async what => {
-        const {seen: texts, found} = await poorContrast(page);
+        const {seen: texts, found} = await textContrast(page);
         assert.deepEqual(found, [], `${what}, ${dark ? 'dark' : 'light'}`);
         seen += texts;
       };

@@ -44,8 +44,19 @@ export async function drag(page, from, to, modifiers = []) {
   for (const key of modifiers) await page.keyboard.up(key);
 }
 
+// Every text a reader can see outside the canvas.
+export const visibleTexts = page => page.evaluate(() => {
+  const texts = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const text = walker.currentNode.textContent.trim(), element = walker.currentNode.parentElement;
+    if (text && !/^(SCRIPT|NOSCRIPT|OPTION|TITLE)$/.test(element.tagName) && element.getClientRects().length > 0) texts.push(text);
+  }
+  return texts;
+});
+
 // Every text of the page that can be read, against the ground it stands on: names what is below 4.5 to 1.
-export const poorContrast = page => page.evaluate(() => {
+export const textContrast = page => page.evaluate(() => {
   const parse = text => text.match(/[\d.]+/g).map(Number);
   const luminance = c => c.slice(0, 3).map(v => v / 255).map(v => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
     .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
@@ -66,3 +77,4 @@ export const poorContrast = page => page.evaluate(() => {
   }
   return {seen, found};
 });
+export const poorContrast = async page => (await textContrast(page)).found;

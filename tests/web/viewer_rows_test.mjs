@@ -1,20 +1,9 @@
 // Rows: groups, folds, order, pins, hidden lanes, arrows, counters; languages, themes, sizes. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
-import {clickSlice, drag, settle, state} from './viewer_help.mjs';
+import {clickSlice, drag, settle, state, visibleTexts} from './viewer_help.mjs';
 
 const rows = page => page.evaluate('stageline.rows().map(r => ({kind: r.kind, key: r.key, rank: r.rank, lane: r.lane, y: r.y}))');
 const label = (page, text) => page.locator('.labels.body .label', {hasText: text}).first();
-
-// Every text a reader can see outside the canvas.
-const visibleTexts = page => page.evaluate(() => {
-  const texts = [];
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) {
-    const text = walker.currentNode.textContent.trim(), element = walker.currentNode.parentElement;
-    if (text && !/^(SCRIPT|NOSCRIPT|OPTION|TITLE)$/.test(element.tagName) && element.getClientRects().length > 0) texts.push(text);
-  }
-  return texts;
-});
 
 export const cases = [
   ['ranks are grouped by stage, by replica, by nothing', async open => {

@@ -17,7 +17,7 @@ const runs = makeRuns(stageline, folder);
 const servers = new Map();
 function serve(name) {
   if (servers.has(name)) return servers.get(name).address;
-  const child = spawn(stageline, ['view', runs[name], '--port', '0', '--no-open', '--quiet'], {stdio: ['ignore', 'pipe', 'inherit']});
+  const child = spawn(stageline, ['view', ...[runs[name]].flat(), '--port', '0', '--no-open', '--quiet'], {stdio: ['ignore', 'pipe', 'inherit']});
   const address = new Promise((done, fail) => {
     let text = '';
     child.stdout.on('data', data => {
@@ -32,7 +32,8 @@ function serve(name) {
 }
 
 const only = process.env.STAGELINE_WEB_ONLY ?? '';  // cases whose name has this
-const files = ['viewer_test', 'viewer_select_test', 'viewer_rows_test', 'viewer_edge_test', 'viewer_access_test', 'viewer_colour_test', 'viewer_golden_test'];
+const files = ['viewer_test', 'viewer_select_test', 'viewer_rows_test', 'viewer_edge_test', 'viewer_access_test', 'viewer_colour_test', 'viewer_golden_test',
+  'answers_test'];
 const cases = (await Promise.all(files.map(file => import(`./${file}.mjs`)))).flatMap(file => file.cases)
     .filter(([name]) => name.includes(only));
 // Pictures are drawn by a browser that has the same fonts everywhere.
@@ -73,15 +74,17 @@ for (const [name, run, options] of cases) {
     page.on('request', request => { if (!request.url().startsWith(address) && !options.foreign &&
         !/^(data|blob):/.test(request.url())) problems.push(`request: ${request.url()}`); });
     page.on('dialog', dialog => { problems.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
-    await page.goto(`${address}/${query.includes('#') ? query : query + '#/timeline'}`);
-    if (options.raw) return page;
+    await page.goto(`${address}/${query.includes('#') || options.first ? query : query + '#/timeline'}`);
+    if (options.raw || options.first || /#\/(?!timeline)/.test(query)) return page;
     await page.waitForFunction(() => window.stageline?.frames?.() > 0 && window.stageline.settled());
     return page;
   }
   try {
-    await run(open, {folder, picture, blank, shot: (page, file) => page.screenshot({path: join(folder, file + '.png')}), serve, context});
+    let why = '';
+    await run(open, {skip: reason => { why = reason; }, folder, stageline, runs, picture, blank, shot: (page, file) => page.screenshot({path: join(folder, file + '.png')}), serve, context});
     if (problems.length > 0) throw new Error(problems.join('\n'));
-    console.log(`ok    ${name}`);
+    if (why) ++skipped;
+    console.log(why ? `skip  ${name}: ${why}` : `ok    ${name}`);
   } catch (error) {
     ++failed;
     console.log(`FAIL  ${name}\n${String(error.stack).replace(/^/gm, '      ')}`);
@@ -91,5 +94,5 @@ for (const [name, run, options] of cases) {
 await browser.close();
 await fixed?.close();
 for (const {child} of servers.values()) child.kill('SIGINT');
-console.log(`${cases.length - failed - skipped} of ${cases.length} passed${skipped > 0 ? `, ${skipped} skipped: ${unfit}` : ''}`);
+console.log(`${cases.length - failed - skipped} of ${cases.length} passed${skipped > 0 ? `, ${skipped} skipped${unfit && `; pictures: ${unfit}`}` : ''}`);
 process.exit(failed > 0 ? 1 : 0);

@@ -30,10 +30,17 @@ export function makeRuns(stageline, folder) {
   const busy = [];
   for (let i = 0; i < 40000; ++i) busy.push(slice(i % 3 ? 'small op' : 'other op', i * 10 + (i * 7919) % 5, 1 + (i * 104729) % 7,
       {tid: 1 + i % 2}));
-  return {
-    pipeline: simulated('pipeline', '1f1b', '--stages', '4', '--dp', '2', '--micro-batches', '8', '--steps', '4', '--cost', '10,20',
+  const pipeline = simulated('pipeline', '1f1b', '--stages', '4', '--dp', '2', '--micro-batches', '8', '--steps', '4', '--cost', '10,20',
         '--jitter', '0.08',
-                        '--messages', '--optimizer', '5'),
+                        '--messages', '--optimizer', '5');
+  const slower = simulated('slower', '1f1b', '--stages', '4', '--dp', '2', '--micro-batches', '8', '--steps', '4', '--cost', '10,20',
+      '--jitter', '0.02', '--fault', 'slow-stage:3,1.5', '--fault', 'slow-rank:5,1.4', '--messages', '--optimizer', '5');
+  const recorded = join(gen, '../../../shared/data/pipeline_ops/bytedance/ideal-timeline-ST.json.gz');  // beside the checkout, or not
+  return {
+    pipeline, slower,
+    compared: [pipeline, '--compare', slower],
+    ascend: simulated('ascend', '1f1b', '--stages', '2', '--dp', '2', '--micro-batches', '4', '--steps', '2', '--format', 'ascend', '--level', '1'),
+    ...(existsSync(recorded) ? {bytedance: recorded} : {}),
     split: simulated('split', 'zb-h1', '--stages', '4', '--micro-batches', '6', '--steps', '2'),
     profile: once('profile', out => python('-o', out, '--ranks', '4', '--events', '12000', '--shape', 'pipeline', '--micro-batches', '8',
         '--steps', '3',

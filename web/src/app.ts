@@ -4,8 +4,9 @@ import type {Cells} from './data/cells';
 import type {Report} from './data/report';
 import type {RunModel} from './data/rows';
 import {homeOf, initialState, type State} from './state';
+import type {Theme} from './theme';
 
-export type Theme = 'light' | 'dark';
+export type {Theme};
 
 export interface App {
   report: Report; cells: Cells; model: RunModel;

@@ -140,7 +140,7 @@ export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors):
       const {lit, selected} = store.state;
       if (!lit) return doors.open('search');
       const from = selected ? selected.start : by > 0 ? store.state.view.t0 : store.state.view.t1;
-      api.json<{found: SliceEnd | null}>('find', {name_ids: [...lit.ids].join(), from, dir: by > 0 ? 'next' : 'prev', lane: selected?.lane,
+      api.json<{found: SliceEnd | null}>('find', {name_ids: [...lit.ids].join(), where: lit.where, from, dir: by > 0 ? 'next' : 'prev', lane: selected?.lane,
                                                   slice: selected?.slice})
         .then(answer => (answer.found ? goTo(refOf(answer.found)) : store.say(w(by > 0 ? 'find.last' : 'find.first')))).catch(failed);
     },

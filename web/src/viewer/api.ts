@@ -1,4 +1,6 @@
 // The server's answers as the page sees them (docs/viewer-protocol.md). Times are nanoseconds from the run's start.
+import type {Palette} from '../data/report';
+import type {Theme} from '../theme';
 import {decode, f64, i32, u32, u8, type Column, type Wire} from './wire';
 
 export interface Paint { fill: string; text: string }
@@ -15,7 +17,8 @@ export interface Lane {
 export interface Step { number: number; start_ns: number; end_ns: number }
 export type Grouping = 'machine' | 'stage' | 'dp';
 export interface Run {
-  version: string; title: string; paths: string[]; description: string; format: string;
+  palette: Record<Theme, Palette>;
+  version: string; revision: number; whole: boolean; title: string; paths: string[]; description: string; format: string;
   origin_ns: string; span_ns: number; slices: number;
   clock: {state: string; uncertainty_ns: number};
   kinds: Kind[]; ranks: Rank[]; groupings: Grouping[]; lanes: Lane[]; steps: Step[];
@@ -24,7 +27,7 @@ export interface Run {
 }
 export interface Status {
   state: 'reading' | 'preparing' | 'ready' | 'failed';
-  title?: string; bytes_read: number; bytes_total: number; events: number; message: string; error?: string; hint?: string;
+  title?: string; revision?: number; bytes_read: number; bytes_total: number; events: number; message: string; error?: string; hint?: string;
 }
 
 export interface TilesHeader {
@@ -47,11 +50,14 @@ export class ApiError extends Error {
 type Params = Record<string, string | number | undefined>;
 
 export class Api {
+  // Of a run that is still being read: its lanes, slices and names have these numbers in one revision only.
+  revision: number | undefined;
   private readonly token = new URLSearchParams(location.search).get('token');
 
   url(path: string, params: Params = {}): string {
     const query = new URLSearchParams();
     for (const [name, value] of Object.entries(params)) if (value !== undefined) query.set(name, String(value));
+    if (this.revision !== undefined) query.set('revision', String(this.revision));
     if (this.token) query.set('token', this.token);
     const text = query.toString().replaceAll('%2C', ',');
     return `/api/${path}${text ? '?' + text : ''}`;
@@ -59,11 +65,17 @@ export class Api {
   private async get(path: string, params: Params, signal?: AbortSignal): Promise<Response> {
     const answer = await fetch(this.url(path, params), signal ? {signal} : {});
     if (answer.ok) return answer;
+    if (answer.status === 409 && this.revision !== undefined) location.reload();  // there is more of the run
     const said = await answer.json().catch(() => ({})) as {error?: string; hint?: string};
     throw new ApiError(answer.status, said.error ?? `HTTP ${answer.status}`, said.hint ?? '');
   }
   async json<T>(path: string, params: Params = {}, signal?: AbortSignal): Promise<T> {
     return await (await this.get(path, params, signal)).json() as T;
+  }
+  // What is made once and takes time: `done` false while it is being made.
+  async long<T>(path: string, params: Params): Promise<{done: boolean; answer: T}> {
+    const answer = await this.get(path, params);
+    return {done: answer.status !== 202, answer: await answer.json() as T};
   }
   async wire<H>(path: string, params: Params, signal?: AbortSignal): Promise<Wire<H>> {
     return decode<H>(await (await this.get(path, params, signal)).arrayBuffer());

@@ -88,7 +88,8 @@ function paintSlices(context: CanvasRenderingContext2D, scene: Scene, frame: Fra
     if (right - left > 5 * ratio) right -= Math.max(1, Math.round(ratio));  // a seam between neighbours
     const width = Math.max(right - left, 1), kind = slices.kind[i]!;
     const tint = tintOf(slices.chunk[i]!);
-    const dim = lit !== null && !(lit.ids.has(slices.name[i]!) && dur >= (lit.min ?? 0) && dur <= (lit.max ?? Infinity));
+    const dim = lit !== null && !(lit.ids.has(slices.name[i]!) && dur >= (lit.min ?? 0) && dur <= (lit.max ?? Infinity) &&
+        (lit.microBatch === undefined || slices.microBatch[i] === lit.microBatch));
     ++painted.slices;
     if (dim) context.globalAlpha = 0.22;
     if (dur === 0) {  // an instant is a hairline, whatever the zoom

@@ -4,6 +4,7 @@ import {render} from 'preact';
 import {h} from '../dom';
 import {duration} from '../format';
 import {currentLang, setLang, t as report} from '../i18n/i18n';
+import {applyTheme} from '../theme';
 import type {Api, Run} from './api';
 import {openHelp} from './help';
 import {short} from './numbers';
@@ -38,7 +39,8 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
   const top = h('div', {class: 'top-place'}), place = h('div', {class: 'page-place'});
   const live = h('p', {class: 'live', 'aria-live': 'polite', id: 'live'});
   const dark = matchMedia('(prefers-color-scheme: dark)');
-  const shown = PAGES.filter(id => id !== 'pipeline' || hasPipeline(run));
+  // Before a run is whole there is a timeline of it, and nothing that could be said of it.
+  const shown = PAGES.filter(id => run.whole ? id !== 'pipeline' || hasPipeline(run) : id === 'timeline');
   let current: PageId | null = null, theme = firstTheme, saving = 0, leap = false, armed = 0;
 
   function pageOf(id: PageId): Page {
@@ -70,7 +72,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
   const addressNow = (): string => hashOf({page: current!, ...pages.get(current!)!.address()});
   // The first page keeps an address without anything, until it is left.
   function follow(): void {
-    const route = routeOf(location.hash), id = shown.includes(route.page) ? route.page : 'overview';
+    const route = routeOf(location.hash), id = shown.includes(route.page) ? route.page : shown[0]!;
     if (current === id && location.hash === addressNow()) return;
     const known = pages.get(id), {rest, query} = id === route.page ? route : {rest: '', query: ''};
     // A page that still is what the address says is not made anew: it keeps what no address holds.
@@ -118,7 +120,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
   };
 
   function restyle(): void {
-    document.documentElement.dataset['theme'] = theme;
+    applyTheme(run.palette, theme);
     document.documentElement.lang = currentLang() === 'zh' ? 'zh-CN' : 'en';
     for (const id of pages.keys()) if (id !== current) stale.add(id);
     if (current !== null) {

@@ -14,6 +14,13 @@ export interface Mark { t: number; text: string }
 // only those durations.
 export interface Lit {
   ids: ReadonlySet<number>; label: string; query: string; from: 'search' | 'name' | 'histogram'; min?: number; max?: number;
+  where?: string;        // facets of a search ("mb:3 kind:B"), and those of them that a slice in sight says itself
+  microBatch?: number;
+}
+export function litBySearch(ids: readonly number[], label: string, where: string): Lit {
+  const microBatch = /(?:^| )(?:mb|micro_batch):(\d+)/i.exec(where)?.[1];
+  return {ids: new Set(ids), label, query: label, from: 'search', ...(where && {where}),
+          ...(microBatch !== undefined && {microBatch: Number(microBatch)})};
 }
 
 export interface State {

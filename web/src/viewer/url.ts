@@ -5,7 +5,7 @@ import {listOf, type Api} from './api';
 import type {Grouping} from './api';
 import {plainQuery, safeDecode} from './route';
 import {refAt} from './slice_facts';
-import type {Mark, SliceRef, State, Store} from './store';
+import {litBySearch, type Lit, type Mark, type SliceRef, type State, type Store} from './store';
 import {laneKey, laneOfKey} from './titles';
 
 const MOST_NAMES = 500;  // lit at once, as by the search
@@ -122,16 +122,15 @@ async function restore(store: Store, query: URLSearchParams, actions: Actions, a
   if (second) store.change({second});
   const wish = query.get('lit');
   if (!wish) return;
-  const ids = await namesOf(api, wish);
-  const [min, max] = numbers(query.get('litdur'));
-  if (ids.length > 0) store.change({lit: {ids: new Set(ids), label: wish, query: wish, from: 'search', ...(max! >= min! ? {min: min!, max: max!} : {})}});
+  const lit = await lightOf(api, wish), [min, max] = numbers(query.get('litdur'));
+  if (lit.ids.size > 0) store.change({lit: {...lit, ...(max! >= min! ? {min: min!, max: max!} : {})}});
 }
 
-interface Names { matches: {name: string; name_id: number}[] }
+interface Names { where: string; matches: {name: string; name_id: number}[] }
 // The name itself where there is one, else all that match, as the search has it.
-async function namesOf(api: Api, wish: string): Promise<number[]> {
+async function lightOf(api: Api, wish: string): Promise<Lit> {
   const regex = /^\/(.+)\/$/.exec(wish);
-  const {matches} = await api.json<Names>('search', {q: regex ? regex[1]! : wish, regex: regex ? 1 : undefined, limit: MOST_NAMES});
+  const {where, matches} = await api.json<Names>('search', {q: regex ? regex[1]! : wish, regex: regex ? 1 : undefined, limit: MOST_NAMES});
   const exact = matches.filter(one => one.name === wish);
-  return (exact.length > 0 ? exact : matches).map(one => one.name_id);
+  return litBySearch((exact.length > 0 ? exact : matches).map(one => one.name_id), wish, where);
 }
