@@ -17,8 +17,8 @@ struct ClosingWords {
 };
 ClosingWords closing_words(const Explanation& explanation);
 
-// One object: run, step, lost time, headline, parts, findings, offers; docs/howto/explain.md lists the keys. Without a
-// line end.
+// One object: the run in one line, step_ns and lost_ns, headline (title, lead, parts), findings, offers and the closing
+// words; sentences in both languages. Without a line end.
 std::string explain_json(const Explanation& explanation, const std::vector<std::string>& paths);
 
 }  // namespace stageline
