@@ -180,7 +180,7 @@ export const cases = [
   }],
   ['what takes long shows how long, and can be left', async open => {
     let held = true;
-    const page = await open('pipeline', '?lang=en#/overview', {first: true});
+    const page = await firstOpen(open, 'pipeline');
     await page.route('**/api/answer?*', route => (held ? route.fulfill({status: 202, json: {state: 'running', seconds: 7}}) : route.continue()));
     await page.keyboard.press('g');
     await page.keyboard.press('a');
