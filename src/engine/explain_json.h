@@ -11,7 +11,7 @@ namespace stageline {
 // What to type to see the numbers of a finding: its own command, else the analysis that has them, of `paths`; "": none.
 std::string finding_command(const Finding& finding, const std::vector<std::string>& paths);
 
-// What the list ends with: that nothing stands out, or nothing else does.
+// What the list ends with: that nothing stands out, or nothing else does; where causes were not looked for, that.
 struct ClosingWords {
   const char *en, *zh;
 };
