@@ -28,7 +28,8 @@ const firstOpen = async (open, run, options = {}) => {
 };
 const family = async (page, id) => {
   await page.click(`.families a[href="#/answers/${id}"]`);
-  await page.waitForFunction(wanted => stageline.answers().family === wanted && stageline.answers().waiting.length === 0, id, {timeout: 60000});
+  await page.waitForFunction(wanted => stageline.answers().family === wanted && stageline.answers().waiting.length === 0, id,
+      {timeout: 60000});
 };
 
 // Every table of the page that is shown, opened by a click on its name, against the command line's.
@@ -46,7 +47,8 @@ async function compareTables(page, program, run, names) {
       const origin = BigInt(origins[table.name]);
       const wanted = table.rows.slice(0, 100).map(row => table.columns.map(column => {
         const value = row[column.name];
-        if (column.type !== 'time' || value === null) return shown(typeof value === 'string' && column.type !== 'text' ? Number(value) : value, column.type);
+        if (column.type !== 'time' || value === null) return shown(typeof value === 'string' &&
+            column.type !== 'text' ? Number(value) : value, column.type);
         return shown(Number(BigInt(value) - origin), 'time');
       }));
       assert.deepEqual(rows, wanted, `${name}, ${table.name}`);
@@ -64,12 +66,14 @@ export const cases = [
     assert.equal(await page.innerText('.lead'), told.lead_en);
     assert.ok((await page.innerText('.run-line')).includes(told.run_en));
     const bar = await page.getAttribute('.split', 'aria-label');
-    for (const part of told.parts.filter(one => one.share >= 0.0005)) assert.ok(bar.includes(`${percent(part.share)} ${part.label_en}`), part.label_en);
+    for (const part of told.parts.filter(one => one.share >= 0.0005)) assert.ok(bar.includes(`${percent(part.share)} ${part.label_en}`),
+        part.label_en);
     const all = [...told.findings, ...told.offers];
     assert.ok(told.findings.length >= 2, 'the faults put in are found');
     assert.deepEqual(await texts(page, '.find h3'), all.map(one => one.title_en));
     assert.deepEqual(await texts(page, '.find .detail:not(.places)'), all.map(one => one.detail_en));
-    assert.deepEqual((await texts(page, '.find .price')).map(text => text.split('\n')[0]), all.filter(one => one.value).map(one => one.value));
+    assert.deepEqual((await texts(page, '.find .price')).map(text => text.split('\n')[0]),
+        all.filter(one => one.value).map(one => one.value));
     assert.deepEqual(await texts(page, '.find .places code'), all.filter(one => one.command).map(one => one.command));
     await shot(page, 'overview');
   }],
@@ -118,12 +122,14 @@ export const cases = [
     await page.keyboard.press('?');
     assert.match(await page.innerText('#help'), /to the page Answers[\s\S]*zoom in and out/);
   }],
-  ...['pipeline', 'profile', 'ascend', 'bytedance'].map(run => [`every table of ${run} is the command line's`, async (open, {stageline, runs, shot, skip}) => {
+  ...['pipeline', 'profile', 'ascend', 'bytedance'].map(run => [`every table of ${run} is the command line's`,
+      async (open, {stageline, runs, shot, skip}) => {
     if (!runs[run]) return skip(`${run} is not beside the checkout`);
     const page = await open(run, '?lang=en#/answers', {}), seen = [];
     await page.waitForFunction(() => window.stageline?.families?.().length > 0);
     const families = await page.evaluate('stageline.families()');
-    const offered = new Map((await page.evaluate(async () => (await (await fetch('/api/answers')).json()).answers)).map(one => [one.name, one]));
+    const offered = new Map((await page.evaluate(async () => (await (await fetch('/api/answers')).json()).answers)).map(one => [one.name,
+        one]));
     let cells = 0;
     for (const {id, answers} of families) {
       await family(page, id);
@@ -167,7 +173,8 @@ export const cases = [
     const section = page.locator('#answer-gpu-kernel-breakdown');
     await section.locator('.how-made > summary').click();
     assert.match(await section.locator('.how-made').innerText(), /stageline analyze gpu-kernel-breakdown \S*profile/);
-    const columns = json(stageline, 'analyze', 'gpu-kernel-breakdown', runs.profile, '--format', 'json').tables.flatMap(table => table.columns);
+    const columns = json(stageline, 'analyze', 'gpu-kernel-breakdown', runs.profile, '--format',
+        'json').tables.flatMap(table => table.columns);
     const help = await section.locator('.how-made').innerText();
     for (const column of columns.filter(one => one.help).slice(0, 12)) assert.ok(help.includes(column.help), column.help);
     await section.locator('#option-gpu-kernel-breakdown-num-kernels').fill('1');
@@ -181,7 +188,8 @@ export const cases = [
   ['what takes long shows how long, and can be left', async open => {
     let held = true;
     const page = await firstOpen(open, 'pipeline');
-    await page.route('**/api/answer?*', route => (held ? route.fulfill({status: 202, json: {state: 'running', seconds: 7}}) : route.continue()));
+    await page.route('**/api/answer?*', route => (held ? route.fulfill({status: 202,
+        json: {state: 'running', seconds: 7}}) : route.continue()));
     await page.keyboard.press('g');
     await page.keyboard.press('a');
     await page.waitForFunction(() => /7 s; you may leave/.test(document.querySelector('.answer .working')?.textContent ?? ''));
@@ -195,13 +203,15 @@ export const cases = [
     assert.ok(await page.locator('.answer .fold').count() > 0);
   }],
   ['Compare says what diff says, and without a second run how to open one', async (open, {stageline, runs, shot}) => {
-    const page = await open('compared', '?lang=en#/compare'), diff = json(stageline, 'diff', runs.pipeline, runs.slower, '--format', 'json');
+    const page = await open('compared', '?lang=en#/compare'), diff = json(stageline, 'diff', runs.pipeline, runs.slower, '--format',
+        'json');
     await page.waitForFunction(() => window.stageline?.compared?.(), null, {timeout: 60000});
     assert.equal(await page.innerText('h1'), diff.headline_en + '.');
     if (diff.cause_en) assert.ok((await page.innerText('.lead')).includes(diff.cause_en));
     assert.deepEqual(await texts(page, '.effects tbody tr:not(.whole) th'), diff.told.map(one => one.en));
     const effects = await texts(page, '.effects tbody tr td:nth-child(3)');
-    assert.deepEqual(effects.map(text => text[0]), [...diff.told.map(one => one.effect_ns), diff.change_ns].map(ns => (ns < 0 ? '−' : '+')));
+    assert.deepEqual(effects.map(text => text[0]), [...diff.told.map(one => one.effect_ns),
+        diff.change_ns].map(ns => (ns < 0 ? '−' : '+')));
     const shares = await texts(page, '.effects tbody tr td:nth-child(4)');
     assert.equal(shares.at(-1), `${diff.change_share < 0 ? '−' : '+'}${percent(Math.abs(diff.change_share))}`);
     assert.equal((await texts(page, '.runs dd')).length, 2);
@@ -214,7 +224,8 @@ export const cases = [
     for (const [run, hash] of [['slower', '#/overview'], ['ascend', '#/answers/time'], ['compared', '#/compare']])
       for (const dark of [false, true]) {
         const page = await open(run, '?lang=zh' + hash, {dark, first: true});
-        await page.waitForFunction(() => !document.querySelector('.working') && document.querySelector('.sheet h1')?.textContent, null, {timeout: 60000});
+        await page.waitForFunction(() => !document.querySelector('.working') && document.querySelector('.sheet h1')?.textContent, null,
+            {timeout: 60000});
         await page.waitForTimeout(200);
         assert.deepEqual(await poorContrast(page), [], `${hash} ${dark}`);
         for (const [width, height] of [[420, 760], [900, 700], [3840, 2160], [1440, 900]]) {
@@ -231,7 +242,8 @@ export const cases = [
         assert.match(words, /总览/);
         assert.doesNotMatch(words, /\b(What|Where|How|The same|rows|Copy)\b/, hash);
         await page.click('#lang');
-        await page.waitForFunction(() => /Overview/.test(document.querySelector('.pages').textContent) && !document.querySelector('.working'));
+        await page.waitForFunction(() => /Overview/.test(document.querySelector('.pages').textContent) &&
+            !document.querySelector('.working'));
         assert.match(await page.innerText('.sheet'), /[A-Za-z]{4}/);
       }
   }],

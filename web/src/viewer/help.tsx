@@ -17,7 +17,8 @@ const GESTURES: [Word, Word][] = [
   ['gesture.shiftClick', 'gesture.shiftClick.does'], ['gesture.label', 'gesture.label.does']];
 
 export const timelineKeys = (): KeyWords[] =>
-  [...KEYS.map(([keys, does]): KeyWords => ({keys, does: w(does)})), ...GESTURES.map(([how, does]): KeyWords => ({gesture: w(how), does: w(does)}))];
+  [...KEYS.map(([keys, does]): KeyWords => ({keys, does: w(does)})), ...GESTURES.map(([how, does]): KeyWords => ({gesture: w(how),
+      does: w(does)}))];
 
 export function openHelp(words: readonly KeyWords[]): void {
   const dialog = h('dialog', {id: 'help', class: 'help', 'aria-label': w('keys')});

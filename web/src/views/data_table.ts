@@ -47,7 +47,8 @@ export function dataTable(table: Table, use: TableUse): HTMLElement {
   const view: TableView = use.view ?? {sorted: '', down: false, filter: '', whole: false};
   const holder = h('div', {class: 'wide', tabindex: 0, role: 'group', 'aria-label': tableTitle(table)});
   const counted = h('span', {class: 'quiet', 'aria-live': 'polite'}), titles = table.columns.map(columnTitle);
-  const words = (row: number, i: number): string => shown(cellValue(table, table.columns[i]!, table.values[i]![row]!), table.columns[i]!.type);
+  const words = (row: number, i: number): string => shown(cellValue(table, table.columns[i]!, table.values[i]![row]!),
+      table.columns[i]!.type);
 
   function chosen(): number[] {
     const wishes = view.filter.toLowerCase().split(/\s+/).filter(Boolean), all = Array.from({length: count}, (_, i) => i);

@@ -18,14 +18,16 @@ const reportOf = (shell: Shell, tables: Table[]): Report =>
   ({tables, slices: shell.run.slices, cells: {total: 0, count: 0, steps: 0, columns: [], names: []}, parts: shell.run.ranks, flaws: [],
     findings: []}) as unknown as Report;
 
-interface Shown { family: Family; offers: Offer[]; sections: Map<string, Section>; rank: number | null; title: HTMLElement; charts: HTMLElement; body: HTMLElement }
+interface Shown { family: Family; offers: Offer[]; sections: Map<string,
+    Section>; rank: number | null; title: HTMLElement; charts: HTMLElement; body: HTMLElement }
 
 export function makeAnswers(shell: Shell): Page {
   const desk = deskOf(shell.api), tip = makeTextTip();
   const nav = h('nav', {class: 'families'}), place = h('div', {class: 'answer-place'});
   const element = h('div', {}, h('main', {class: 'sheet answers'}, h('div', {class: 'answers-grid'}, nav, place)), tip.element);
   const made = new Map<FamilyId, Shown>();
-  let offers: Offers | null = null, families: Family[] = [], current: FamilyId | null = null, wanted: {rest: string; query: string} | null = null;
+  let offers: Offers | null = null, families: Family[] = [], current: FamilyId | null = null,
+      wanted: {rest: string; query: string} | null = null;
   let visible = false;
 
   function listOf(found: Offers): Family[] {
@@ -37,12 +39,14 @@ export function makeAnswers(shell: Shell): Page {
   }
   function drawNav(): void {
     nav.setAttribute('aria-label', w('page.answers'));
-    nav.replaceChildren(...families.map(family => h('a', {href: shell.href('answers', {rest: family.id}), 'aria-current': family.id === current ? 'page' : null,
+    nav.replaceChildren(...families.map(family => h('a', {href: shell.href('answers', {rest: family.id}),
+        'aria-current': family.id === current ? 'page' : null,
       title: w(`family.${family.id}.what`)}, w(`family.${family.id}`))));
   }
   // Charts of what has come so far; a section of its tables follows for each answer.
   function drawCharts(shown: Shown): void {
-    const answers = [...shown.sections.values()].flatMap(section => section.answer() ?? []), tables = answers.flatMap(answer => answer.tables);
+    const answers = [...shown.sections.values()].flatMap(section => section.answer() ?? []),
+        tables = answers.flatMap(answer => answer.tables);
     const report = reportOf(shell, tables), ranks = new Set<number>();
     for (const table of tables)
       if (table.rowCount < 100_000)
@@ -62,26 +66,31 @@ export function makeAnswers(shell: Shell): Page {
     shown.charts.replaceChildren(...views);
   }
   function familyView(family: Family): Shown {
-    const shown: Shown = {family, offers: [], sections: new Map(), rank: null, title: h('h1', {tabindex: -1}), charts: h('div', {class: 'charts'}), body: h('div')};
+    const shown: Shown = {family, offers: [], sections: new Map(), rank: null, title: h('h1', {tabindex: -1}),
+        charts: h('div', {class: 'charts'}), body: h('div')};
     for (const name of family.answers) {
       const offer = name === CLOCKS ? CLOCK_OFFER : offers!.answers.find(one => one.name === name)!;
       shown.offers.push(offer);
-      shown.sections.set(name, answerSection({shell, desk, tip, offer, paths: offers!.paths, changed: () => shell.moved(), came: () => drawCharts(shown)}));
+      shown.sections.set(name, answerSection({shell, desk, tip, offer, paths: offers!.paths, changed: () => shell.moved(),
+          came: () => drawCharts(shown)}));
     }
     return shown;
   }
   function draw(): void {
     if (!visible) return;
     if (!offers) return place.replaceChildren(h('h1', {tabindex: -1}, w('page.answers')), working(w('answers.listing'), null));
-    if (families.length === 0) return place.replaceChildren(h('h1', {tabindex: -1}, w('page.answers')), h('p', {class: 'quiet'}, w('answers.none')));
-    const route = wanted, id = families.find(family => family.id === route?.rest)?.id ?? (route?.rest ? undefined : current) ?? families[0]!.id;
+    if (families.length === 0) return place.replaceChildren(h('h1', {tabindex: -1}, w('page.answers')),
+        h('p', {class: 'quiet'}, w('answers.none')));
+    const route = wanted,
+        id = families.find(family => family.id === route?.rest)?.id ?? (route?.rest ? undefined : current) ?? families[0]!.id;
     wanted = null;
     current = id;
     let shown = made.get(id);
     if (!shown) made.set(id, shown = familyView(families.find(family => family.id === id)!));
     drawNav();
     restyleShown(shown);
-    place.replaceChildren(h('header', {}, shown.title, h('p', {class: 'lead'}, w(`family.${id}.what`))), shown.charts, h('h2', {class: 'tables-head'}, w('answers.tables')),
+    place.replaceChildren(h('header', {}, shown.title, h('p', {class: 'lead'}, w(`family.${id}.what`))), shown.charts,
+        h('h2', {class: 'tables-head'}, w('answers.tables')),
       ...[...shown.sections.values()].map(section => section.element));
     for (const section of shown.sections.values()) section.start();
     if (route) goTo(shown, route.query);
@@ -111,7 +120,8 @@ export function makeAnswers(shell: Shell): Page {
     }, (error: unknown) => place.replaceChildren(failure(error, fetchOffers)));
   }
   Object.assign((window as {stageline?: object}).stageline ??= {}, {
-    answers: () => ({family: current, waiting: current ? [...made.get(current)!.sections].filter(([, one]) => one.busy()).map(([name]) => name) : ['list']}),
+    answers: () => ({family: current, waiting: current ? [...made.get(current)!.sections].filter(([,
+        one]) => one.busy()).map(([name]) => name) : ['list']}),
     families: () => families.map(({id, answers}) => ({id, answers})),
   });
   return {

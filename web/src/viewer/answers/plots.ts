@@ -19,7 +19,8 @@ const PART_KINDS: Record<string, Kind> = {
   'compute': 'part-compute', 'schedule bubble': 'part-bubble', 'stage imbalance': 'part-imbalance', 'jitter': 'part-jitter',
   'message latency': 'part-comm', 'tail': 'part-tail'};
 const STAGE_PARTS: readonly (readonly [string, Kind, Word])[] = [
-  ['busy_ns', 'part-compute', 'part.compute'], ['schedule_ns', 'part-bubble', 'part.bubble'], ['imbalance_ns', 'part-imbalance', 'part.imbalance'],
+  ['busy_ns', 'part-compute', 'part.compute'], ['schedule_ns', 'part-bubble', 'part.bubble'],
+      ['imbalance_ns', 'part-imbalance', 'part.imbalance'],
   ['jitter_ns', 'part-jitter', 'part.jitter'], ['latency_ns', 'part-comm', 'part.latency'], ['rest_ns', 'part-rest', 'part.rest']];
 
 export const waterfall: Topic = {
@@ -38,9 +39,11 @@ export const waterfall: Topic = {
     if (stages) {
       const parts = STAGE_PARTS.filter(([column]) => most(stages.rows, row => row.num(column)) > 0);
       nodes.push(h('h3', {}, w('plot.stages')), legend(parts.map(([, kind, word]) => [[kind], w(word)] as const)),
-        barTable(w('plot.stages'), w('plot.stage'), [...parts.map(([, , word]) => w(word)), w('plot.pipeline')], stages.rows.map((row): BarRow => ({
+        barTable(w('plot.stages'), w('plot.stage'), [...parts.map(([, , word]) => w(word)), w('plot.pipeline')],
+            stages.rows.map((row): BarRow => ({
           label: row.text('stage'),
-          parts: parts.map(([column, kind, word]) => ({kinds: [kind], value: Math.max(0, row.num(column)), words: `${w(word)}: ${time(row, column)}`})),
+          parts: parts.map(([column, kind, word]) => ({kinds: [kind], value: Math.max(0, row.num(column)),
+              words: `${w(word)}: ${time(row, column)}`})),
           cells: [...parts.map(([column]) => time(row, column)), time(row, 'pipeline_ns')]}))));
     }
     return {nodes, tables: []};
@@ -96,14 +99,17 @@ export const critical: Topic = {
       cells.rows.slice(0, 24).map((row): BarRow => ({
         label: [row.text('stage') !== '' && t('row.stage', row.text('stage')), said(cells.table, row, 'type'),
                 row.text('piece') !== 'work' && said(cells.table, row, 'piece')].filter(Boolean).join(' · '),
-        parts: [{kinds: [row.text('piece') === 'work' ? kindOfType(row.text('type')) : 'idle'], value: row.num('path_ns'), words: time(row, 'path_ns')}],
+        parts: [{kinds: [row.text('piece') === 'work' ? kindOfType(row.text('type')) : 'idle'], value: row.num('path_ns'),
+            words: time(row, 'path_ns')}],
         cells: [time(row, 'path_ns'), share(row, 'path_share')]}))));
     if (host) {
       const kinds = [...new Set(host.rows.map(row => row.text('bound_by')))];
       const rows = [...groupBy(host.rows, row => row.text('rank'))].map(([rank, list]): BarRow => ({
         label: rankLabel(Number(rank)), whole: sum(list, row => row.num('dur_ns')),
-        parts: list.map(row => ({kinds: [kindOfType(row.text('bound_by'))], value: row.num('dur_ns'), words: `${said(host.table, row, 'bound_by')}: ${time(row, 'dur_ns')}`})),
-        cells: kinds.map(kind => { const row = list.find(one => one.text('bound_by') === kind); return row ? share(row, 'path_share') : '–'; })}));
+        parts: list.map(row => ({kinds: [kindOfType(row.text('bound_by'))], value: row.num('dur_ns'),
+            words: `${said(host.table, row, 'bound_by')}: ${time(row, 'dur_ns')}`})),
+        cells: kinds.map(kind => { const row = list.find(one => one.text('bound_by') === kind); return row ? share(row,
+            'path_share') : '–'; })}));
       nodes.push(h('h3', {}, w('plot.hostPath')), barTable(w('plot.hostPath'), t('details.rank'), kinds, rows));
     }
     return nodes.length > 0 ? {nodes, tables: []} : null;
@@ -120,8 +126,10 @@ export const clockQuality: Topic = {
     const rows = frame.rows.slice(0, MOST_CLOCKS).map((row): BarRow => ({
       label: [rankLabel(row.num('rank')), row.text('host')].filter(Boolean).join(' · '), whole: high || 1,
       parts: [{kinds: ['part-jitter'], value: row.num('offset_half_ns'), words: `± ${time(row, 'offset_half_ns')}`}],
-      cells: [time(row, 'offset_ns'), row.text('offset_half_ns') === '' ? '–' : `± ${time(row, 'offset_half_ns')}`, time(row, 'offset_error_ns'),
-              row.text('drift_ppb') === '' ? '–' : `${(row.num('drift_ppb') / 1000).toFixed(2)} ppm`.replace('-', '−'), said(frame.table, row, 'method')]}));
+      cells: [time(row, 'offset_ns'), row.text('offset_half_ns') === '' ? '–' : `± ${time(row, 'offset_half_ns')}`,
+          time(row, 'offset_error_ns'),
+              row.text('drift_ppb') === '' ? '–' : `${(row.num('drift_ppb') / 1000).toFixed(2)} ppm`.replace('-', '−'),
+                  said(frame.table, row, 'method')]}));
     return {tables: [], nodes: [barTable(w('plot.clocks'), t('details.rank'),
       [w('plot.offset'), w('plot.bound'), w('plot.likely'), w('plot.drift'), w('plot.method')], rows)]};
   },

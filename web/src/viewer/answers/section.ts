@@ -35,7 +35,8 @@ export const commandOf = (name: string, paths: readonly string[], options: Choic
 export function answerSection(use: SectionUse): Section {
   const {shell, desk, tip, offer} = use, own = h('section', {class: 'answer', id: `answer-${offer.name}`});
   const views = new Map<string, TableView>(), open = new Set<string>();
-  let options: Choice = {}, answer: Answer | null = null, wrong: unknown = null, now: Working | null = null, asked = false, busy = false, chosen = '';
+  let options: Choice = {}, answer: Answer | null = null, wrong: unknown = null, now: Working | null = null, asked = false, busy = false,
+      chosen = '';
   let how = false, turn = 0, first = true;
 
   function ask(): void {
@@ -45,7 +46,8 @@ export function answerSection(use: SectionUse): Section {
     (offer.name === CLOCKS ? desk.clocks(watch) : desk.answer(offer.name, options, watch)).then(found => {
       if (mine !== turn) return;
       answer = found;
-      if (first && !chosen) for (const table of found.tables.slice(0, 1)) if (table.rowCount > 0 && table.rowCount <= 40) open.add(table.name);
+      if (first && !chosen) for (const table of found.tables.slice(0, 1)) if (table.rowCount > 0 &&
+          table.rowCount <= 40) open.add(table.name);
       first = false;
     }, (error: unknown) => { if (mine === turn) { wrong = error; answer = null; } }).finally(() => {
       if (mine !== turn) return;
@@ -61,14 +63,16 @@ export function answerSection(use: SectionUse): Section {
   function link(table: Table, row: number, column: Column, words: string): Child {
     if (column.name !== 'step') return false;
     const value = table.values[table.columns.indexOf(column)]![row], step = shell.run.steps.find(one => one.number === value);
-    return step !== undefined && h('a', {href: shell.href('timeline', {query: `v=${step.start_ns},${step.end_ns}`}), title: w('answers.toStep')}, words);
+    return step !== undefined && h('a', {href: shell.href('timeline', {query: `v=${step.start_ns},${step.end_ns}`}),
+        title: w('answers.toStep')}, words);
   }
   function fold(table: Table): HTMLElement {
     const count = table.values[0]?.length ?? 0;
     const view = views.get(table.name) ?? {sorted: '', down: false, filter: '', whole: false};
     views.set(table.name, view);
     const element = h('details', {class: 'fold', id: `table-${table.name}`, open: open.has(table.name)},
-      h('summary', {}, tableTitle(table), h('small', {}, table.rowCount === 1 ? t('tables.rows.one') : t('tables.rows', grouped(table.rowCount)))));
+      h('summary', {}, tableTitle(table), h('small', {}, table.rowCount === 1 ? t('tables.rows.one') : t('tables.rows',
+          grouped(table.rowCount)))));
     const fill = (): void => {
       if (element.children.length > 1) return;
       element.append(dataTable(table, {tip, view, link, changed() { chosen = table.name; use.changed(); }}));
@@ -95,9 +99,11 @@ export function answerSection(use: SectionUse): Section {
       const id = `option-${offer.name}-${option.name}`, value = options[option.name] ?? '';
       const choices = option.value === 'BOOL' ? ['true', 'false'] : option.choices;
       const field = choices.length > 0
-        ? h('select', {id}, h('option', {value: ''}, w('answers.default')), ...choices.map(one => h('option', {value: one, selected: one === value}, one)))
+        ? h('select', {id}, h('option', {value: ''}, w('answers.default')), ...choices.map(one => h('option',
+            {value: one, selected: one === value}, one)))
         : h('input', {id, value, placeholder: option.value, type: 'text'});
-      return {option, field, view: h('div', {class: 'option'}, h('label', {for: id}, `--${option.name}`), field, h('span', {class: 'quiet'}, option.help))};
+      return {option, field, view: h('div', {class: 'option'}, h('label', {for: id}, `--${option.name}`), field,
+          h('span', {class: 'quiet'}, option.help))};
     });
     return h('form', {class: 'options', submit(event: Event) {
       event.preventDefault();
@@ -117,7 +123,8 @@ export function answerSection(use: SectionUse): Section {
       if (element.children.length > 1) return;
       element.append(
         h('p', {}, w('answers.same'), ' ', h('code', {}, commandOf(offer.name, use.paths, options))),
-        h('p', {class: 'quiet'}, w('answers.defined'), ' ', h('code', {}, offer.name === CLOCKS ? 'stageline help align' : `stageline help ${offer.name}`), ' · ',
+        h('p', {class: 'quiet'}, w('answers.defined'), ' ',
+            h('code', {}, offer.name === CLOCKS ? 'stageline help align' : `stageline help ${offer.name}`), ' · ',
           h('code', {}, offer.name === CLOCKS ? 'docs/howto/clocks.md' : `docs/analyses/${offer.name}.md`)),
         form() || '', ...tables.map(columnsOf));
     };
@@ -132,7 +139,8 @@ export function answerSection(use: SectionUse): Section {
     const full = answer.tables.filter(table => table.rowCount > 0), empty = answer.tables.filter(table => table.rowCount === 0);
     return [busy && working(w('answers.working'), now), ...full.map(fold),
       empty.length > 0 && h('p', {class: 'quiet'}, t('tables.without', empty.map(tableTitle).join(t('list.comma')))),
-      answer.notes.length > 0 && h('ul', {class: 'notes quiet'}, ...answer.notes.map(note => h('li', {}, flawWords(note.name) || note.message))), howMade()];
+      answer.notes.length > 0 && h('ul', {class: 'notes quiet'}, ...answer.notes.map(note => h('li', {}, flawWords(note.name) ||
+          note.message))), howMade()];
   }
   function draw(): void {
     own.replaceChildren(...[h('h3', {class: 'title', tabindex: -1}, wordOr(`answer.${offer.name}`, offer.name)),
@@ -154,7 +162,8 @@ export function answerSection(use: SectionUse): Section {
         open.add(chosen);
         const at = query.get('sort');
         if (at !== null || query.has('filter'))
-          views.set(chosen, {sorted: at?.replace(/^-/, '') ?? '', down: at?.startsWith('-') ?? false, filter: query.get('filter') ?? '', whole: false});
+          views.set(chosen, {sorted: at?.replace(/^-/, '') ?? '', down: at?.startsWith('-') ?? false, filter: query.get('filter') ?? '',
+              whole: false});
       }
       if (other || !asked) ask();
       else draw();

@@ -26,7 +26,8 @@ const signedShare = (share: number): string => `${share < 0 ? '−' : '+'}${perc
 const said = (both: Both): string => (currentLang() === 'zh' ? both.zh : both.en);
 
 export function makeCompare(shell: Shell): Page {
-  const desk = deskOf(shell.api), tip = makeTextTip(), body = h('div'), element = h('div', {}, h('main', {class: 'sheet compare'}, body), tip.element);
+  const desk = deskOf(shell.api), tip = makeTextTip(), body = h('div'), element = h('div', {}, h('main', {class: 'sheet compare'}, body),
+      tip.element);
   let offers: Offers | null = null, diff: Partial<Diff> | null = null, wrong: unknown = null, now: Working | null = null;
   let names: Answer | null = null, noNames: unknown = null, visible = false, asked = false;
 
@@ -36,19 +37,24 @@ export function makeCompare(shell: Shell): Page {
       const bar = h('i', {class: effect > 0 ? 'slower' : 'faster'}), width = Math.abs(effect) / largest * 50;
       bar.style.setProperty('width', `${width}%`);
       bar.style.setProperty('left', `${effect > 0 ? 50 : 50 - width}%`);
-      return h('tr', {class: whole ? 'whole' : ''}, h('th', {class: 'text', scope: 'row'}, words), h('td', {class: 'bar'}, h('div', {class: 'effect', 'aria-hidden': 'true'}, bar)),
-        h('td', {}, signed(effect)), h('td', {}, signedShare(share)), h('td', {}, error === null || error === 0 ? '' : `± ${duration(error)}`));
+      return h('tr', {class: whole ? 'whole' : ''}, h('th', {class: 'text', scope: 'row'}, words),
+          h('td', {class: 'bar'}, h('div', {class: 'effect', 'aria-hidden': 'true'}, bar)),
+        h('td', {}, signed(effect)), h('td', {}, signedShare(share)), h('td', {}, error === null ||
+            error === 0 ? '' : `± ${duration(error)}`));
     };
     return h('section', {class: 'effects'}, h('h2', {}, w('compare.effects')), h('div', {class: 'plot-box'}, h('table', {class: 'plot'},
-      h('thead', {}, h('tr', {}, h('th', {class: 'text', scope: 'col'}, w('compare.what')), h('th', {class: 'bar', 'aria-label': t('plot.bar')}),
-        h('th', {scope: 'col'}, w('compare.effect')), h('th', {scope: 'col'}, w('compare.share')), h('th', {scope: 'col'}, w('compare.error')))),
+      h('thead', {}, h('tr', {}, h('th', {class: 'text', scope: 'col'}, w('compare.what')),
+          h('th', {class: 'bar', 'aria-label': t('plot.bar')}),
+        h('th', {scope: 'col'}, w('compare.effect')), h('th', {scope: 'col'}, w('compare.share')),
+            h('th', {scope: 'col'}, w('compare.error')))),
       h('tbody', {}, ...found.told.map(one => row(said(one), one.effect_ns, one.effect_share, one.error_ns)),
         row(w('compare.together'), found.change_ns, found.change_share, found.error_ns, true)))));
   }
   function pipelines(): Child[] {
     if (wrong) return [h('h1', {tabindex: -1}, w('page.compare')), failure(wrong, ask)];
     if (!diff) return [h('h1', {tabindex: -1}, w('page.compare')), working(w('compare.working'), now)];
-    if (diff.change_ns === undefined) return [h('h1', {tabindex: -1}, w('page.compare')), h('p', {class: 'lead'}, w('compare.pipeline.none'))];
+    if (diff.change_ns === undefined) return [h('h1', {tabindex: -1}, w('page.compare')),
+        h('p', {class: 'lead'}, w('compare.pipeline.none'))];
     const found = diff as Diff, stop = currentLang() === 'zh' ? '。' : '.';
     const cause = said({en: found.cause_en, zh: found.cause_zh}), each = said({en: found.per_micro_batch_en, zh: found.per_micro_batch_zh});
     return [
@@ -56,10 +62,12 @@ export function makeCompare(shell: Shell): Page {
       h('p', {class: 'lead'}, [cause && w('compare.most', cause), each].filter(Boolean).map(one => one + stop).join(' ')),
       h('dl', {class: 'runs'}, ...found.runs.flatMap((run, i) => [h('dt', {}, w(i === 0 ? 'compare.a' : 'compare.b')),
         h('dd', {}, h('b', {}, i === 0 ? shell.run.title : offers!.other!.title), ` ${said(run)}`)])),
-      found.changes.length > 0 && h('section', {}, h('h2', {}, w('compare.changes')), h('ul', {}, ...found.changes.map(one => h('li', {}, said(one))))),
+      found.changes.length > 0 && h('section', {}, h('h2', {}, w('compare.changes')),
+          h('ul', {}, ...found.changes.map(one => h('li', {}, said(one))))),
       effects(found),
       h('p', {class: 'quiet'}, w('compare.matched', grouped(found.matched), grouped(found.unmatched), grouped(found.unused))),
-      h('p', {class: 'quiet'}, w('answers.same'), ' ', h('code', {}, ['stageline diff', ...offers!.paths, ...offers!.other!.paths].join(' '))),
+      h('p', {class: 'quiet'}, w('answers.same'), ' ', h('code', {}, ['stageline diff', ...offers!.paths,
+          ...offers!.other!.paths].join(' '))),
     ];
   }
   // Operators and kernels by name, largest change first as trace-diff orders them.
@@ -71,15 +79,18 @@ export function makeCompare(shell: Shell): Page {
     if (full.length === 0) return [title, h('p', {class: 'quiet'}, w('compare.operators.none'))];
     return [title, ...full.flatMap((table: Table) => [h('h3', {}, tableTitle(table)),
       dataTable(table, {tip, link: (_t: Table, _r: number, _c: Column, _w: string) => false})]),
-      h('p', {class: 'quiet'}, w('answers.same'), ' ', h('code', {}, commandOf('trace-diff', [], {control: offers!.paths[0]!, test: offers!.other!.paths[0]!})))];
+      h('p', {class: 'quiet'}, w('answers.same'), ' ', h('code', {}, commandOf('trace-diff', [],
+          {control: offers!.paths[0]!, test: offers!.other!.paths[0]!})))];
   }
   function draw(): void {
     if (!visible) return;
     tip.hide();
     if (!offers) return body.replaceChildren(h('h1', {tabindex: -1}, w('page.compare')), working(w('compare.working'), null));
-    if (!offers.other) return body.replaceChildren(h('h1', {tabindex: -1}, w('compare.none.title')), h('p', {class: 'lead'}, w('compare.none')),
+    if (!offers.other) return body.replaceChildren(h('h1', {tabindex: -1}, w('compare.none.title')),
+        h('p', {class: 'lead'}, w('compare.none')),
       h('p', {}, h('code', {class: 'command'}, `stageline view ${offers.paths.join(' ')} --compare OTHER_RUN`)));
-    body.replaceChildren(...[...pipelines(), h('section', {class: 'operators'}, ...operators().filter((one): one is Node | string => !!one))]
+    body.replaceChildren(...[...pipelines(), h('section', {class: 'operators'},
+        ...operators().filter((one): one is Node | string => !!one))]
       .filter((one): one is Node | string => !!one));
   }
   function ask(): void {
@@ -89,7 +100,8 @@ export function makeCompare(shell: Shell): Page {
       offers = found;
       draw();
       if (!found.other) return;
-      desk.ask<Partial<Diff>>('compare', {}, state => { now = state; if (!diff) draw(); }).then(one => { diff = one; }, (error: unknown) => { wrong = error; }).finally(draw);
+      desk.ask<Partial<Diff>>('compare', {}, state => { now = state; if (!diff) draw(); }).then(one => { diff = one; },
+          (error: unknown) => { wrong = error; }).finally(draw);
       desk.answer('trace-diff', {}, () => undefined).then(one => { names = one; }, (error: unknown) => { noNames = error; }).finally(draw);
     }, (error: unknown) => { body.replaceChildren(failure(error, ask)); });
   }

@@ -48,7 +48,8 @@ export function makeOverview(shell: Shell): Page {
 
   function evidence(finding: Finding): Child {
     if (finding.id === 'none') return false;
-    const links = placesOf(shell, finding, usualStep(steps), known).flatMap((place, i) => [i > 0 && ' · ', h('a', {href: place.href, class: 'place'}, place.words)]);
+    const links = placesOf(shell, finding, usualStep(steps), known).flatMap((place, i) => [i > 0 && ' · ',
+        h('a', {href: place.href, class: 'place'}, place.words)]);
     return h('p', {class: 'detail places'}, ...links, !!finding.command && h('code', {}, finding.command));
   }
   function facts(): HTMLElement {
@@ -77,7 +78,8 @@ export function makeOverview(shell: Shell): Page {
     const [number, start, span] = ['step', 'start_ns', 'span_ns'].map(name => table && tableColumn(table, name));
     if (!table || !number || !start || !span) return run.steps;
     const shift = Number(BigInt(table.origin) - BigInt(run.origin_ns));
-    return number.map((value, i) => ({number: Number(value), start_ns: Number(start[i]) + shift, end_ns: Number(start[i]) + shift + Number(span[i])}));
+    return number.map((value, i) => ({number: Number(value), start_ns: Number(start[i]) + shift,
+        end_ns: Number(start[i]) + shift + Number(span[i])}));
   }
   // A click shows the step in the timeline.
   function stepBars(): Child {
@@ -103,12 +105,14 @@ export function makeOverview(shell: Shell): Page {
         h('div', {}, told?.note_en && !told.why_not ? h('p', {class: 'quiet'}, currentLang() === 'zh' ? told.note_zh : told.note_en) : '',
           told ? findingsView(findings, evidence) : '',
           told?.why_not ? h('p', {class: 'quiet'}, w('overview.whyNot', told.why_not)) : ''),
-        h('aside', {}, ...[stagesView(tables.find(table => table.name === 'stages')), stepBars(), facts()].filter((one): one is HTMLElement => !!one))),
+        h('aside', {}, ...[stagesView(tables.find(table => table.name === 'stages')), stepBars(),
+            facts()].filter((one): one is HTMLElement => !!one))),
       ...[tables.length > 0 && stepPicture(shell, usualStep(steps)), ways(), flaws()].filter((one): one is HTMLElement => !!one));
   }
   // Where to go on.
   function ways(): HTMLElement {
-    const link = (href: string, words: string, does: string): HTMLElement => h('li', {}, h('a', {href}, words), ' ', h('span', {class: 'quiet'}, does));
+    const link = (href: string, words: string, does: string): HTMLElement => h('li', {}, h('a', {href}, words), ' ',
+        h('span', {class: 'quiet'}, does));
     return h('section', {class: 'ways'}, h('h2', {}, w('overview.ways')), h('ul', {},
       hasPipeline(run) && link(shell.href('pipeline'), w('page.pipeline'), w('overview.pipeline')),
       link(shell.href('timeline'), w('page.timeline'), w('overview.timeline')),
@@ -123,10 +127,12 @@ export function makeOverview(shell: Shell): Page {
       .then(found => { told = found; }, (error: unknown) => { wrong = error; }).finally(redraw);
     desk.offers().then(found => { known = new Set(found.answers.map(one => one.name)); redraw(); }, () => undefined);
     if (!hasPipeline(run)) return;
-    desk.answer('pipeline-summary', {}, () => undefined).then(answer => { tables = answer.tables; steps = stepsOf(answer.tables); redraw(); }, () => undefined);
+    desk.answer('pipeline-summary', {},
+        () => undefined).then(answer => { tables = answer.tables; steps = stepsOf(answer.tables); redraw(); }, () => undefined);
     redraw();
   }
-  Object.assign((window as {stageline?: object}).stageline ??= {}, {overviewReady: () => told !== null && (tables.length > 0 || !hasPipeline(run))});
+  Object.assign((window as {stageline?: object}).stageline ??= {}, {overviewReady: () => told !== null &&
+      (tables.length > 0 || !hasPipeline(run))});
 
   return {
     element,

@@ -24,13 +24,16 @@ function lanesOf(shell: Shell): Lane[] {
 export function stepPicture(shell: Shell, step: Step | undefined): HTMLElement | null {
   const {run} = shell, lanes = lanesOf(shell);
   if (!step || lanes.length === 0) return null;
-  const canvas = h('canvas', {role: 'img'}), ends = h('div', {class: 'picture-ends quiet'}, h('span', {}, '0'), h('span', {}, duration(step.end_ns - step.start_ns)));
+  const canvas = h('canvas', {role: 'img'}), ends = h('div', {class: 'picture-ends quiet'}, h('span', {}, '0'),
+      h('span', {}, duration(step.end_ns - step.start_ns)));
   const labels = lanes.map(lane => {
     const rank = run.ranks[lane.rank_index]!;
     return styled(h('span', {}, rank.stage >= 0 ? t('row.stage', rank.stage) : t('row.rank', rank.rank)), {height: `${ROW}px`});
   });
-  const height = lanes.length * (ROW + GAP) - GAP, place = h('a', {class: 'picture', href: shell.href('pipeline', {query: `step=${step.number}`}),
-    'aria-label': w('overview.picture', step.number)}, h('div', {class: 'picture-labels'}, ...labels), h('div', {class: 'picture-plot'}, canvas, ends));
+  const height = lanes.length * (ROW + GAP) - GAP, place = h('a', {class: 'picture',
+      href: shell.href('pipeline', {query: `step=${step.number}`}),
+    'aria-label': w('overview.picture', step.number)}, h('div', {class: 'picture-labels'}, ...labels),
+        h('div', {class: 'picture-plot'}, canvas, ends));
   let slices: SlicesAnswer | null = null;
 
   function paint(): void {
@@ -70,6 +73,8 @@ export function stepPicture(shell: Shell, step: Step | undefined): HTMLElement |
     seen.add(kind.group);
     const word = {forward: 'group.0', backward: 'group.1', weight: 'group.2', optimizer: 'group.5'}[kind.group] as 'group.0';
     return [h('li', {}, styled(h('i', {}), {background: kind[shell.theme].fill}), t(word))];
-  }), h('li', {}, styled(h('i', {}), {background: run.palette[shell.theme].idle, 'box-shadow': `inset 0 0 0 1px ${run.palette[shell.theme].idle2}`}), t('group.idle')));
-  return h('section', {class: 'step-picture'}, h('div', {class: 'chart-head'}, h('h2', {}, w('overview.picture.title', step.number)), key), place);
+  }), h('li', {}, styled(h('i', {}), {background: run.palette[shell.theme].idle,
+      'box-shadow': `inset 0 0 0 1px ${run.palette[shell.theme].idle2}`}), t('group.idle')));
+  return h('section', {class: 'step-picture'}, h('div', {class: 'chart-head'}, h('h2', {}, w('overview.picture.title', step.number)), key),
+      place);
 }
