@@ -1,18 +1,15 @@
 // Recognition, replay and lateness of a simulated run, cells in memory: no files, no reader.
 //   stageline_schedule_bench SCHEDULE STAGES REPLICAS MICRO_BATCHES STEPS [LOST]
 // LOST cells in a thousand are left out, so that hardly any two lists are equal: the worst case of recognition.
-// Prints cells, and seconds of recognise(), theory_of() (which recognises again) and late_cells(); the schedule and
-// late cells; seconds of waterfall_of() and of find_findings(), which does all of it again but late cells; the rest's
-// share; seconds of build_step_graph() and find_causes(), what explain stands on.
+// Prints cells, and seconds of recognise(), theory_of() (which recognises again) and late_cells(); the schedule and late
+// cells; seconds of waterfall_of() and of find_findings(), which does all of it again but late cells; the rest's share.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 
-#include "pipeline/causes.h"
 #include "pipeline/findings.h"
 #include "pipeline/late_cells.h"
 #include "pipeline/simulate.h"
-#include "pipeline/step_graph.h"
 #include "pipeline/waterfall.h"
 #include "schedules/make.h"
 
@@ -71,16 +68,7 @@ int main(int argc, char** argv) {
   start = std::chrono::steady_clock::now();
   const Findings findings = find_findings(trace);  // recognises, replays and splits again
   const double found = seconds_since(start);
-  start = std::chrono::steady_clock::now();
-  Diagnostics notes;
-  const Result<StepGraph> graph = build_step_graph(trace, notes, LaunchRule::kInOrder);
-  if (!graph) {
-    std::fprintf(stderr, "%s\n", graph.error().text().c_str());
-    return 2;
-  }
-  const CauseList causes = find_causes(trace, *graph, theory);
-  const double priced = seconds_since(start);
-  std::printf("%zu %.3f %.3f %.3f %s %lld %.3f %.3f %.9f %.3f\n", trace.cells.size(), recognised, replayed, judged,
-              theory.theory.schedule.c_str(), static_cast<long long>(late.found), split, found, rest, priced);
+  std::printf("%zu %.3f %.3f %.3f %s %lld %.3f %.3f %.9f\n", trace.cells.size(), recognised, replayed, judged,
+              theory.theory.schedule.c_str(), static_cast<long long>(late.found), split, found, rest);
   return 0;
 }

@@ -110,8 +110,8 @@ const std::vector<Command>& command_table() {
         {"format", "KIND", "text (default) or json", "text,json"}}},
       {"view",
        "PATH…",
-       "Show the timeline of a run in the browser",
-       "Reads files or folders of one run, serves its timeline on this machine and opens it. The page is there at once "
+       "Show a run in the browser: where the time went, its timeline, all answers",
+       "Reads files or folders of one run, serves it on this machine and opens the page. The page is there at once "
        "and shows how far reading is; Ctrl-C ends it.",
        with_open({"port", "host", "no-open", "title", "compare", "align", "trust-clocks", "align-on"}),
        1,

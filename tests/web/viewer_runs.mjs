@@ -45,6 +45,7 @@ export function makeRuns(stageline, folder) {
     profile: once('profile', out => python('-o', out, '--ranks', '4', '--events', '12000', '--shape', 'pipeline', '--micro-batches', '8',
         '--steps', '3',
                                            '--memory', '--notes', 'actions', '--format', 'json')),
+    stacks: once('stacks', out => python('-o', out, '--ranks', '1', '--events', '4000', '--steps', '2', '--python', '--format', 'json')),
     busy: chrome(folder, 'busy', busy),
     counter: chrome(folder, 'counter',
         [slice('work', 0, 1000),

@@ -1,6 +1,6 @@
 // Waits for the run, then starts the viewer's pages.
 import {render} from 'preact';
-import {h} from '../dom';
+import {h, styled} from '../dom';
 import {firstLang, setLang, currentLang} from '../i18n/i18n';
 import {makeAnswers} from './answers/page';
 import {Api, type Run, type Status} from './api';
@@ -45,13 +45,17 @@ const settled = (status: Status): boolean => status.state === 'ready' || status.
 // A run of which more comes: a line says how far reading is, and the page is made anew when there is more. The address
 // keeps what is in sight; where nobody touched anything, the whole run opens as it would have.
 async function whileReading(api: Api, run: Run, root: HTMLElement, address: string): Promise<void> {
-  const line = h('p', {class: 'reading', role: 'status'});
+  const line = h('p', {class: 'reading', role: 'progressbar', 'aria-label': w('load.reading'), 'aria-valuemin': 0, 'aria-valuemax': 100});
   root.prepend(line);
   let touched = false, percent = -1;
   for (const kind of ['pointerdown', 'keydown', 'wheel']) window.addEventListener(kind, () => { touched = true; }, {capture: true, passive: true});
   await follow(api, status => {
     const now = status.bytes_total > 0 ? Math.floor(Math.min(status.bytes_read / status.bytes_total, 1) * 100) : 0;
-    if (now !== percent) line.textContent = w('load.early', percent = now);
+    if (now !== percent) {
+      line.textContent = w('load.early', percent = now);
+      line.setAttribute('aria-valuenow', String(now));
+      styled(line, {'--done': `${now}%`});
+    }
     return settled(status) || (status.revision ?? 0) > run.revision;
   });
   if (!touched) history.replaceState(null, '', address || location.pathname + location.search);

@@ -8,7 +8,7 @@ import type {Api} from './api';
 import {commandsOf} from './commands';
 import {short} from './numbers';
 import type {Stage} from './stage';
-import type {Store} from './store';
+import {litBySearch, type Store} from './store';
 import {laneName, placeTitle} from './titles';
 import {w} from './words';
 
@@ -66,9 +66,7 @@ function Omni({mode: first, api, store, stage, actions, close}: Props) {
 
   // Lights the names up and goes to the next of them.
   function light(ids: number[], label: string, where: string): void {
-    const microBatch = /(?:^| )(?:mb|micro_batch):(\d+)/i.exec(where)?.[1];
-    store.change({lit: {ids: new Set(ids), label, from: 'search', ...(where && {where}),
-                        ...(microBatch !== undefined && {microBatch: Number(microBatch)})}});
+    store.change({lit: litBySearch(ids, label, where)});
     actions.findNext(1);
   }
   function lanes(): Item[] {

@@ -41,7 +41,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
   const dark = matchMedia('(prefers-color-scheme: dark)');
   // Before a run is whole there is a timeline of it, and nothing that could be said of it.
   const shown = PAGES.filter(id => run.whole ? id !== 'pipeline' || hasPipeline(run) : id === 'timeline');
-  let current: PageId | null = null, theme = firstTheme, saving = 0, armed = 0;
+  let current: PageId | null = null, theme = firstTheme, saving = 0, leap = false, armed = 0;
 
   function pageOf(id: PageId): Page {
     let page = pages.get(id);
@@ -94,9 +94,15 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
       open(id, to ? {rest: to.rest ?? '', query: to.query ?? ''} : null);
       if (location.hash !== addressNow()) history.pushState(null, '', addressNow());
     },
-    moved() {
+    moved(jumped = false) {
       clearTimeout(saving);
-      saving = window.setTimeout(() => history.replaceState(null, '', addressNow()), 200);
+      leap ||= jumped;
+      saving = window.setTimeout(() => {
+        const address = addressNow();
+        if (leap && location.hash !== address) history.pushState(null, '', address);
+        else history.replaceState(null, '', address);
+        leap = false;
+      }, 200);
     },
     say(sentence) { if (live.textContent !== sentence) live.textContent = sentence; },
     toggleTheme() {
