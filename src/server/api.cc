@@ -17,6 +17,7 @@
 #include "server/flows.h"
 #include "server/histogram.h"
 #include "server/name_search.h"
+#include "server/pipeline_view.h"
 #include "server/query.h"
 #include "server/run_json.h"
 #include "server/selection.h"
@@ -52,6 +53,7 @@ constexpr Route kRoutes[] = {
     {"/api/slice", slice_answer, kJson},   {"/api/select", select_answer, kJson},
     {"/api/search", search_answer, kJson}, {"/api/find", find_answer, kJson},
     {"/api/flows", flows_answer, kBinary}, {"/api/counter", counter_answer, kBinary},
+    {"/api/pipeline", pipeline_answer, kBinary}, {"/api/pipeline/tables", pipeline_tables_answer, kJson},
 };
 
 // Reading needs as much again as it keeps; the program holds on to what it freed, and a server lives long.

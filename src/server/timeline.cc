@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "server/name_index.h"
+#include "server/pipeline_view.h"
 #include "server/row_index.h"
 
 namespace stageline {
@@ -31,6 +32,7 @@ Timeline::Timeline(Trace trace) : trace_(std::move(trace)), kind_table_(slice_ki
   build_rows();
   find_steps();
   occurrences_ = std::make_unique<NameIndex>(lanes_, trace_.names.size());
+  pipeline_ = std::make_unique<PipelineView>(*this);
 }
 
 Timeline::~Timeline() = default;

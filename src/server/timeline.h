@@ -102,6 +102,7 @@ struct SlicePlace {
 };
 
 class NameIndex;
+class PipelineView;
 
 class Timeline {
  public:
@@ -115,6 +116,7 @@ class Timeline {
   // For exporters, which add to its diagnostics. One at a time.
   Trace& trace_to_export() { return trace_; }
   const NameIndex& occurrences() const { return *occurrences_; }
+  const PipelineView& pipeline() const { return *pipeline_; }
   const std::vector<ViewLane>& lanes() const { return lanes_; }
   const std::vector<ViewStep>& steps() const { return steps_; }
   int64_t origin_ns() const { return origin_ns_; }  // the stamp that is 0; of ranks with their own zero the first's
@@ -140,6 +142,7 @@ class Timeline {
   std::vector<ViewLane> lanes_;
   std::vector<ViewStep> steps_;
   std::unique_ptr<NameIndex> occurrences_;
+  std::unique_ptr<PipelineView> pipeline_;
   std::vector<int64_t> zero_;  // by part
   struct SliceLane {
     size_t begin, end;

@@ -1,0 +1,48 @@
+// What the pipeline page is told of a run: its cells with theory, the tables about them, and what it would take under
+// changes. docs/viewer-protocol.md is the contract with the page.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "pipeline/theory.h"
+#include "pipeline/what_if.h"
+#include "server/query.h"
+
+namespace stageline {
+
+class Timeline;
+
+// Above so many cells the page gets whole steps from the first on, and says so: 1.3 GB of a browser's memory.
+inline constexpr size_t kMostPipelineCells = 4'000'000;
+
+// Facts about one timeline's cells, each made when it is first asked for, once, and kept. Thread-safe.
+class PipelineView {
+ public:
+  // `timeline` must outlive it.
+  explicit PipelineView(const Timeline& timeline) : timeline_(timeline) {}
+
+  const Timeline& timeline() const { return timeline_; }
+  const TheoryRun& theory() const;
+  // The answers of the analyses that the page draws from, as `stageline analyze --format json` has their tables.
+  const std::string& tables_json() const;
+  // Prices as `stageline what-if` has them. Errors: those of WhatIf::of.
+  const Result<WhatIf>& what_if() const;
+
+ private:
+  const Timeline& timeline_;
+  mutable std::once_flag theory_once_, tables_once_, what_if_once_;
+  mutable TheoryRun theory_;
+  mutable std::string tables_json_;
+  mutable std::optional<Result<WhatIf>> what_if_;
+};
+
+// /api/pipeline: everything that the chart draws. Errors: kUnavailable for a run without pipeline cells.
+Result<std::string> pipeline_answer(const Timeline& timeline, const Query& query);
+// /api/pipeline/tables
+Result<std::string> pipeline_tables_answer(const Timeline& timeline, const Query& query);
+
+}  // namespace stageline
