@@ -49,9 +49,9 @@ for (const [name, run] of cases) {
     page.on('request', request => { if (!request.url().startsWith(address) && !options.foreign &&
         !/^(data|blob):/.test(request.url())) problems.push(`request: ${request.url()}`); });
     page.on('dialog', dialog => { problems.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
-    await page.goto(`${address}/${query}`);
+    await page.goto(`${address}/${query.includes('#') ? query : query + '#/timeline'}`);
     if (options.raw) return page;
-    await page.waitForFunction(() => window.stageline?.frames() > 0 && window.stageline.settled());
+    await page.waitForFunction(() => window.stageline?.frames?.() > 0 && window.stageline.settled());
     return page;
   }
   try {

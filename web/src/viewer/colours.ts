@@ -1,7 +1,7 @@
 // Colours of the timeline: kinds as the server says them (src/model/palette.cc), the rest from viewer.css.
 import {contrast} from '../chart/colours';
 import type {Run} from './api';
-import type {Theme} from './store';
+import type {Theme} from './page';
 
 type Rgb = [number, number, number];
 const parse = (hex: string): Rgb => [1, 3, 5].map(i => parseInt(hex.slice(i, i + 2), 16)) as Rgb;

@@ -9,8 +9,7 @@ import {missingWords} from './words';
 
 export function expose(store: Store, stage: Stage, actions: Actions): void {
   const corner = () => stage.canvas.getBoundingClientRect();
-  Object.assign(window, {stageline: {
-    run: store.run,
+  Object.assign((window as {stageline?: object}).stageline ??= {}, {
     state: () => ({...store.state, collapsed: [...store.state.collapsed], expanded: [...store.state.expanded],
         hidden: [...store.state.hidden],
                    shifts: [...store.state.shifts], lit: store.state.lit && {...store.state.lit, ids: [...store.state.lit.ids]}}),
@@ -70,5 +69,5 @@ export function expose(store: Store, stage: Stage, actions: Actions): void {
     goTo: actions.goTo,
     facts: actions.facts,
     missingWords: () => [...missingWords(), ...missingKeys()],
-  }});
+  });
 }

@@ -1,6 +1,7 @@
-// The list of all keys and gestures, a dialog.
+// The list of all keys and gestures of a page, a dialog.
 import {render} from 'preact';
 import {h} from '../dom';
+import type {KeyWords} from './page';
 import {w, type Word} from './words';
 
 const KEYS: [string, Word][] = [
@@ -15,16 +16,18 @@ const GESTURES: [Word, Word][] = [
   ['gesture.wheel', 'gesture.wheel.does'], ['gesture.shiftWheel', 'gesture.shiftWheel.does'], ['gesture.double', 'gesture.double.does'],
   ['gesture.shiftClick', 'gesture.shiftClick.does'], ['gesture.label', 'gesture.label.does']];
 
-export function openHelp(): void {
+export const timelineKeys = (): KeyWords[] =>
+  [...KEYS.map(([keys, does]): KeyWords => ({keys, does: w(does)})), ...GESTURES.map(([how, does]): KeyWords => ({gesture: w(how), does: w(does)}))];
+
+export function openHelp(words: readonly KeyWords[]): void {
   const dialog = h('dialog', {id: 'help', class: 'help', 'aria-label': w('keys')});
   document.body.append(dialog);
   const close = (): void => dialog.close();
   render(
     <>
       <h2>{w('keys')}</h2>
-      <dl>{KEYS.map(([keys, does]) => (
-        <div><dt>{keys.split(' ').map(key => (key === '…' ? ' … ' : <><kbd>{key}</kbd> </>))}</dt><dd>{w(does)}</dd></div>))}
-      {GESTURES.map(([how, does]) => <div><dt>{w(how)}</dt><dd>{w(does)}</dd></div>)}</dl>
+      <dl>{words.map(({keys, gesture, does}) => (
+        <div><dt>{gesture ?? keys!.split(' ').map(key => (key === '…' ? ' … ' : <><kbd>{key}</kbd> </>))}</dt><dd>{does}</dd></div>))}</dl>
       <button class="pill" onClick={close}>{w('close')}</button>
     </>, dialog);
   dialog.addEventListener('click', event => { if (event.target === dialog) close(); });

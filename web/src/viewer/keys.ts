@@ -11,7 +11,8 @@ const HELD: Record<string, Move> = {KeyW: 'in', KeyS: 'out', KeyA: 'left', KeyD:
 const ARROWS: Record<string, Move> = {ArrowLeft: 'left', ArrowRight: 'right'};
 const FIRST = 0.2;  // of a press, before it counts as held
 
-export function listenToKeys(store: Store, stage: Stage, actions: Actions): void {
+// `active`: whether the timeline is in sight; else keys are not its own.
+export function listenToKeys(store: Store, stage: Stage, actions: Actions, active: () => boolean): void {
   const held = new Map<string, {move: Move; since: number}>();
   const calm = matchMedia('(prefers-reduced-motion: reduce)');
   let last = 0, lastFit = 0;
@@ -82,7 +83,6 @@ export function listenToKeys(store: Store, stage: Stage, actions: Actions): void
       case '[': actions.alongFlow(-1); return true;
       case ']': actions.alongFlow(1); return true;
       case '/': actions.open('search'); return true;
-      case '?': actions.help(); return true;
       case 'Escape': actions.clear(); return true;
     }
     if (/^[1-9]$/.test(event.key)) {
@@ -94,7 +94,7 @@ export function listenToKeys(store: Store, stage: Stage, actions: Actions): void
   }
 
   document.addEventListener('keydown', event => {
-    if (event.isComposing || document.querySelector('dialog[open]')) return;
+    if (!active() || event.isComposing || document.querySelector('dialog[open]')) return;
     const command = event.ctrlKey || event.metaKey;
     if (command && event.code === 'KeyP' || event.key === 'F1') {
       event.preventDefault();

@@ -1,39 +1,22 @@
-// Waits for the run, then puts the timeline and what stands around it together.
+// Waits for the run, then starts the viewer's pages.
 import {render} from 'preact';
-import {h} from '../dom';
-import {currentLang, firstLang, setLang} from '../i18n/i18n';
-import {makeActions, type Actions, type OmniMode} from './actions';
+import {firstLang, setLang, currentLang} from '../i18n/i18n';
+import {makeAnswers} from './answers/page';
 import {Api, type Run, type Status} from './api';
-import {expose} from './expose';
-import {Header} from './header';
-import {openHelp} from './help';
-import {listenToKeys} from './keys';
+import {makeCompare} from './compare/page';
 import {Loading} from './loading';
-import {openOmni} from './omni';
-import {Panel} from './panel';
-import {openInPerfetto} from './perfetto';
-import {listenToPointer} from './pointer';
-import {makeStage} from './stage';
-import {Store, type Theme} from './store';
-import {makeTip} from './tip';
-import {fromHash, toHash} from './url';
+import {makeOverview} from './overview/page';
+import type {Theme} from './page';
+import {makePipeline} from './pipeline/page';
+import {remember} from './remember';
+import {startShell} from './shell';
+import {makeTimeline} from './timeline_page';
 import {w} from './words';
 
-function remember(key: string, value?: string): string | null {
-  try {
-    if (value !== undefined) localStorage.setItem('stageline.' + key, value);
-    return localStorage.getItem('stageline.' + key);
-  } catch {
-    return null;  // storage may be forbidden; the page works without
-  }
-}
-
-const dark = matchMedia('(prefers-color-scheme: dark)');
 function firstTheme(): Theme {
   const chosen = new URLSearchParams(location.search).get('theme') ?? remember('theme');
-  return chosen === 'dark' || chosen === 'light' ? chosen : dark.matches ? 'dark' : 'light';
+  return chosen === 'dark' || chosen === 'light' ? chosen : matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
 }
-function applyLang(): void { document.documentElement.lang = currentLang() === 'zh' ? 'zh-CN' : 'en'; }
 
 // Status by server-sent events; by asking again and again where those do not come through.
 async function untilReady(api: Api, show: (status: Status) => void): Promise<boolean> {
@@ -60,80 +43,17 @@ async function untilReady(api: Api, show: (status: Status) => void): Promise<boo
   });
 }
 
-function build(api: Api, run: Run, root: HTMLElement, theme: Theme): void {
-  const store = new Store(run, theme), stage = makeStage(api, store);
-  const top = h('div', {class: 'top-place'}), bottom = h('div', {class: 'panel-place'});
-  const live = h('p', {class: 'live', 'aria-live': 'polite', id: 'live'});
-  const tip = makeTip(store);
-  let actions: Actions;
-
-  function restyle(): void {
-    document.documentElement.dataset['theme'] = store.theme;
-    applyLang();
-    stage.canvas.setAttribute('aria-label', w('canvas.aria', run.title));
-    stage.restyle();
-    show();
-  }
-  const doors = {
-    open: (mode: OmniMode) => openOmni(mode, api, store, stage, actions),
-    help: openHelp,
-    toggleTheme() {
-      store.theme = store.theme === 'dark' ? 'light' : 'dark';
-      remember('theme', store.theme);
-      restyle();
-    },
-    toggleLang() {
-      setLang(currentLang() === 'zh' ? 'en' : 'zh');
-      remember('lang', currentLang());
-      restyle();
-    },
-    perfetto: () => { openInPerfetto(api, store).catch(error => actions.failed(error)); },
-  };
-  actions = makeActions(api, store, stage, doors);
-
-  let pending = 0;
-  function show(): void {
-    pending = 0;
-    render(<Header store={store} stage={stage} actions={actions} />, top);
-    render(<Panel api={api} store={store} stage={stage} actions={actions} />, bottom);
-    const sentence = store.state.spoken || store.state.message;
-    if (live.textContent !== sentence) live.textContent = sentence;
-  }
-  // Panels follow once a frame, and not at all while only the window moves.
-  store.onChange(before => {
-    const {view: a, ...rest} = before, {view: b, ...now} = store.state;
-    const same = (Object.keys(rest) as (keyof typeof rest)[]).every(key => rest[key] === now[key]);
-    if ((!same || a === b) && !pending) pending = requestAnimationFrame(show);
-    clearTimeout(saving);
-    saving = window.setTimeout(() => history.replaceState(null, '', toHash(store)), 200);
-  });
-  let saving = 0;
-  window.addEventListener('hashchange', () => fromHash(store, location.hash, actions, api));
-  dark.addEventListener('change', event => {
-    if (remember('theme')) return;
-    store.theme = event.matches ? 'dark' : 'light';
-    restyle();
-  });
-
-  root.replaceChildren(top, stage.element, bottom, live, tip.element);
-  listenToPointer(api, store, stage, {tip: tip.show, select: actions.select, failed: actions.failed});
-  listenToKeys(store, stage, actions);
-  if (location.hash) fromHash(store, location.hash, actions, api);
-  restyle();
-  expose(store, stage, actions);
-}
-
 async function start(): Promise<void> {
   const api = new Api(), root = document.getElementById('app')!, theme = firstTheme();
   setLang(firstLang('', remember('lang')));
-  applyLang();
+  document.documentElement.lang = currentLang() === 'zh' ? 'zh-CN' : 'en';
   document.documentElement.dataset['theme'] = theme;
   try {
     if (!await untilReady(api, status => render(<Loading status={status} />, root))) return;
     const run = await api.json<Run>('run');
-    document.title = `${run.title} · Stageline`;
     render(null, root);
-    build(api, run, root, theme);
+    startShell(api, run, root, theme, {overview: makeOverview, pipeline: makePipeline, timeline: makeTimeline, answers: makeAnswers,
+      compare: makeCompare});
   } catch (error) {
     render(<Loading status={{state: 'failed', bytes_read: 0, bytes_total: 0, events: 0, message: '',
         error: w('failed', String(error))}} />, root);

@@ -147,7 +147,7 @@ export function makeStage(api: Api, store: Store): Stage {
   });
   scroller.addEventListener('scroll', () => stage.draw(), {passive: true});
   new ResizeObserver(() => {
-    if (!colours || (scroller.clientWidth === width && scroller.clientHeight === height)) return;
+    if (!colours || scroller.clientWidth === 0 || (scroller.clientWidth === width && scroller.clientHeight === height)) return;
     resize();
     labels.rebuild();
     stage.draw();

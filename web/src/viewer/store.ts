@@ -1,8 +1,8 @@
 // What is shown and what is chosen, as one value, and who wants to know when it changes.
 import {clamp, fit, type Viewport} from '../chart/viewport';
 import type {Grouping, Run} from './api';
+import type {Theme} from './page';
 
-export type Theme = 'light' | 'dark';
 
 // A slice by where it stands; `slice` is the server's own index, which no address may keep.
 export interface SliceRef {

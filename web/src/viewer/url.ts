@@ -2,6 +2,7 @@
 import type {Actions} from './actions';
 import {listOf, type Api} from './api';
 import type {Grouping} from './api';
+import {plainQuery, safeDecode} from './route';
 import type {Mark, SliceRef, State, Store} from './store';
 import {laneKey, laneOfKey} from './titles';
 
@@ -10,7 +11,7 @@ const MOST_LIST = 2000;  // characters: an address is passed on by people
 const slice = (store: Store, ref: SliceRef): string => `${laneKey(store, ref.lane)}~${ref.start}~${ref.dur}`;
 const lanes = (store: Store, ids: readonly number[]): string => ids.map(id => laneKey(store, id)).join('~');
 
-export function toHash(store: Store): string {
+export function toQuery(store: Store): string {
   const {state} = store, query = new URLSearchParams();
   query.set('v', `${Math.round(state.view.t0)},${Math.round(state.view.t1)}`);
   if (state.selected) query.set('sel', slice(store, state.selected));
@@ -26,7 +27,7 @@ export function toHash(store: Store): string {
   if (state.flows) query.set('flows', '1');
   if (state.rowHeight > 0) query.set('h', String(state.rowHeight));
   query.set('by', state.grouping);
-  return '#' + query.toString().replaceAll('%2C', ',').replaceAll('%7E', '~').replaceAll('%2F', '/').replaceAll('%3A', ':');
+  return plainQuery(query);
 }
 
 const numbers = (text: string | null): number[] => (text ?? '').split(',').map(Number);
@@ -43,8 +44,8 @@ async function findSlice(store: Store, api: Api, text: string | null): Promise<S
   return null;
 }
 
-export function fromHash(store: Store, hash: string, actions: Actions, api: Api): void {
-  const query = new URLSearchParams(hash.slice(1)), {run} = store, patch: Partial<State> = {};
+export function fromQuery(store: Store, text: string, actions: Actions, api: Api): void {
+  const query = new URLSearchParams(text), {run} = store, patch: Partial<State> = {};
   const [t0, t1] = numbers(query.get('v'));
   if (t1! > t0!) patch.view = {t0: t0!, t1: t1!};
   const ids = (key: string): number[] | null => query.has(key) ? query.get(key)!.split('~').map(one => laneOfKey(store, one))
@@ -81,8 +82,4 @@ export function fromHash(store: Store, hash: string, actions: Actions, api: Api)
   store.change(patch);
   findSlice(store, api, query.get('sel')).then(found => { if (found) actions.select(found); })
     .then(() => findSlice(store, api, query.get('cmp'))).then(found => { if (found) store.change({second: found}); }).catch(actions.failed);
-}
-
-function safeDecode(text: string): string {
-  try { return decodeURIComponent(text); } catch { return text; }
 }

@@ -1,0 +1,51 @@
+// The bar above the timeline: what colours mean, and the ways in for those who have no keys.
+import {t as report, type Key} from '../i18n/i18n';
+import type {Actions} from './actions';
+import type {Grouping, Kind} from './api';
+import type {Stage} from './stage';
+import type {State, Store} from './store';
+import {kindName, w} from './words';
+
+// Kinds of one group share a colour and so one entry: by the group's name where there are several.
+const GROUP_WORDS: Record<string, Key> = {forward: 'group.0', backward: 'group.1', weight: 'group.2', message: 'group.3',
+    collective: 'group.4', other: 'group.6'};
+function legendOf(kinds: readonly Kind[]): [Kind, string][] {
+  const groups = new Map<string, Kind[]>();
+  for (const kind of kinds) {
+    const members = groups.get(kind.group);
+    if (members) members.push(kind);
+    else groups.set(kind.group, [kind]);
+  }
+  return [...groups].map(([group, members]) => {
+    const word = GROUP_WORDS[group];
+    return [members[0]!, members.length > 1 && word ? report(word) : kindName(members[0])];
+  });
+}
+
+export function Toolbar({store, stage, actions}: {store: Store; stage: Stage; actions: Actions}) {
+  const {run, state} = store;
+  return (
+    <div class="bar">
+      <ul class="key">
+        {legendOf(run.kinds).map(([kind, name]) => (
+          <li><i style={{background: kind[store.theme].fill}} class={kind.group === 'weight' ? 'hatched' : ''} />{name}</li>))}
+        <li><i class="idle" />{w('key.idle')}</li>
+        {stage.tiles.error && <li class="error" role="alert">{stage.tiles.error}</li>}
+      </ul>
+      <button class="search" onClick={() =>
+          actions.open('search')} title={w('cmd.search')}><span>{w('head.search')}</span> <kbd>/</kbd></button>
+      {run.groupings.length > 0 && (
+        <label class="choice">{w('head.group')}
+          <select id="grouping" value={state.grouping} onChange={event =>
+              store.change({grouping: event.currentTarget.value as State['grouping']})}>
+            <option value="none">{w('group.none')}</option>
+            {run.groupings.map((one: Grouping) => <option value={one}>{w(`group.by.${one}`)}</option>)}
+          </select>
+        </label>)}
+      {run.flows && <button class="pill" id="flows" aria-pressed={state.flows} onClick={() =>
+          store.change({flows: !state.flows})}>{w('head.flows')}</button>}
+      <button class="pill" id="fit" onClick={() => store.jump(store.home)} title={w('cmd.all')}>{w('head.all')}</button>
+      <button class="pill" id="perfetto" onClick={actions.perfetto} title={w('cmd.perfetto')}>Perfetto</button>
+    </div>
+  );
+}
