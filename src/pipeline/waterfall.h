@@ -84,7 +84,7 @@ struct Waterfall {
 // part is of it comes from the same replays, rank by rank: summed over a stage's ranks they are its row in `stages`.
 struct WaterfallBubble {
   int32_t step = 0, part = 0;
-  int64_t start_ns = 0, end_ns = 0;  // common time; no stretch where only the replays wait
+  int64_t start_ns = 0, end_ns = 0;                 // common time; no stretch where only the replays wait
   std::array<float, kPipelineParts - 1> part_ns{};  // kSchedule … kRest, below 0 too; they add up to its duration
 };
 

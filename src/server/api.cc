@@ -18,6 +18,7 @@
 #include "server/histogram.h"
 #include "server/name_search.h"
 #include "server/pipeline_view.h"
+#include "server/pipeline_what_if.h"
 #include "server/query.h"
 #include "server/run_json.h"
 #include "server/selection.h"
@@ -49,11 +50,18 @@ struct Route {
   const char* type;
 };
 constexpr Route kRoutes[] = {
-    {"/api/tiles", tiles_answer, kBinary}, {"/api/slices", slices_answer, kBinary},
-    {"/api/slice", slice_answer, kJson},   {"/api/select", select_answer, kJson},
-    {"/api/search", search_answer, kJson}, {"/api/find", find_answer, kJson},
-    {"/api/flows", flows_answer, kBinary}, {"/api/counter", counter_answer, kBinary},
-    {"/api/pipeline", pipeline_answer, kBinary}, {"/api/pipeline/tables", pipeline_tables_answer, kJson},
+    {"/api/tiles", tiles_answer, kBinary},
+    {"/api/slices", slices_answer, kBinary},
+    {"/api/slice", slice_answer, kJson},
+    {"/api/select", select_answer, kJson},
+    {"/api/search", search_answer, kJson},
+    {"/api/find", find_answer, kJson},
+    {"/api/flows", flows_answer, kBinary},
+    {"/api/counter", counter_answer, kBinary},
+    {"/api/pipeline", pipeline_answer, kBinary},
+    {"/api/pipeline/tables", pipeline_tables_answer, kJson},
+    {"/api/pipeline/fixes", pipeline_fixes_answer, kJson},
+    {"/api/pipeline/what-if", pipeline_what_if_answer, kBinary},
 };
 
 // Reading needs as much again as it keeps; the program holds on to what it freed, and a server lives long.

@@ -97,10 +97,17 @@ const std::string& PipelineView::tables_json() const {
   return tables_json_;
 }
 
-const Result<WhatIf>& PipelineView::what_if() const {
+const Result<PricedRun>& PipelineView::what_if() const {
   std::call_once(what_if_once_, [&] {
     Diagnostics notes;
-    what_if_.emplace(WhatIf::of(timeline_.trace(), theory().recognition, notes));
+    Result<WhatIf> model = WhatIf::of(timeline_.trace(), theory().recognition, notes);
+    if (!model) {
+      what_if_.emplace(std::move(model).error());
+      return;
+    }
+    PricedRun run{std::move(*model), {}};
+    run.fixes = price_fixes(run.model, FixOptions{});
+    what_if_.emplace(std::move(run));
   });
   return *what_if_;
 }
@@ -113,8 +120,8 @@ Result<std::string> pipeline_answer(const Timeline& timeline, const Query&) {
   const std::vector<Table> no_tables;
   const Headline no_headline;
   const std::vector<Finding> no_findings;
-  const ExportInput input{trace,      no_tables, no_headline, no_findings,
-                          ExportOptions{}, [&]() -> const Theory& { return theory.theory; }};
+  const ExportInput input{trace,       no_tables,       no_headline,
+                          no_findings, ExportOptions{}, [&]() -> const Theory& { return theory.theory; }};
   WireColumns columns;
   const size_t at = columns.add_bytes(payload.bytes);
   JsonWriter json;

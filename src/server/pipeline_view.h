@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 #include "pipeline/theory.h"
-#include "pipeline/what_if.h"
+#include "pipeline/what_if_fixes.h"
 #include "server/query.h"
 
 namespace stageline {
@@ -18,6 +18,12 @@ class Timeline;
 
 // Above so many cells the page gets whole steps from the first on, and says so: 1.3 GB of a browser's memory.
 inline constexpr size_t kMostPipelineCells = 4'000'000;
+
+// The run's what-if model, and the fixes that it asks for.
+struct PricedRun {
+  WhatIf model;
+  FixList fixes;
+};
 
 // Facts about one timeline's cells, each made when it is first asked for, once, and kept. Thread-safe.
 class PipelineView {
@@ -30,14 +36,14 @@ class PipelineView {
   // The answers of the analyses that the page draws from, as `stageline analyze --format json` has their tables.
   const std::string& tables_json() const;
   // Prices as `stageline what-if` has them. Errors: those of WhatIf::of.
-  const Result<WhatIf>& what_if() const;
+  const Result<PricedRun>& what_if() const;
 
  private:
   const Timeline& timeline_;
   mutable std::once_flag theory_once_, tables_once_, what_if_once_;
   mutable TheoryRun theory_;
   mutable std::string tables_json_;
-  mutable std::optional<Result<WhatIf>> what_if_;
+  mutable std::optional<Result<PricedRun>> what_if_;
 };
 
 // /api/pipeline: everything that the chart draws. Errors: kUnavailable for a run without pipeline cells.

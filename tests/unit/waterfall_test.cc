@@ -477,8 +477,8 @@ TEST_CASE("waterfall: the headline's parts are the waterfall's, and add up") {
     return ids;
   };
   const Headline headline = find_findings(trace).headline;
-  CHECK(ids_of(headline) == std::vector<std::string>{"compute", "bubble", "imbalance", "jitter", "message", "replicas",
-                                                     "tail", "rest"});
+  CHECK(ids_of(headline) ==
+        std::vector<std::string>{"compute", "bubble", "imbalance", "jitter", "message", "replicas", "tail", "rest"});
   CHECK(headline.parts[2].share == part(mean, WaterfallPart::kImbalance) / mean.span_ns);
   // The share in the sentence is that of the bar.
   CHECK(headline.title_en.find(std::to_string(std::lround(100 - 100 * headline.parts[0].share)) + "\u202f%") !=

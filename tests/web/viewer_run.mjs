@@ -30,7 +30,7 @@ function serve(name) {
 }
 
 const only = process.env.STAGELINE_WEB_ONLY ?? '';  // cases whose name has this
-const files = ['viewer_test', 'viewer_select_test', 'viewer_rows_test', 'viewer_edge_test'];
+const files = ['viewer_test', 'viewer_select_test', 'viewer_rows_test', 'viewer_edge_test', 'pipeline_test'];
 const cases = (await Promise.all(files.map(file => import(`./${file}.mjs`)))).flatMap(file => file.cases)
     .filter(([name]) => name.includes(only));
 let failed = 0;
@@ -55,7 +55,7 @@ for (const [name, run] of cases) {
     return page;
   }
   try {
-    await run(open, {folder, shot: (page, file) => page.screenshot({path: join(folder, file + '.png')}), serve, context});
+    await run(open, {folder, runs, shot: (page, file) => page.screenshot({path: join(folder, file + '.png')}), serve, context});
     if (problems.length > 0) throw new Error(problems.join('\n'));
     console.log(`ok    ${name}`);
   } catch (error) {

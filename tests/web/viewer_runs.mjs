@@ -4,7 +4,8 @@ import {existsSync, mkdirSync, writeFileSync} from 'node:fs';
 import {dirname, join} from 'node:path';
 import {fileURLToPath} from 'node:url';
 
-const gen = join(dirname(fileURLToPath(import.meta.url)), '../gen');
+const here = dirname(fileURLToPath(import.meta.url)), gen = join(here, '../gen');
+const shared = name => join(here, '../../../shared/data/bytedance', name);
 
 // A Chrome trace of one rank; times are microseconds.
 function chrome(folder, name, events) {
@@ -34,6 +35,11 @@ export function makeRuns(stageline, folder) {
     pipeline: simulated('pipeline', '1f1b', '--stages', '4', '--dp', '2', '--micro-batches', '8', '--steps', '4', '--cost', '10,20',
         '--jitter', '0.08',
                         '--messages', '--optimizer', '5'),
+    dualpipe: simulated('dualpipe', 'dualpipe-v', '--stages', '4', '--micro-batches', '10', '--steps', '2'),
+    vpp: simulated('vpp', 'vpp', '--stages', '4', '--chunks', '2', '--micro-batches', '8', '--steps', '2'),
+    zbv: simulated('zbv', 'zb-v', '--stages', '4', '--micro-batches', '8', '--steps', '2'),
+    ascend: simulated('ascend', '1f1b', '--stages', '4', '--micro-batches', '8', '--steps', '2', '--format', 'ascend'),
+    ...(existsSync(shared('ST')) ? {bytedance: shared('ST')} : {}),
     split: simulated('split', 'zb-h1', '--stages', '4', '--micro-batches', '6', '--steps', '2'),
     profile: once('profile', out => python('-o', out, '--ranks', '4', '--events', '12000', '--shape', 'pipeline', '--micro-batches', '8',
         '--steps', '3',

@@ -18,6 +18,7 @@ export interface Chart {
   showRow(index: number): void;
   timeAt(x: number): number;  // CSS pixels from the canvas' left edge
   allScene(): Scene;        // all steps, all replicas, every row
+  picture(ratio: number): HTMLCanvasElement;  // what is seen, without the pointer
 }
 
 const MAX_HEIGHT = 640;
@@ -134,6 +135,17 @@ export function makeChart(app: App, maxHeight: () => number = () => MAX_HEIGHT):
     timeAt(x) {
       const {view} = app.state;
       return view.t0 + (x - layout.labelWidth) / (width - RIGHT_MARGIN - layout.labelWidth) * (view.t1 - view.t0);
+    },
+    picture(sharp) {
+      const target = h('canvas'), scene = this.scene();
+      target.width = Math.round(width * sharp);
+      target.height = Math.round(height * sharp);
+      const own = makePainter(target), palette = app.report.palette[app.theme];
+      paint(own, {...scene, ratio: sharp, colours: makeColours(own.context, palette, sharp), hovered: -1});
+      own.context.globalCompositeOperation = 'destination-over';
+      own.context.fillStyle = palette.bg;
+      own.context.fillRect(0, 0, target.width, target.height);
+      return target;
     },
     allScene() {
       measure();

@@ -118,19 +118,18 @@ function paintBig(context: CanvasRenderingContext2D, scene: Scene, frame: Frame,
   let right = Math.min(Math.round(frame.px(cells.start[cell]! + cells.dur[cell]!)), frame.x + frame.width + 4);
   if (right - left > 5 * ratio) right -= Math.round(ratio);  // a seam between neighbours
   const width = Math.max(right - left, 1);
-  const round = width > 6 * ratio && height > 12 * ratio ? 2 * ratio : 0;
-  context.fillStyle = colours.fill[group]![tint]!;
-  context.beginPath();
-  if (round) context.roundRect(left, top, width, height, round);
-  else context.rect(left, top, width, height);
-  context.fill();
-  if (group === Group.Weight && width > 6 * ratio) {
-    context.fillStyle = colours.weight[tint]!;
+  // Round corners cost ten times a rectangle, and are seen on large cells only.
+  const round = width > 16 * ratio && height > 22 * ratio ? 2 * ratio : 0;
+  const cover = (style: string | CanvasPattern): void => {
+    context.fillStyle = style;
+    if (!round) return context.fillRect(left, top, width, height);
+    context.beginPath();
+    context.roundRect(left, top, width, height, round);
     context.fill();
-  } else if (kind === INPUT_GRAD && scene.model.markInputs && width > 6 * ratio) {
-    context.fillStyle = colours.input[tint]!;
-    context.fill();
-  }
+  };
+  cover(colours.fill[group]![tint]!);
+  if (group === Group.Weight && width > 6 * ratio) cover(colours.weight[tint]!);
+  else if (kind === INPUT_GRAD && scene.model.markInputs && width > 6 * ratio) cover(colours.input[tint]!);
   if (kind === FORWARD_BACKWARD) {
     context.fillStyle = colours.fill[Group.Backward]![tint]!;
     context.fillRect(left, top + height / 2, width, height / 2);

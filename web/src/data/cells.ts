@@ -67,7 +67,7 @@ export function decodeCells(buffer: ArrayBuffer, columns: PayloadColumn[], count
 
 // An F and a B or I of one rank and step with the same times, longer than nothing: src/model/overlapped_pairs.h.
 // Sorted cells with the same times are neighbours.
-function findPairs(cells: Cells): void {
+export function findPairs(cells: Cells): void {
   const {pair, start, dur, part, step, kind} = cells;
   for (let i = 0; i < cells.count;) {
     let forward = -1, backward = -1, k = i;

@@ -5,7 +5,7 @@ import {h, styled} from '../dom';
 import {duration} from '../format';
 import {cellCode, kindName, lateWords, placeOf, stepZero} from '../words';
 
-export interface PageTip extends Tip { element: HTMLElement; showText(text: string, over: Element): void }
+export interface PageTip extends Tip { element: HTMLElement; showText(text: string, over: Element): void; showLines(title: string, lines: string[], x: number, y: number): void }
 
 export function makeTip(app: App): PageTip {
   const element = h('div', {class: 'tip', role: 'tooltip', id: 'tip', hidden: true});
@@ -35,6 +35,10 @@ export function makeTip(app: App): PageTip {
       element.replaceChildren(h('div', {}, text));
       const box = over.getBoundingClientRect();
       place(box.left - 10, box.bottom - 8);
+    },
+    showLines(title, lines, x, y) {
+      element.replaceChildren(h('b', {}, title), ...lines.map(line => h('div', {class: 'quiet'}, line)));
+      place(x, y);
     },
     hide() { element.hidden = true; },
   };
