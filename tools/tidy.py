@@ -22,7 +22,8 @@ MAY_INCLUDE = {
     'analyses': {'base', 'model', 'pipeline'},
     'exporters': {'base', 'model'},
     'engine': {'base', 'model', 'readers', 'schedules', 'pipeline', 'analyses', 'exporters'},
-    'server': {'base', 'model', 'engine'},
+    # The viewer, like the command line below, lists what is registered and writes tables.
+    'server': {'base', 'model', 'pipeline', 'analyses', 'exporters', 'engine'},
     # The command line lists what is registered and uses single writers, so it sees the registries.
     'cli': {'base', 'model', 'readers', 'schedules', 'pipeline', 'analyses', 'exporters', 'engine', 'server'},
 }
@@ -42,7 +43,7 @@ BANNED = [  # (pattern, where it does not apply, what to use)
     (r'\b(strtod|atof|stod|atoi|stoi|strtol)\s*\(', '', 'base/number.h: parse_int, parse_double, parse_decimal_ns'),
     (r'\b(fopen|ofstream)\s*\(', '', 'base/output_file.h: files appear only when whole'),
     (r'\bthrow\b', '', 'Result<T>; exceptions stop at the Python edge'),
-    (r'\bstd::thread\b', 'src/base/parallel.cc src/cli/terminal.cc', 'base/parallel.h'),
+    (r'\bstd::thread\b', 'src/base/parallel.cc src/cli/terminal.cc src/server/answer_desk.cc src/server/answer_desk.h', 'base/parallel.h'),
 ]
 MAX_LINES = 500
 MAX_LINE_LENGTH = 140

@@ -1,11 +1,11 @@
 #include <cmath>
 
-#include "base/json_writer.h"
 #include "base/number.h"
 #include "base/output_file.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
+#include "engine/diff_json.h"
 #include "engine/diff_report.h"
 #include "exporters/table_text.h"
 
@@ -30,8 +30,10 @@ std::string text_of(const Terminal& terminal, const RunDiff& diff) {
                        const std::string& words) {
     constexpr int kEffect = 11, kShare = 9, kError = 10;
     std::string line;
-    for (const auto& [text, width] : {std::pair{effect, kEffect}, {share, kShare}, {error, kError}})
-      line += std::string(static_cast<size_t>(std::max(0, width - display_width(text))), ' ') + text;
+    for (const auto& [text, width] : {std::pair{effect, kEffect}, {share, kShare}, {error, kError}}) {
+      const int pad = std::max(line.empty() || text.empty() ? 0 : 1, width - display_width(text));
+      line += std::string(static_cast<size_t>(pad), ' ') + text;
+    }
     std::string rest = wrapped(words, terminal.width, kEffect + kShare + kError + 2);
     out += line + rest.substr(static_cast<size_t>(kEffect + kShare + kError));
   };
@@ -42,26 +44,6 @@ std::string text_of(const Terminal& terminal, const RunDiff& diff) {
       std::isnan(diff.error_ns) || diff.error_ns == 0 ? "" : "±" + human_duration(diff.error_ns),
       zh ? "合计" : "together");
   return out;
-}
-
-std::string json_of(const RunDiff& diff) {
-  JsonWriter json;
-  json.begin_object();
-  json.field("change_ns", static_cast<int64_t>(std::llround(diff.change_ns)));
-  json.field("change_share", diff.change_ns / diff.a.step_ns);
-  json.field("beyond_noise", diff.sure);
-  const DiffLine head = headline(diff), cause = main_cause(diff);
-  json.field("headline_en", head.en).field("headline_zh", head.zh);
-  json.field("cause_en", cause.en).field("cause_zh", cause.zh);
-  json.key("changes").begin_array();
-  for (size_t i = 0; i < diff.changes_en.size(); ++i)
-    json.begin_object().field("en", diff.changes_en[i]).field("zh", diff.changes_zh[i]).end_object();
-  json.end_array();
-  json.field("matched", diff.matched).field("unmatched", diff.unmatched).field("unused", diff.unused);
-  json.key("tables").begin_array();
-  for (const Table& table : diff_tables(diff)) append_table_json(json, table);
-  json.end_array().end_object();
-  return json.text() + "\n";
 }
 
 }  // namespace
@@ -86,7 +68,7 @@ int run_diff(const Arguments& arguments) {
   Result<RunDiff> diff = diff_runs(*a, *b);
   if (!diff) return fail(diff.error());
   if (format == "json") {
-    out->write(json_of(*diff));
+    out->write(diff_json(*diff) + "\n");
   } else if (format == "csv" || !table.empty()) {
     bool first = true;
     for (const Table& t : diff_tables(*diff)) {
@@ -104,8 +86,7 @@ int run_diff(const Arguments& arguments) {
     print_notes(*terminal, trace->diagnostics, arguments.operands[static_cast<size_t>(path)]);
   for (const Diagnostic& d : diff->notes.items())
     if (d.severity != Severity::kInfo || d.name == "diff.messages") note(*terminal, d.message);
-  const bool slower = diff->sure && *limit && diff->change_ns > **limit * diff->a.step_ns;
-  return slower ? kExitFinding : kExitGood;
+  return *limit && slower_by_more(*diff, **limit) ? kExitFinding : kExitGood;
 }
 
 }  // namespace stageline

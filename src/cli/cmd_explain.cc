@@ -1,13 +1,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/json_writer.h"
 #include "base/number.h"
 #include "base/output_file.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
-#include "engine/explain.h"
+#include "engine/explain_json.h"
 
 namespace stageline {
 namespace {
@@ -22,15 +21,6 @@ std::string joined_paths(const std::vector<std::string>& paths) {
   std::string all;
   for (const std::string& path : paths) all += " " + path;
   return all;
-}
-
-std::string command_of(const Finding& f, const std::vector<std::string>& paths) {
-  if (!f.price.command.empty()) return f.price.command;
-  if (f.evidence.analysis.empty()) return "";
-  std::string command = "stageline analyze " + f.evidence.analysis;
-  for (const std::string& path : paths) command += " " + path;
-  if (!f.evidence.table.empty()) command += " --table " + f.evidence.table;
-  return command;
 }
 
 std::string text_of(const Terminal& terminal, const Explanation& e, const std::vector<std::string>& paths) {
@@ -61,17 +51,14 @@ std::string text_of(const Terminal& terminal, const Explanation& e, const std::v
     const std::string title = std::to_string(++number) + ". " + pick(f.title_en, f.title_zh);
     out += priced_title(terminal, title, price_of(f, zh));
     out += wrapped(pick(f.detail_en, f.detail_zh), terminal.width, 3);
-    if (const std::string command = command_of(f, paths); !command.empty()) out += "   " + command + "\n";
+    if (const std::string command = finding_command(f, paths); !command.empty()) out += "   " + command + "\n";
   }
   std::string offers;
   for (const Finding& f : e.offers)
     offers += priced_title(terminal, "   " + pick(f.title_en, f.title_zh), price_of(f, zh));
   const std::string more = paths.empty() ? "" : "stageline report " + paths[0] + " -o report.html";
-  if (e.findings.empty())
-    out += pick("Nothing stands out: no stage, rank, link or pause costs more than 1 % of a step.",
-                "没有突出的问题：没有哪一级、rank、链路或停顿的代价超过每步的 1 %。");
-  else
-    out += pick("\nNothing else costs more than 1 % of a step.", "\n其他问题的代价都不超过每步的 1 %。");
+  if (!e.findings.empty()) out += "\n";
+  out += pick(closing_words(e).en, closing_words(e).zh);
   out += "\n";
   if (!offers.empty()) {
     out += pick("\nNo fault, but worth a try, at the same memory, if the replay is right:\n",
@@ -80,45 +67,6 @@ std::string text_of(const Terminal& terminal, const Explanation& e, const std::v
     out += "   stageline what-if" + joined_paths(paths) + "\n";
   }
   return out + pick("Report: ", "报告：") + more + "\n";
-}
-
-void finding_json(JsonWriter& json, const Finding& f, double step_ns, const std::vector<std::string>& paths) {
-  const auto whole = [](double ns) { return static_cast<int64_t>(std::llround(ns)); };
-  json.begin_object().field("id", f.id).field("cause", f.cause).field("priced", f.price.saving_ns > 0);
-  json.field("lost_ns", whole(f.lost_ns_per_step)).field("uncertainty_ns", whole(f.uncertainty_ns));
-  json.field("lost_share", step_ns > 0 ? f.lost_ns_per_step / step_ns : f.weight);
-  json.field("saving_ns", whole(f.price.saving_ns));
-  json.field("saving_share", step_ns > 0 ? f.price.saving_ns / step_ns : 0.0);
-  json.field("value", f.value).field("title_en", f.title_en).field("title_zh", f.title_zh);
-  json.field("detail_en", f.detail_en).field("detail_zh", f.detail_zh);
-  json.field("fix_en", f.price.fix_en).field("fix_zh", f.price.fix_zh);
-  json.field("assumption_en", f.price.assumption_en).field("assumption_zh", f.price.assumption_zh);
-  json.field("analysis", f.evidence.analysis).field("table", f.evidence.table).field("command", command_of(f, paths));
-  json.end_object();
-}
-
-std::string json_of(const Explanation& e, const std::vector<std::string>& paths) {
-  JsonWriter json;
-  json.begin_object().field("run_en", e.run_en).field("run_zh", e.run_zh);
-  json.field("steps", e.steps).field("step_ns", static_cast<int64_t>(std::llround(e.step_ns)));
-  json.field("lost_ns", static_cast<int64_t>(std::llround(e.lost_ns))).field("lost_share", e.lost_share());
-  json.field("why_not", e.why_not);
-  json.key("parts").begin_array();
-  for (const SpanPart& part : e.parts)
-    json.begin_object()
-        .field("id", part.id)
-        .field("label_en", part.label_en)
-        .field("label_zh", part.label_zh)
-        .field("share", part.share)
-        .end_object();
-  json.end_array();
-  json.key("findings").begin_array();
-  for (const Finding& f : e.findings) finding_json(json, f, e.step_ns, paths);
-  json.end_array();
-  json.key("offers").begin_array();
-  for (const Finding& f : e.offers) finding_json(json, f, e.step_ns, paths);
-  json.end_array().end_object();
-  return json.text() + "\n";
 }
 
 }  // namespace
@@ -139,7 +87,7 @@ int run_explain(const Arguments& arguments) {
   const bool profiled =
       std::any_of(trace->parts.begin(), trace->parts.end(), [](const Part& part) { return part.event_count > 0; });
   const Explanation e = explain(*trace, profiled ? all_tables(*trace, trace->diagnostics) : std::vector<Table>{}, true);
-  out->write(format == "json" ? json_of(e, arguments.operands) : text_of(*terminal, e, arguments.operands));
+  out->write(format == "json" ? explain_json(e, arguments.operands) + "\n" : text_of(*terminal, e, arguments.operands));
   if (Status s = out->commit(); !s) return fail(s.error());
   for (const Diagnostic& d : trace->diagnostics.items())
     if (d.name == "clock.aligned") note(*terminal, d.message);

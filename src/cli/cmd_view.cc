@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -17,6 +18,10 @@ namespace {
 // What a thread of the server does first: reads the run, and says how that went.
 void read_into(ViewRun& run, const std::vector<std::string>& paths, OpenOptions options, const Terminal& terminal) {
   options.progress = run.progress();
+  options.early = [&run, ranks = options.ranks](Trace trace) {
+    if (!ranks.empty()) filter_trace(trace, ranks, INT64_MIN, INT64_MAX);
+    if (trace.slice_count() > 0) run.set_early(std::move(trace));
+  };
   Result<Trace> trace = [&] {
     const ProgressBar bar(terminal, terminal.lang == "zh" ? "读取" : "reading", run.progress());
     return open_trace(paths, options);
@@ -49,6 +54,9 @@ int run_view(const Arguments& arguments) {
   for (const std::string& path : arguments.operands)
     if (path != "-" && access(path.c_str(), F_OK) != 0)
       if (const Result<Source> source = scan_source(arguments.operands); !source) return fail(source.error());
+  const std::string other = arguments.get("compare");
+  if (arguments.has("compare"))
+    if (const Result<Source> source = scan_source({other}); !source) return fail(source.error());
   ServeOptions how;
   how.host = arguments.get("host");
   how.port = static_cast<int32_t>(*port);
@@ -57,6 +65,15 @@ int run_view(const Arguments& arguments) {
   const auto title = valid_utf8(arguments.get("title", run_name(arguments.operands)));
   // On the heap: a reading that Ctrl-C leaves behind still writes to it.
   auto run = std::make_unique<ViewRun>(title, arguments.operands);
+  Result<OpenOptions> recorded = open_options(arguments, "", Clocks::kCompared);
+  if (!recorded) return fail(recorded.error());
+  const auto read = [how_read = *recorded](const std::vector<std::string>& paths) {
+    return [how_read, paths] { return open_trace(paths, how_read); };
+  };
+  const auto& inputs = arguments.operands;
+  if (std::find(inputs.begin(), inputs.end(), "-") == inputs.end())
+    run->set_again(read(inputs));  // a pipe is read once
+  if (!other.empty()) run->set_other(valid_utf8(run_name({other})), {other}, read({other}));
   Result<std::unique_ptr<HttpServer>> server = HttpServer::listen(how, *run);
   if (!server) return fail(server.error());
   printf("%s\n", (*server)->url().c_str());
@@ -69,10 +86,10 @@ int run_view(const Arguments& arguments) {
                "this machine can");
   const bool opens = std::string_view(arguments.command->name) == "view" && !arguments.has("no-open");
   if (opens) open_browser((*server)->url());
-  if ((*server)->serve([&] { read_into(*run, arguments.operands, *options, *terminal); }))
+  if ((*server)->serve([&] { read_into(*run, arguments.operands, *options, *terminal); }) && !run->busy())
     return run->failed() ? kExitError : kExitGood;
   fflush(nullptr);
-  _exit(kExitGood);  // the thread that reads cannot be told to stop, and nothing it does lasts
+  _exit(kExitGood);  // what reads or answers cannot be told to stop, and nothing it does lasts
 }
 
 }  // namespace stageline

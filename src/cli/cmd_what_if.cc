@@ -46,7 +46,12 @@ Result<Asked> asked(const Arguments& arguments) {
     Result<int64_t> value = arguments.integer(flag, 0, 1, 65'536);
     if (!value) return std::move(value).error();
     *place = static_cast<int32_t>(*value);
-    also(std::to_string(*value) + " " + (std::string(flag) == "group" ? "micro-batches a group" : flag));
+    const std::string noun = std::string(flag) == "chunks" ? "chunk" : "micro-batch";
+    also(std::to_string(*value) + " " + noun +
+         (*value == 1       ? ""
+          : noun == "chunk" ? "s"
+                            : "es") +
+         (std::string(flag) == "group" ? " a group" : ""));
   }
   if (a.own.schedule.empty() && (a.own.chunks > 0 || a.own.group > 0))
     return Error{ErrorCode::kUsage, "--chunks and --group go with --schedule", {}, ""};

@@ -137,6 +137,7 @@ const std::vector<Flag>& flag_table() {
       {"port", "N", "Port to listen on; 0: any that is free; default 8765 or the next free one", ""},
       {"host", "H", "Address to listen on; default only this machine; elsewhere the URL holds a token", ""},
       {"no-open", "", "Print the address, open no browser", ""},
+      {"compare", "PATH", "A second run, to compare with on the page Compare", ""},
   };
   return table;
 }

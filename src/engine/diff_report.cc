@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/number.h"
+#include "pipeline/beyond_noise.h"
 
 namespace stageline {
 namespace {
@@ -63,6 +64,7 @@ std::string signed_duration(double ns) {
   return (ns < 0 ? "−" : "+") + human_duration(std::abs(ns));
 }
 std::string signed_percent(double share) {
+  if (!std::isfinite(share)) return "";  // of a step that took no time
   const std::string text = percent(std::abs(share)), none = percent(0);
   return text == none ? text : (share < 0 ? "−" : "+") + text;
 }
@@ -118,22 +120,36 @@ DiffLine headline(const RunDiff& diff) {
             "两次每步用时相同（" + step + "，" + signed_duration(diff.change_ns) + noise + "），但构成不同"};
   }
   const std::string by = human_duration(std::abs(diff.change_ns)) + noise;
-  const std::string share = percent(std::abs(diff.change_ns) / diff.a.step_ns);
+  const std::string share = diff.a.step_ns > 0 ? " (" + percent(std::abs(diff.change_ns) / diff.a.step_ns) + ")" : "";
   const bool slower = diff.change_ns > 0;
-  return {std::string("B is ") + (slower ? "slower" : "faster") + ": a step takes " + by + " (" + share + ") " +
+  return {std::string("B is ") + (slower ? "slower" : "faster") + ": a step takes " + by + share + " " +
               (slower ? "longer" : "less"),
-          std::string("B 更") + (slower ? "慢" : "快") + "：每步" + (slower ? "多" : "少") + "用 " + by + "（" + share +
-              "）"};
+          std::string("B 更") + (slower ? "慢" : "快") + "：每步" + (slower ? "多" : "少") + "用 " + by + share};
+}
+
+bool other_size(const RunDiff& diff) {
+  const int32_t a = diff.a.micro_batches, b = diff.b.micro_batches;
+  return a != b && a > 0 && b > 0;
+}
+
+bool slower_by_more(const RunDiff& diff, double share) {
+  // What a step of A takes with B's micro-batches, which is what the noise is a part of too.
+  const double scale =
+      other_size(diff) ? static_cast<double>(diff.a.micro_batches) / static_cast<double>(diff.b.micro_batches) : 1;
+  const double change_ns = diff.b.step_ns * scale - diff.a.step_ns;
+  if (!(change_ns > share * diff.a.step_ns)) return false;
+  if (scale == 1) return diff.sure;
+  return change_ns >= kLeastDiffShare * diff.a.step_ns &&
+         beyond_noise(change_ns, std::hypot(diff.a.error_ns, diff.b.error_ns * scale), diff.independent);
 }
 
 DiffLine per_micro_batch(const RunDiff& diff) {
   const DiffRun &a = diff.a, &b = diff.b;
-  if (a.micro_batches == b.micro_batches || a.micro_batches <= 0 || b.micro_batches <= 0) return {};
+  if (!other_size(diff)) return {};
   const double in_a = a.step_ns / a.micro_batches, in_b = b.step_ns / b.micro_batches;
-  const std::string change = signed_percent(in_b / in_a - 1);
-  return {"A micro-batch takes " + human_duration(in_b) + " of the step, in A " + human_duration(in_a) + " (" + change +
-              ")",
-          "平均每个微批 " + human_duration(in_b) + "，A 中为 " + human_duration(in_a) + "（" + change + "）"};
+  const std::string change = in_a > 0 ? " (" + signed_percent(in_b / in_a - 1) + ")" : "";
+  return {"A micro-batch takes " + human_duration(in_b) + " of the step, in A " + human_duration(in_a) + change,
+          "平均每个微批 " + human_duration(in_b) + "，A 中为 " + human_duration(in_a) + change};
 }
 
 DiffLine main_cause(const RunDiff& diff) {
@@ -273,11 +289,10 @@ std::vector<Table> diff_tables(const RunDiff& diff) {
               {"outliers", "outliers", kInteger, "steps left out: at least 1.3 × the median step"},
               {"step_ns", "step", kDuration, "mean time of a step: its first start to its last end"},
               {"error_ns", "±", kDuration, "standard error of that mean over the steps; empty for one step"}});
-  const auto whole = [](double ns) { return std::isnan(ns) ? kNullInteger : static_cast<int64_t>(std::llround(ns)); };
   for (const auto& [name, run] : {std::pair{"a", &diff.a}, std::pair{"b", &diff.b}})
     runs.add_row({std::string(name), run->schedule, int64_t{run->stages}, int64_t{run->replicas}, int64_t{run->ranks},
-                  int64_t{run->chunks}, int64_t{run->micro_batches}, run->steps, run->left_out, whole(run->step_ns),
-                  whole(run->error_ns)});
+                  int64_t{run->chunks}, int64_t{run->micro_batches}, run->steps, run->left_out, whole_ns(run->step_ns),
+                  whole_ns(run->error_ns)});
   Table groups(
       "groups", "What the change of the mean step is made of",
       {{"cause", "cause", kText, "schedule, compute, messages, launch-delay, tail, more (small groups together), rest"},
@@ -292,15 +307,26 @@ std::vector<Table> diff_tables(const RunDiff& diff) {
         "what a step becomes longer by when this group's times turn from A's to B's, after the groups above"},
        {"effect_share", "share", kShare, "effect ÷ mean step of A"},
        {"error_ns", "±", kDuration, "standard error of the effect over pairs of steps"},
-       {"sure", "sure", kText, "yes: beyond its uncertainty (99 %) and at least 0.2 % of A's step"}});
+       {"sure", "sure", kText, "yes: beyond its uncertainty (99 %) and at least 0.2 % of A's step"},
+       {"paused", "pauses", kInteger,
+        "of launch delays: operations that hold nearly all of what starts became later by, where they are few"},
+       {"pause_ns", "of", kDuration, "what their mean start is later by than in A"}});
+  // Rounded rows add up to the rounded change: the rest takes what rounding leaves.
+  int64_t left = whole_ns(diff.change_ns);
   for (const DiffGroup& g : diff.groups) {
     const bool timed = g.cause != DiffCause::kSchedule && g.cause != DiffCause::kMore && g.cause != DiffCause::kRest;
     const auto place = [](int32_t value) { return value == kUnknown ? kNullInteger : int64_t{value}; };
+    const bool rest = g.cause == DiffCause::kRest;
+    const int64_t effect = rest ? left : whole_ns(g.effect_ns);
+    if (effect != kNullInteger) left = sum_or_limit(left, -effect);
+    const double share =
+        diff.a.step_ns > 0 ? (rest ? static_cast<double>(effect) : g.effect_ns) / diff.a.step_ns : std::nan("");
     groups.add_row({std::string(cause_id(g.cause)), place(g.stage), place(g.from_stage),
                     g.cause == DiffCause::kCompute ? std::string(kind_code(g.kind)) : g.type,
-                    g.part == kUnknown ? kNullInteger : int64_t{g.rank}, g.count, timed ? whole(g.a_ns) : kNullInteger,
-                    timed ? whole(g.b_ns) : kNullInteger, whole(g.effect_ns), g.effect_ns / diff.a.step_ns,
-                    whole(g.error_ns), std::string(g.sure ? "yes" : "no")});
+                    g.part == kUnknown ? kNullInteger : int64_t{g.rank}, g.count,
+                    timed ? whole_ns(g.a_ns) : kNullInteger, timed ? whole_ns(g.b_ns) : kNullInteger, effect, share,
+                    whole_ns(g.error_ns), std::string(g.sure ? "yes" : "no"), g.paused > 0 ? g.paused : kNullInteger,
+                    g.paused > 0 ? whole_ns(g.pause_ns) : kNullInteger});
   }
   return {std::move(runs), std::move(groups)};
 }

@@ -19,6 +19,11 @@ DiffLine run_line(const DiffRun& run);
 DiffLine headline(const RunDiff& diff);
 // Where steps hold other numbers of micro-batches: the time of one; else empty.
 DiffLine per_micro_batch(const RunDiff& diff);
+// Whether steps hold other numbers of micro-batches, both known.
+bool other_size(const RunDiff& diff);
+// B is slower by more than `share` of A's step, beyond noise; where steps hold other numbers of micro-batches, a
+// micro-batch of B is.
+bool slower_by_more(const RunDiff& diff, double share);
 // What most of the change is: one group, one stage, or one kind of cause; empty where no such thing is.
 DiffLine main_cause(const RunDiff& diff);
 DiffLine group_line(const RunDiff& diff, const DiffGroup& group);
@@ -32,7 +37,7 @@ std::vector<Table> diff_tables(const RunDiff& diff);
 
 // "+48.7 ms", "−3.0 µs".
 std::string signed_duration(double ns);
-// "+9.5 %".
+// "+9.5 %"; empty where the share is of nothing.
 std::string signed_percent(double share);
 
 }  // namespace stageline

@@ -67,6 +67,7 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   if (!reader) return std::move(reader).error();
   ReadOptions read_options;
   read_options.progress = options.progress;
+  read_options.early = options.early;
   read_options.devices = options.devices;
   read_options.only_ranges = options.only_ranges;
   Result<CellRules> rules = rules_for(options);

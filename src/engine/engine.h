@@ -14,6 +14,7 @@
 #include "model/trace.h"
 #include "pipeline/findings.h"
 #include "pipeline/torch_cells.h"
+#include "readers/reader.h"
 
 namespace stageline {
 
@@ -33,6 +34,7 @@ struct OpenOptions {
   AlignOptions align;                    // clocks; by default they stay raw
   bool only_ranges = false;              // ReadOptions::only_ranges
   Progress* progress = nullptr;
+  EarlyTrace early = {};  // NOLINT(readability-redundant-member-init): GCC wants it
 };
 
 // Reads paths, finds cells in profiler traces, infers what the source does not say, filters, links cells. Errors:

@@ -14,7 +14,6 @@
 #include "pipeline/step_graph.h"
 #include "pipeline/theory.h"
 #include "pipeline/what_if_fixes.h"
-#include "pipeline/whole_graph.h"
 
 namespace stageline {
 namespace {
@@ -88,8 +87,7 @@ Explanation explain(const Trace& trace, const std::vector<Table>& tables, bool w
   bool priced = false;
   if (cells) {
     Diagnostics notes;
-    bool as_step_graph = false;
-    Result<StepGraph> graph = build_whole_graph(trace, notes, &as_step_graph);
+    Result<StepGraph> graph = build_step_graph(trace, notes, LaunchRule::kInOrder);
     if (graph) {
       const CauseList causes = find_causes(trace, *graph, theory);
       priced = true;
@@ -101,7 +99,7 @@ Explanation explain(const Trace& trace, const std::vector<Table>& tables, bool w
       for (const Finding& f : e.findings) said.insert(f.id);
       say_run(trace, theory.recognition, e);
       if (with_offers) {
-        if (as_step_graph)
+        if (graph->source == GraphSource::kComputeCells)  // those have no launch rule
           make_offers(WhatIf::of(trace, std::move(*graph), theory.recognition, notes), e);
         else if (Result<WhatIf> model = WhatIf::of(trace, theory.recognition, notes))
           make_offers(std::move(*model), e);

@@ -31,11 +31,16 @@ Error bad_scale(std::string_view text, const std::string& why) {
 Result<CellScale> parse_scale(std::string_view text) {
   CellScale scale;
   bool said = false;
+  std::vector<std::string> keys;
   for (const std::string_view word : split(text, ',')) {
     const size_t equals = word.find('=');
     if (equals == std::string_view::npos) return bad_scale(text, "\"" + valid_utf8(word) + "\" is not KEY=VALUE");
     const std::string key = dashed(trim(word.substr(0, equals)));
     const std::string_view value = trim(word.substr(equals + 1));
+    const std::string name = key == "mb" ? "micro-batch" : key;
+    if (name != "by" && name != "set" && std::find(keys.begin(), keys.end(), name) != keys.end())
+      return bad_scale(text, valid_utf8(key) + " is said twice; several --scale apply in turn");
+    keys.push_back(name);
     if (key == "kind") {
       scale.kind = kind_from_code(value);
       if (!scale.kind)

@@ -58,11 +58,24 @@ std::string human_count(int64_t value) {
   return fixed(scaled, 2) + " " + unit;
 }
 
+constexpr int64_t kEpochNs = 1'000'000'000'000'000;  // 11 days: no run counts that from its own zero
+
+// What times of the table are shown from: `wanted` where they count from 1970 and it does, else their first; 0: as they
+// are.
+int64_t shown_origin(const Table& table, size_t rows, int64_t wanted) {
+  int64_t least = INT64_MAX;
+  for (size_t c = 0; c < table.columns().size(); ++c)
+    for (size_t r = 0; table.columns()[c].type == ColumnType::kTime && r < rows; ++r)
+      if (!table.is_null(r, c)) least = std::min(least, table.integer(r, c));
+  if (least == INT64_MAX || least < kEpochNs) return 0;
+  return wanted >= kEpochNs ? wanted : least;
+}
+
 // The values of a table as people see them.
 class Shown {
  public:
   Shown(const Table& table, size_t rows, bool whole_names, int64_t origin_ns) : table_(table) {
-    find_origin(rows, origin_ns);
+    origin_ns_ = shown_origin(table, rows, origin_ns);
     if (!whole_names) shorten_names(rows);
   }
 
@@ -92,16 +105,7 @@ class Shown {
   }
 
  private:
-  static constexpr int64_t kEpochNs = 1'000'000'000'000'000;  // 11 days: no run counts that from its own zero
   static constexpr int kLongName = 40;
-
-  void find_origin(size_t rows, int64_t wanted) {
-    int64_t least = INT64_MAX;
-    for (size_t c = 0; c < table_.columns().size(); ++c)
-      for (size_t r = 0; table_.columns()[c].type == ColumnType::kTime && r < rows; ++r)
-        if (!table_.is_null(r, c)) least = std::min(least, table_.integer(r, c));
-    if (least != INT64_MAX && least >= kEpochNs) origin_ns_ = wanted >= kEpochNs ? wanted : least;
-  }
 
   // Two kernels that would read the same keep their whole names.
   void shorten_names(size_t rows) {
@@ -314,31 +318,62 @@ std::string format_table_csv(const Table& table) {
   return out;
 }
 
-void append_table_json(JsonWriter& json, const Table& table, const std::function<void(JsonWriter&)>& flush) {
-  json.begin_object().field("name", table.name()).field("title", table.title());
+namespace {
+
+void write_columns(JsonWriter& json, const Table& table) {
+  json.field("name", table.name()).field("title", table.title());
   json.key("columns").begin_array();
   for (const ColumnSpec& spec : table.columns()) {
     json.begin_object().field("name", spec.name).field("title", spec.title);
     json.field("type", column_type_name(spec.type)).field("unit", raw_unit(spec.type)).field("help", spec.help);
     json.end_object();
   }
-  json.end_array().key("rows").begin_array();
+  json.end_array();
+}
+
+void write_value(JsonWriter& json, const Table& table, size_t row, size_t column, int64_t origin_ns) {
+  const ColumnType type = table.columns()[column].type;
+  if (table.is_null(row, column))
+    json.null();
+  else if (type == ColumnType::kTime)
+    json.value(sum_or_limit(table.integer(row, column), -origin_ns));
+  else if (is_integral(type))
+    json.value(table.integer(row, column));
+  else if (type == ColumnType::kText)
+    json.value(table.text(row, column));
+  else
+    json.value(table.real(row, column));
+}
+
+}  // namespace
+
+void append_table_json(JsonWriter& json, const Table& table, const std::function<void(JsonWriter&)>& flush) {
+  json.begin_object();
+  write_columns(json, table);
+  json.key("rows").begin_array();
   for (size_t r = 0; r < table.row_count(); ++r) {
     json.begin_object();
     for (size_t c = 0; c < table.columns().size(); ++c) {
-      const ColumnSpec& spec = table.columns()[c];
-      json.key(spec.name);
-      if (table.is_null(r, c))
-        json.null();
-      else if (is_integral(spec.type))
-        json.value(table.integer(r, c));
-      else if (spec.type == ColumnType::kText)
-        json.value(table.text(r, c));
-      else
-        json.value(table.real(r, c));
+      json.key(table.columns()[c].name);
+      write_value(json, table, r, c, 0);
     }
     json.end_object();
     if (flush && r % 1024 == 1023) flush(json);
+  }
+  json.end_array().end_object();
+}
+
+void append_table_page(JsonWriter& json, const Table& table, size_t most_rows, int64_t origin_ns) {
+  json.begin_object();
+  write_columns(json, table);
+  const size_t rows = std::min(table.row_count(), most_rows);
+  const int64_t origin = shown_origin(table, rows, origin_ns);
+  json.field("row_count", static_cast<int64_t>(table.row_count())).field("origin_ns", std::to_string(origin));
+  json.key("rows").begin_array();
+  for (size_t r = 0; r < rows; ++r) {
+    json.begin_array();
+    for (size_t c = 0; c < table.columns().size(); ++c) write_value(json, table, r, c, origin);
+    json.end_array();
   }
   json.end_array().end_object();
 }

@@ -6,6 +6,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "model/number_steps.h"
 
 namespace stageline {
 
@@ -101,10 +102,8 @@ void settle_steps(std::vector<Op>& ops, std::string_view format, std::string_vie
   const auto note = [&](std::string_view name, const std::string& message) {
     trace.diagnostics.add(std::string(format) + "." + std::string(name), Severity::kInfo, message);
   };
-  if (std::none_of(ops.begin(), ops.end(), [](const Op& op) { return op.step != kUnknown; })) {
-    for (Op& op : ops) op.step = 0;
-    note("no_steps", "no " + std::string(unit) + " names a step; everything is step 0");
-  }
+  if (std::none_of(ops.begin(), ops.end(), [](const Op& op) { return op.step != kUnknown; }))
+    number_steps(ops, format, unit, trace.diagnostics);
   number_compute(ops, format, trace.diagnostics);
   number_messages(ops, format, trace.diagnostics);
   if (steps_restart(ops) && lay_steps_end_to_end(ops)) {
@@ -159,6 +158,10 @@ void build_parts(std::vector<Op>& ops, const std::vector<std::string>& lanes, co
 }
 
 void count_duplicates(const Trace& trace, std::string_view format, Diagnostics& diagnostics) {
+  // Without steps work repeats because of that, which has been said.
+  const std::string missing = std::string(format) + ".steps_missing";
+  for (const Diagnostic& d : diagnostics.items())
+    if (d.name == missing) return;
   const Cells& cells = trace.cells;
   std::vector<uint32_t> order;
   for (uint32_t i = 0; i < cells.size(); ++i)

@@ -37,7 +37,8 @@ std::vector<uint32_t> loss_backwards(const Cells& cells) {
     for (const uint32_t j : later)
       if (j != kNoPair && whole[i] == kNoPair && is_backward(i) && is_backward(j) && cells.part[i] == cells.part[j] &&
           cells.step[i] == cells.step[j] && cells.micro_batch[i] != kUnknown && cells.chunk[i] != kUnknown &&
-          cells.micro_batch[i] == cells.micro_batch[j] && cells.chunk[i] == cells.chunk[j])
+          cells.micro_batch[i] == cells.micro_batch[j] && cells.chunk[i] == cells.chunk[j] &&
+          cells.end_ns[i] <= cells.start_ns[j])
         whole[i] = j;
     later[1] = later[0];
     later[0] = static_cast<uint32_t>(i);

@@ -14,8 +14,8 @@ inline constexpr uint32_t kNoPair = UINT32_MAX;
 std::vector<uint32_t> overlapped_pairs(const Cells& cells);
 
 // By cell: the backward of which it is the loss's part, where that is marked apart (MindSpeed's DualPipeV does) – the B
-// or I of the same step, rank, micro-batch and chunk that follows, at most one other piece of work between –; kNoPair
-// for all others. Time of both is one backward's. Expects sorted cells. O(cells).
+// or I of the same step, rank, micro-batch and chunk that begins after it, at most one other piece of work between –;
+// kNoPair for all others. Time of both is one backward's. Expects sorted cells. O(cells).
 std::vector<uint32_t> loss_backwards(const Cells& cells);
 
 }  // namespace stageline

@@ -11,6 +11,16 @@ namespace {
 std::string times(double ratio) { return fixed(ratio, 2) + "×"; }
 std::string times_zh(double ratio) { return fixed(ratio, 2) + " 倍"; }
 std::string n(int64_t count) { return grouped(count); }
+std::string share_of(int64_t count, int64_t of) {
+  return percent(static_cast<double>(count) / static_cast<double>(std::max<int64_t>(of, 1)));
+}
+std::string in_steps(int64_t slow, int64_t all) {
+  if (all == 1) return "in the one step looked at";
+  return "in " + n(slow) + " of " + n(all) + " steps";
+}
+std::string in_steps_zh(int64_t slow, int64_t all) {
+  return all == 1 ? "所看的一步如此" : n(all) + " 步中有 " + n(slow) + " 步如此";
+}
 std::string ms(double ns) { return human_duration(ns); }
 
 std::string kind_zh(CellKind kind) {
@@ -34,6 +44,17 @@ class Words {
     }
   }
 
+  // A further slow link, told with the one that costs most.
+  void add_link(const Cause& c, Finding& f) const {
+    const std::string from = std::to_string(c.from_stage), to = std::to_string(c.stage);
+    const std::string less = share(c.lost_ns);
+    f.detail_en += (c.both_ways ? " Slow too: between stages " + from + " and " + to
+                                : " Slow too: from stage " + from + " to stage " + to) +
+                   " (" + ms(c.times.front().own_ns) + ", " + less + " of a step).";
+    f.detail_zh += "同样偏慢：第 " + from + " 级" + (c.both_ways ? "与" : "到") + "第 " + to + " 级（" +
+                   ms(c.times.front().own_ns) + "，每步 " + less + "）。";
+  }
+
   Finding of(const Cause& c) const {
     Finding f;
     switch (c.kind) {
@@ -43,6 +64,7 @@ class Words {
       case CauseKind::kLongSequences: long_sequences(c, f); break;
       case CauseKind::kPauses: pauses(c, f); break;
       case CauseKind::kLateWorker: late_worker(c, f); break;
+      case CauseKind::kLateStarts: late_starts(c, f); break;
       case CauseKind::kOrder: order(c, f); break;
       case CauseKind::kUnsplit: unsplit(c, f); break;
     }
@@ -104,7 +126,7 @@ class Words {
     if (en.empty())
       en = "Its cells take " + times(c.ratio) + " the others'", zh = "其单元用时是其他级的 " + times_zh(c.ratio);
     f.detail_en =
-        en + ", in " + n(c.slowest_in) + " of " + n(c.steps) + " steps" +
+        en + ", " + in_steps(c.slowest_in, c.steps) +
         (c.saving_ns > 0 ? ". With the same work spread evenly over the stages a step takes " + share(c.saving_ns) +
                                " less; were the stage as fast as the others, "
                          : ". Were the stage as fast as the others, a step would take ") +
@@ -113,7 +135,7 @@ class Words {
                        : " With one replica nobody can tell a heavy stage from a slow device: if its layers are no "
                          "more than the others', look at the device.");
     f.detail_zh =
-        zh + "，" + n(c.steps) + " 步中有 " + n(c.slowest_in) + " 步如此" +
+        zh + "，" + in_steps_zh(c.slowest_in, c.steps) +
         (c.saving_ns > 0 ? "。若把同样的计算均分到各级，每步少用 " + share(c.saving_ns) + "；若它与其他级一样快，少用 "
                          : "。若它与其他级一样快，每步少用 ") +
         share(c.lost_ns) + "。" +
@@ -133,13 +155,12 @@ class Words {
                  " for the same work" + ": check or replace that device";
     f.title_zh =
         worker_zh(c) + " 的计算用时是第 " + s + " 级其他 rank 的 " + times_zh(c.ratio) + "：请检查或更换该设备";
-    f.detail_en = "The work is the same as theirs and it is slower in " + n(c.slowest_in) + " of " + n(c.steps) +
-                  " steps, so it is the device or its host: clocks, heat, power limits, other processes. As fast as "
-                  "the others, a "
-                  "step takes " +
+    f.detail_en = "The work is the same as theirs and it is slower " + in_steps(c.slowest_in, c.steps) +
+                  ", so it is the device or its host: clocks, heat, power limits, other processes. As fast as the "
+                  "others, a step takes " +
                   share(c.lost_ns) + " less.";
-    f.detail_zh = "工作量与它们相同，" + n(c.steps) + " 步中有 " + n(c.slowest_in) +
-                  " 步偏慢，因此问题在设备或主机：频率、温度、功率限制、其他进程。若与其他 rank 一样快，每步少用 " +
+    f.detail_zh = "工作量与它们相同，而它偏慢（" + in_steps_zh(c.slowest_in, c.steps) +
+                  "），因此问题在设备或主机：频率、温度、功率限制、其他进程。若与其他 rank 一样快，每步少用 " +
                   share(c.lost_ns) + "。";
     f.price.fix_en = "replace the worker";
     f.price.fix_zh = "更换该设备";
@@ -149,31 +170,39 @@ class Words {
   void slow_link(const Cause& c, Finding& f) const {
     const std::string from = std::to_string(c.from_stage), to = std::to_string(c.stage);
     const CauseTimes t = c.times.front();
-    const std::string in_en = c.dp == kUnknown ? "" : " of replica " + std::to_string(c.dp);
-    const std::string in_zh = c.dp == kUnknown ? "" : "（副本 " + std::to_string(c.dp) + "）";
+    const std::string dp = std::to_string(c.dp);
+    const bool replicas = trace_.context_parallel <= 1;
+    const std::string in_en = c.dp == kUnknown ? "" : (replicas ? " of replica " : " of pipeline ") + dp;
+    const std::string in_zh = c.dp == kUnknown ? "" : (replicas ? "（副本 " : "（流水线 ") + dp + "）";
     f.id = "link.slow";
     f.cause = "link:" + from + "-" + to;
     const bool recorded = t.others_ns > 0;
-    f.title_en = "Messages from stage " + from + " to stage " + to + in_en + " take " + ms(t.own_ns) +
+    const std::string who_en = c.both_ways ? "Messages between stages " + from + " and " + to
+                                           : "Messages from stage " + from + " to stage " + to;
+    f.title_en = who_en + in_en + " take " + ms(t.own_ns) + (c.both_ways ? " each way" : "") +
                  (recorded ? ", on the other links " + ms(t.others_ns) : " longer than on the other links") +
                  ": check that link";
-    f.title_zh = "第 " + from + " 级到第 " + to + " 级" + in_zh + "的消息用时 " + ms(t.own_ns) + "，其他链路为 " +
-                 ms(t.others_ns) + "：请检查该链路";
+    f.title_zh =
+        (c.both_ways ? "第 " + from + " 级与第 " + to + " 级之间" : "第 " + from + " 级到第 " + to + " 级") + in_zh +
+        "的消息" + (c.both_ways ? "每个方向" : "") +
+        (recorded ? "用时 " + ms(t.own_ns) + "，其他链路为 " + ms(t.others_ns) : "比其他链路多用 " + ms(t.own_ns)) +
+        "：请检查该链路";
     f.detail_en =
         "Waiting for either side is not counted, only the transfer. Look at cable, port, switch and which network "
         "interface these two use. As fast as the others, a step takes " +
-        share(c.lost_ns) + " less.";
+        share(c.lost_ns) + " less." +
+        (c.both_ways ? " Their clocks were put together by the same gaps, so one way alone may take all of it." : "");
     f.detail_zh =
         "只计传输本身，不含等待对方的时间。请检查线缆、端口、交换机，以及这两端所用的网卡。若与其他链路一样快，每步少用"
         " " +
-        share(c.lost_ns) + "。";
+        share(c.lost_ns) + "。" + (c.both_ways ? "两端的时钟正是按这些间隔对齐的，因此也可能全在其中一个方向。" : "");
     f.price.fix_en = "a link as fast as the others";
     f.price.fix_zh = "使该链路与其他链路一样快";
     f.evidence = {"links", ""};
   }
 
   void long_sequences(const Cause& c, Finding& f) const {
-    const std::string part = percent(static_cast<double>(c.count) / static_cast<double>(std::max<int64_t>(c.of, 1)));
+    const std::string part = share_of(c.count, c.of);
     f.id = "sequence.long";
     f.cause = "sequences";
     f.title_en = part + " of the micro-batches take " + times(c.ratio) +
@@ -198,7 +227,7 @@ class Words {
   }
 
   void pauses(const Cause& c, Finding& f) const {
-    const std::string part = percent(static_cast<double>(c.count) / static_cast<double>(std::max<int64_t>(c.of, 1)));
+    const std::string part = share_of(c.count, c.of);
     const std::string each =
         fixed(static_cast<double>(c.count) / static_cast<double>(std::max<int64_t>(list_.steps, 1)), 1);
     const std::string saves_en = " Without them a step takes " + share(c.lost_ns) + " less.";
@@ -215,21 +244,31 @@ class Words {
                     saves_en;
       f.detail_zh = "占全部前向与反向的 " + part + "，每步 " + each +
                     " 次，都在这个 rank 上：可能是数据加载、日志、检查点、其他进程，或接收发起过晚。" + saves_zh;
-    } else {
+    } else if (c.collector) {
       f.title_en = part + " of all forwards and backwards start " + ms(c.pause_ns) +
                    " late though nothing holds them up: run garbage collection on all ranks at once";
       f.title_zh =
           part + " 的前向与反向在一切就绪后仍晚 " + ms(c.pause_ns) + " 才开始：请在所有 rank 上同时执行垃圾回收";
-      f.detail_en = each + " pauses a step, on " + n(c.ranks) +
-                    " workers, each at a time of its own: what Python's garbage collector does, and every pause makes "
+      f.detail_en = each + " long pauses a step, on " + n(c.ranks) +
+                    " ranks, each at a time of its own: what Python's garbage collector does, and every pause makes "
                     "the whole pipeline wait. gc.disable(), and gc.collect() every so many steps on all ranks; if that "
                     "does not help, look at data loading, logging and checkpoints." +
                     saves_en;
       f.detail_zh =
-          "每步 " + each + " 次停顿，涉及 " + n(c.ranks) +
+          "每步 " + each + " 次较长的停顿，涉及 " + n(c.ranks) +
           " 个 rank，时间各不相同：这是 Python 垃圾回收的特征，每次停顿都会让整条流水线等待。请用 "
           "gc.disable()，并每隔若干步在所有 rank 上同时 gc.collect()；若无效，请检查数据加载、日志与检查点。" +
           saves_zh;
+    } else {
+      f.title_en = part + " of all forwards and backwards start " + ms(c.pause_ns) +
+                   " late though nothing holds them up: look at what the hosts do then";
+      f.title_zh = part + " 的前向与反向在一切就绪后仍晚 " + ms(c.pause_ns) + " 才开始：请检查主机此时在做什么";
+      f.detail_en = each + " a step, on " + n(c.ranks) +
+                    " ranks; too short or too many for a garbage collector: data loading, logging, other processes, or "
+                    "receives that are posted late." +
+                    saves_en;
+      f.detail_zh = "每步 " + each + " 次，涉及 " + n(c.ranks) +
+                    " 个 rank；比垃圾回收更短或更频繁：可能是数据加载、日志、其他进程，或接收发起过晚。" + saves_zh;
     }
     f.price.fix_en = "no pauses";
     f.price.fix_zh = "消除停顿";
@@ -239,20 +278,51 @@ class Words {
   void late_worker(const Cause& c, Finding& f) const {
     f.id = "rank.late_launch";
     f.cause = "rank:" + rank(c.part);
+    const double others = c.times.empty() ? 0 : c.times.front().others_ns;
     f.title_en = worker_en(c) + " starts every forward and backward " + ms(c.pause_ns) +
                  " later than it could: look at its host";
     f.title_zh = worker_zh(c) + " 的每个前向与反向都比可开始的时刻晚 " + ms(c.pause_ns) + "：请检查其主机";
     f.detail_en =
-        "Its inputs are there and its device is free; the other ranks start at once. Look at CPU frequency, pinning of "
-        "threads, other processes and what the training loop does between launches. Started at once, a step takes " +
-        share(c.lost_ns) + " less.";
-    f.detail_zh =
-        "输入已到、设备空闲，而其他 rank 会立即开始。请检查 CPU "
-        "频率、线程绑核、其他进程，以及训练循环在两次下发之间做了什么。若立即开始，每步少用 " +
-        share(c.lost_ns) + "。";
+        "Its inputs are there and its device is free; the other ranks " +
+        (others > 0 ? "are late by " + ms(others) + " themselves, which is not counted"
+                    : std::string("start at once")) +
+        ". Look at CPU frequency, pinning of threads, other processes and what the training loop does between "
+        "launches. " +
+        (others > 0 ? "Started as early as theirs" : "Started at once") + ", a step takes " + share(c.lost_ns) +
+        " less.";
+    f.detail_zh = "输入已到、设备空闲，而其他 rank " +
+                  (others > 0 ? "自身也晚 " + ms(others) + "（不计入）" : std::string("会立即开始")) +
+                  "。请检查 CPU 频率、线程绑核、其他进程，以及训练循环在两次下发之间做了什么。若" +
+                  (others > 0 ? "与它们一样及时" : "立即开始") + "，每步少用 " + share(c.lost_ns) + "。";
     f.price.fix_en = "launches as early as on the other ranks";
     f.price.fix_zh = "与其他 rank 一样及时下发";
     f.evidence = {"stragglers", "straggler-workers"};
+  }
+
+  void late_starts(const Cause& c, Finding& f) const {
+    const std::string part = share_of(c.count, c.of);
+    f.id = "host.late_starts";
+    f.cause = "host";
+    f.title_en = "Ranks start " + part + " of all forwards and backwards late, by " + ms(c.pause_ns) +
+                 " on average: launch them earlier, and post receives ahead";
+    f.title_zh =
+        "各 rank 上 " + part + " 的前向与反向都晚开始，平均晚 " + ms(c.pause_ns) + "：请更早下发，并提前发起接收";
+    f.detail_en = "Inputs are there and the ranks are free, on " + n(c.ranks) + " ranks, most often on rank " +
+                  rank(c.part) + " (" + percent(c.ratio) +
+                  " of its work): too often for a garbage collector. Either a rank still sits in a send or receive of "
+                  "other work (post receives ahead, send without waiting), or its host launches kernels no faster than "
+                  "the device runs them (CUDA graphs, fewer and larger kernels). All as prompt as the quickest "
+                  "quarter, a step takes " +
+                  share(c.lost_ns) + " less.";
+    f.detail_zh = "输入已到、rank 空闲，涉及 " + n(c.ranks) + " 个 rank，最多的是 rank " + rank(c.part) +
+                  "（占其工作的 " + percent(c.ratio) +
+                  "）：垃圾回收不会如此频繁。或者 rank 仍停在其他工作的收发中（请提前发起接收，发送不要等待对方），"
+                  "或者主机下发核函数赶不上设备执行（可用 CUDA Graph，或用更少、更大的核函数）。若都与最快的四分之一"
+                  "一样及时，每步少用 " +
+                  share(c.lost_ns) + "。";
+    f.price.fix_en = "starts as prompt as the quickest quarter";
+    f.price.fix_zh = "与最快的四分之一一样及时开始";
+    f.evidence = {"theory", "late-reasons"};
   }
 
   void order(const Cause& c, Finding& f) const {
@@ -319,16 +389,21 @@ Finding cause_finding(const Trace& trace, const CauseList& causes, const Cause& 
 std::vector<Finding> cause_findings(const Trace& trace, const CauseList& causes, const Recognition& recognition) {
   const Words words(trace, causes, recognition);
   std::vector<Finding> findings;
-  size_t stage = SIZE_MAX;  // the finding of the slow stage that costs most
+  size_t stage = SIZE_MAX, link = SIZE_MAX;  // the findings of the slow stage and of the slow link that cost most
   for (const Cause& cause : causes.causes) {
-    // Several stages out of balance are one cause, with one fix.
+    // Several stages out of balance are one cause, with one fix; so are several links.
     if (cause.kind == CauseKind::kSlowStage && stage != SIZE_MAX) {
       const std::string s = std::to_string(cause.stage), ratio = times(cause.ratio);
       findings[stage].detail_en += " Stage " + s + " takes " + ratio + " too.";
       findings[stage].detail_zh += "第 " + s + " 级也偏慢（" + ratio + "）。";
       continue;
     }
+    if (cause.kind == CauseKind::kSlowLink && link != SIZE_MAX) {
+      words.add_link(cause, findings[link]);
+      continue;
+    }
     if (cause.kind == CauseKind::kSlowStage) stage = findings.size();
+    if (cause.kind == CauseKind::kSlowLink) link = findings.size();
     findings.push_back(words.of(cause));
   }
   return findings;

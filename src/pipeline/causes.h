@@ -6,6 +6,7 @@
 //   long sequences    some micro-batches, forward and backward, on every stage → as long as the usual ones
 //   pauses            some cells start late though nothing holds them up     → as soon as cells usually start
 //   late worker       all cells of a rank do                                 → as soon as the others'
+//   late starts       many do, on most ranks                                 → as soon as the quickest quarter
 //   order             work leaves the order of the recognised schedule       → that order
 //   unsplit           a schedule that splits weight gradients off, run without → that order
 //
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "model/trace.h"
+#include "pipeline/run_coverage.h"
 #include "pipeline/step_graph.h"
 #include "pipeline/theory.h"
 
@@ -30,6 +32,7 @@ enum class CauseKind : uint8_t {
   kLongSequences,
   kPauses,
   kLateWorker,
+  kLateStarts,
   kOrder,
   kUnsplit,
 };
@@ -46,13 +49,15 @@ struct Cause {
   int32_t stage = kUnknown;       // of a link: who receives
   int32_t chunk = kUnknown;       // of a stage with several of which one is slow
   int32_t from_stage = kUnknown;  // of a link
+  bool both_ways = false;         // of a link: nobody can tell which way is slow; from_stage < stage
   int32_t dp = kUnknown;          // of a worker; of a link that is slow in one replica
-  int32_t part = kUnknown;        // of a worker: its first rank
-  double ratio = 1;               // its time to the others'
+  int32_t part = kUnknown;        // of a worker: its first rank; of late starts: the worst rank
+  double ratio = 1;               // its time to the others'; of late starts: share of the worst rank's cells
   std::vector<CauseTimes> times;
-  int64_t count = 0;                  // pauses: late cells; long sequences: long ones; order: lists
+  bool collector = false;             // pauses: rare, long and on several ranks, as a garbage collector's are
+  int64_t count = 0;                  // pauses, late starts: late cells; long sequences: long ones; order: lists
   int64_t of = 0;                     // all of them
-  int64_t ranks = 0;                  // pauses: on so many
+  int64_t ranks = 0;                  // pauses, late starts: on so many
   double pause_ns = 0;                // mean delay of one, beyond the usual
   int64_t slowest_in = 0, steps = 0;  // steps in which it is beyond 1.05 × the others, of those looked at
   double lost_ns = 0;                 // of the mean step
@@ -69,10 +74,12 @@ struct CauseList {
   int64_t steps = 0;
   double together_ns = 0;        // of the mean step: without any of them (causes of the order added to the rest)
   double together_error_ns = 0;  // its standard error over steps; NaN for one
+  bool repeats = false;  // the same work is there again and again: nothing was looked for (RunCoverage::repeats())
 };
 inline constexpr double kLeastLost = 0.01;
 
-// `theory` of this trace. Steps that are outliers do not count. O(operations · causes).
+// `theory` and `coverage` of this trace. Steps that are outliers do not count. O(operations · causes).
+CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRun& theory, const RunCoverage& coverage);
 CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRun& theory);
 
 }  // namespace stageline

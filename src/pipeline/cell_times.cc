@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 
+#include "model/overlapped_pairs.h"
 #include "model/stage_costs.h"
 
 namespace stageline {
@@ -28,7 +29,14 @@ double correlation_of(const std::vector<std::pair<double, double>>& points) {
 
 }  // namespace
 
-CellTimes::CellTimes(const StepGraph& graph, const std::vector<bool>& counts) : graph_(graph), counts_(counts) {
+CellTimes::CellTimes(const Trace& trace, const StepGraph& graph, const std::vector<bool>& counts)
+    : graph_(graph), counts_(counts) {
+  const std::vector<uint32_t> pairs = overlapped_pairs(trace.cells);
+  if (std::any_of(pairs.begin(), pairs.end(), [](uint32_t other) { return other != kNoPair; })) {
+    overlapped_.resize(graph.size());
+    for (size_t op = 0; op < graph.size(); ++op)
+      overlapped_[op] = graph.cell[op] != kNoCell && pairs[graph.cell[op]] != kNoPair;
+  }
   find_workers();
   worker_factor_.assign(workers_.size(), 1.0);
   find_sequences();

@@ -13,8 +13,9 @@ class CellTimes {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;
   static constexpr size_t kKinds = 5;  // F, B, I, W, F&B
-  // `counts`: by step of the graph, whether it counts. Both must outlive this. O(operations log operations).
-  CellTimes(const StepGraph& graph, const std::vector<bool>& counts);
+  // `counts`: by step of the graph, whether it counts. Graph and counts must outlive this. O(operations log
+  // operations).
+  CellTimes(const Trace& trace, const StepGraph& graph, const std::vector<bool>& counts);
 
   struct Worker {
     int32_t dp = 0, stage = 0, part = 0;  // part: the first of its ranks
@@ -30,8 +31,11 @@ class CellTimes {
     return (static_cast<size_t>(stage) * static_cast<size_t>(chunks_) + static_cast<size_t>(chunk)) * kKinds +
            static_cast<size_t>(kind);
   }
+  // A half of an overlapped pair shares its device with the other one: it is an F&B, and no measure for an F alone.
   size_t place_of(uint32_t op) const {
-    return place(graph_.stage[op], chunks_ == 1 ? 0 : graph_.chunk[op], graph_.kind[op]);
+    const bool half = !overlapped_.empty() && overlapped_[op] != 0;
+    return place(graph_.stage[op], chunks_ == 1 ? 0 : graph_.chunk[op],
+                 half ? CellKind::kForwardBackward : graph_.kind[op]);
   }
 
   // How much longer than the usual one of its step and replica an operation's micro-batch is; 1 where it is not known.
@@ -66,6 +70,7 @@ class CellTimes {
   int32_t stages_ = 1, chunks_ = 1;
   std::vector<Worker> workers_;
   std::vector<uint32_t> worker_;
+  std::vector<uint8_t> overlapped_;  // by operation; empty: none is
   std::vector<float> factor_, even_;
   std::vector<double> worker_factor_;
   Sequences sequences_;

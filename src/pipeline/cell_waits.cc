@@ -31,8 +31,8 @@ class CellWaits {
     take_cells();
     rank_order();
     messages();
-    gradients_together();
     collectives();
+    gradients_together(drafts_, types_);
     return std::move(drafts_);
   }
 
@@ -156,41 +156,6 @@ class CellWaits {
           {kNoCell, type_of(kind), kind, reached.part, reached.chunk, reached.micro_batch, sent, sent + took});
       draft.wait(message, from.op);
       draft.wait(to.op, message);
-    }
-  }
-
-  // Gradients are added up, and clipped by a norm over all ranks: where no optimizer begins before the last compute
-  // cell of the step has ended, all wait for it. What passes until the first one begins belongs to an operation of its
-  // own, which nobody recorded; without it there would be as many waits as pairs of ranks.
-  void gradients_together() {
-    std::optional<uint16_t> type;
-    for (StepDraft& draft : drafts_) {
-      int64_t last_end = INT64_MIN, first_start = INT64_MAX;
-      std::map<int32_t, uint32_t> last;  // part → its compute cell that ends last
-      std::vector<uint32_t> optimizers;
-      for (uint32_t k = 0; k < draft.ops.size(); ++k) {
-        const DraftOp& o = draft.ops[k];
-        if (o.kind == CellKind::kOptimizer) {
-          optimizers.push_back(k);
-          first_start = std::min(first_start, o.start_ns);
-        }
-        if (!is_compute(o.kind)) continue;
-        last_end = std::max(last_end, o.end_ns);
-        const auto [at, fresh] = last.try_emplace(o.part, k);
-        if (!fresh && o.end_ns >= draft.ops[at->second].end_ns) at->second = k;
-      }
-      if (optimizers.size() < 2 || last.size() < 2 || first_start < last_end) continue;
-      if (!type) {
-        type = static_cast<uint16_t>(types_.size());
-        types_.push_back({"gradients, all ranks", CellKind::kCollective, true});
-      }
-      int32_t part = last.begin()->first;  // of the rank that is last
-      for (const auto& [number, op] : last)
-        if (draft.ops[op].end_ns == last_end) part = number;
-      const auto together = static_cast<uint32_t>(draft.ops.size());
-      draft.ops.push_back({kNoCell, *type, CellKind::kCollective, part, kUnknown, kUnknown, last_end, first_start});
-      for (const auto& [number, op] : last) draft.wait(together, op);
-      for (const uint32_t op : optimizers) draft.wait(op, together);
     }
   }
 

@@ -61,19 +61,23 @@ void describe_shapes(const Trace& a, const StepGraph& graph_a, const Trace& b, c
     say(in_b + " of B's lists of work follow " + diff.a.schedule + ", of A's " + in_a,
         "B 有 " + in_b + " 的工作列表符合 " + diff.a.schedule + "，A 有 " + in_a);
   }
-  const auto size = [&](int32_t in_a, int32_t in_b, const char* what_en, const char* what_zh) {
+  const auto size = [&](int32_t in_a, int32_t in_b, const std::string& noun, const char* of_en, const char* what_zh) {
     if (in_a == in_b) return;
-    say("B has " + grouped(in_b) + " " + what_en + ", A " + grouped(in_a),
+    say("B has " + grouped(in_b) + " " + noun +
+            (in_b == 1                 ? ""
+             : noun.ends_with("batch") ? "es"
+                                       : "s") +
+            of_en + ", A " + grouped(in_a),
         "B 有 " + grouped(in_b) + " " + what_zh + "，A 有 " + grouped(in_a) + " " + what_zh);
   };
-  size(diff.a.stages, diff.b.stages, "stages", "级");
-  size(diff.a.chunks, diff.b.chunks, "chunks a rank", "个分块（每 rank）");
-  size(diff.a.micro_batches, diff.b.micro_batches, "micro-batches a step", "个微批（每步）");
-  size(diff.a.replicas, diff.b.replicas, "replicas", "个副本");
-  size(diff.a.context_parallel, diff.b.context_parallel, "context-parallel pipelines a replica",
+  size(diff.a.stages, diff.b.stages, "stage", "", "级");
+  size(diff.a.chunks, diff.b.chunks, "chunk", " a rank", "个分块（每 rank）");
+  size(diff.a.micro_batches, diff.b.micro_batches, "micro-batch", " a step", "个微批（每步）");
+  size(diff.a.replicas, diff.b.replicas, "replica", "", "个副本");
+  size(diff.a.context_parallel, diff.b.context_parallel, "context-parallel pipeline", " a replica",
        "条上下文并行流水线（每副本）");
   if (diff.a.stages == diff.b.stages && diff.a.replicas == diff.b.replicas)
-    size(diff.a.ranks, diff.b.ranks, "ranks", "个 rank");
+    size(diff.a.ranks, diff.b.ranks, "rank", "", "个 rank");
   if (shape_a.messages != shape_b.messages)
     diff.notes.add("diff.messages", Severity::kInfo,
                    std::string(shape_a.messages ? "A" : "B") +

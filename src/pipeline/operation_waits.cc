@@ -427,6 +427,7 @@ std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchR
     follow_links(trace, cells, ranges[s], fed, draft);
   });
   std::erase_if(drafts, [](const StepDraft& d) { return d.ops.empty(); });
+  if (count[kClip] == 0) gradients_together(drafts, types);
   return drafts;
 }
 

@@ -15,7 +15,6 @@
 #include "pipeline/diff_match.h"
 #include "pipeline/diff_shape.h"
 #include "pipeline/step_graph.h"
-#include "pipeline/whole_graph.h"
 
 namespace stageline {
 namespace {
@@ -30,7 +29,7 @@ struct Side {
 
 Result<Side> side_of(const Trace& trace, const char* name, Diagnostics& notes) {
   Diagnostics own;
-  Result<StepGraph> graph = build_whole_graph(trace, own);
+  Result<StepGraph> graph = build_step_graph(trace, own, LaunchRule::kInOrder);
   if (!graph) {
     Error e = graph.error();
     e.what = std::string("run ") + name + ": " + e.what;
@@ -143,6 +142,7 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
   diff.change_ns = diff.b.step_ns - diff.a.step_ns;
   diff.error_ns = std::hypot(diff.a.error_ns, diff.b.error_ns);
   diff.sure = sure(diff.change_ns, diff.error_ns);
+  diff.independent = pairs.independent();
 
   const DiffMatch match = match_operations(a.graph, b.graph, a_trace, b_trace, pairs.pair_of(), a.usual);
   diff.matched = match.matched;

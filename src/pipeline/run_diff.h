@@ -61,6 +61,7 @@ struct RunDiff {
   DiffRun a, b;
   double change_ns = 0, error_ns = 0;               // of the mean step: B − A
   bool sure = false;                                // the same two conditions
+  int64_t independent = 0;                          // pairs of steps that share none: what errors stand on
   std::vector<std::string> changes_en, changes_zh;  // of schedule and sizes: "4 stages became 8"
   std::vector<DiffGroup>
       groups;             // kSchedule (where the shape changed), then by effect, kRest last; they add up to change_ns

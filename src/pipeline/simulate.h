@@ -14,7 +14,7 @@ namespace stageline {
 // One thing that goes wrong, as parse_fault() reads it. What a kind does not name stays as it is here.
 struct Fault {
   std::string kind;     // "slow-stage", …: see fault_forms()
-  int32_t target = 0;   // stage, rank or step that it happens to; −1: all
+  int32_t target = 0;   // stage, rank or step that it happens to; −1: all (of gc: ranks)
   double factor = 1;    // how many times as long
   int32_t to = 0;       // slow-link: the stage that receives
   int32_t dp = -1;      // slow-link: the replica; −1: all

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "base/number.h"
@@ -47,11 +49,11 @@ constexpr std::array<Form, 10> kForms = {{
      2,
      2},
     {"gc",
-     "gc:TIME,SHARE",
-     "this share of the cells, on ranks of their own, starts TIME later than it could",
-     {Field::kTime, Field::kShare},
+     "gc:TIME,SHARE[,RANK]",
+     "this share of the cells, on ranks of their own or on one rank alone, starts TIME later than it could",
+     {Field::kTime, Field::kShare, Field::kRank},
      2,
-     2},
+     3},
     {"late-launch",
      "late-launch:RANK,TIME",
      "every cell of the rank starts TIME later than it could",
@@ -87,7 +89,9 @@ bool names_stage(const Fault& f) {
   return f.kind == "slow-stage" || f.kind == "slow-link" || f.kind == "wrong-order" ||
          (f.kind == "missing-dw" && f.target >= 0);
 }
-bool names_rank(const Fault& f) { return f.kind == "slow-rank" || f.kind == "late-launch"; }
+bool names_rank(const Fault& f) {
+  return f.kind == "slow-rank" || f.kind == "late-launch" || (f.kind == "gc" && f.target >= 0);
+}
 
 bool read_field(Field field, std::string_view text, size_t position, Fault& fault) {
   const auto whole = [&](int32_t& into) {
@@ -109,8 +113,8 @@ bool read_field(Field field, std::string_view text, size_t position, Fault& faul
     return true;
   };
   switch (field) {
+    case Field::kRank: return whole(fault.target);
     case Field::kStage:
-    case Field::kRank:
     case Field::kStep: return whole(position == 0 ? fault.target : fault.to);
     case Field::kFactor: return real(kMostFactor, false, fault.factor);
     case Field::kFactorOrTime:
@@ -184,6 +188,40 @@ Status merge_weight_grads(const Fault& fault, Schedule& schedule) {
   return usage("--fault missing-dw: " + schedule.name + " does not split weight gradients off there");
 }
 
+// Stages that have something to send each other, the lower number first.
+std::set<std::pair<int32_t, int32_t>> exchanging_stages(const Schedule& schedule) {
+  const bool both_ways = schedule.layout == ChunkLayout::kBidirectional;
+  std::map<std::pair<int32_t, int32_t>, int32_t> owner;  // (way, virtual stage) → stage
+  for (int32_t stage = 0; stage < schedule.sizes.stages; ++stage)
+    for (int32_t chunk = 0; chunk < schedule.sizes.chunks; ++chunk)
+      owner[{both_ways ? chunk : 0, virtual_stage(schedule, stage, chunk)}] = stage;
+  std::set<std::pair<int32_t, int32_t>> pairs;
+  for (const auto& [place, stage] : owner) {
+    const auto next = owner.find({place.first, place.second + 1});
+    if (next != owner.end() && next->second != stage) pairs.insert(std::minmax(stage, next->second));
+  }
+  return pairs;
+}
+
+Status check_link(const Fault& fault, const Schedule& schedule) {
+  const auto pairs = exchanging_stages(schedule);
+  if (pairs.contains(std::minmax(fault.target, fault.to))) return {};
+  constexpr size_t kMostNamed = 8;
+  std::string named;
+  size_t count = 0;
+  for (const auto& [a, b] : pairs) {
+    if (count++ == kMostNamed) break;
+    named += (named.empty() ? "" : "; ") + std::to_string(a) + " and " + std::to_string(b);
+  }
+  return Error{
+      ErrorCode::kUsage,
+      "--fault slow-link:" + std::to_string(fault.target) + "," + std::to_string(fault.to) +
+          ": these stages send each other nothing in " + schedule.name,
+      {},
+      "messages pass between stages " + named +
+          (pairs.size() > kMostNamed ? "; and " + std::to_string(pairs.size() - kMostNamed) + " more pairs" : "")};
+}
+
 }  // namespace
 
 std::string fault_forms() {
@@ -208,7 +246,7 @@ Result<Fault> parse_fault(std::string_view text) {
                     {},
                     "write " + std::string(form->text) + ": " + std::string(form->meaning)};
   if (parts.size() < form->least || parts.size() > form->most) return wrong;
-  if (form->least == 0) fault.target = -1;
+  if (form->least == 0 || fault.kind == "gc") fault.target = -1;
   for (size_t i = 0; i < parts.size(); ++i)
     if (!read_field(form->fields[i], trim(parts[i]), i, fault)) return wrong;
   return fault;
@@ -237,6 +275,7 @@ Status check_faults(const SimulateOptions& o) {
     if (fault.dp != -1)
       if (Status s = has("replica", fault.dp, o.dp); !s) return s;
     if (fault.to == fault.target) return usage("--fault slow-link: a link is between two stages");
+    if (Status s = check_link(fault, o.schedule); !s) return s;
     if (fault.time_ns == 0 && o.costs.latency_ns == 0)
       return usage("--fault slow-link: without --latency a factor changes nothing; write +TIME");
   }
@@ -320,10 +359,11 @@ int64_t FaultModel::delay_ns(int32_t step, int32_t dp, int32_t stage, const Sche
   int64_t delay = 0;
   for (size_t i = 0; i < options_.faults.size(); ++i) {
     const Fault& fault = options_.faults[i];
-    if (fault.kind == "late-launch" && fault_place_[i] == dp * options_.schedule.sizes.stages + stage)
-      delay += fault.time_ns;
-    if (fault.kind == "gc" && drawn(options_.seed, {2, static_cast<int64_t>(i), step, dp, stage, action.micro_batch,
-                                                    action.chunk, static_cast<int64_t>(action.kind)}) < fault.share)
+    const bool here = fault_place_[i] == dp * options_.schedule.sizes.stages + stage;
+    if (fault.kind == "late-launch" && here) delay += fault.time_ns;
+    if (fault.kind == "gc" && (here || fault.target < 0) &&
+        drawn(options_.seed, {2, static_cast<int64_t>(i), step, dp, stage, action.micro_batch, action.chunk,
+                              static_cast<int64_t>(action.kind)}) < fault.share)
       delay += fault.time_ns;
   }
   return delay;

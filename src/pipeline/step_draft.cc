@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include "base/parallel.h"
 
@@ -24,7 +25,8 @@ struct OrderedStep {
 // other in a circle, the one that started first goes on.
 class Orderer {
  public:
-  Orderer(const StepDraft& draft, const std::vector<uint8_t>& closes) : draft_(draft), closes_(closes) {}
+  Orderer(const StepDraft& draft, const std::vector<uint8_t>& closes, const std::vector<uint8_t>& communicates)
+      : draft_(draft), closes_(closes), communicates_(communicates) {}
 
   OrderedStep order() {
     make_units();
@@ -192,20 +194,66 @@ class Orderer {
         for (uint32_t w = out_.wait_begin[k]; w < out_.wait_begin[k + 1]; ++w)
           ready = std::max(ready, ops[out_.draft[out_.wait_on[w]]].end_ns);
         out_.dur_ns[k] = at_least(static_cast<double>(op.end_ns - latest));
-        out_.delay_ns[k] = at_least(static_cast<double>(op.start_ns - ready));
+        // Messages and collectives are posted early, and wait in their own time: that is no flaw to speak of.
+        const auto delay = static_cast<double>(op.start_ns - ready);
+        out_.delay_ns[k] = communicates_[op.type] && !(delay > StepGraph::kLeastNs) ? 0 : at_least(delay);
       }
       i = last;
     }
   }
 
   const StepDraft& draft_;
-  const std::vector<uint8_t>& closes_;
+  const std::vector<uint8_t>&closes_, &communicates_;  // by type
   OrderedStep out_;
   std::vector<uint32_t> unit_, member_begin_, member_;
   std::vector<uint32_t> wait_begin_, wait_on_, follower_begin_, follower_, pending_, place_;
 };
 
+// By part its operation that ends last, of work and, where asked, collectives.
+std::map<int32_t, uint32_t> last_operations(const StepDraft& draft, bool collectives) {
+  std::map<int32_t, uint32_t> last;
+  for (uint32_t k = 0; k < draft.ops.size(); ++k) {
+    const DraftOp& op = draft.ops[k];
+    if (!is_compute(op.kind) && !(collectives && op.kind == CellKind::kCollective)) continue;
+    const auto [at, fresh] = last.try_emplace(op.part, k);
+    if (!fresh && op.end_ns >= draft.ops[at->second].end_ns) at->second = k;
+  }
+  return last;
+}
+
 }  // namespace
+
+void gradients_together(std::vector<StepDraft>& drafts, std::vector<GraphType>& types) {
+  std::optional<uint16_t> type;
+  for (StepDraft& draft : drafts) {
+    int64_t first_start = INT64_MAX;
+    std::vector<uint32_t> optimizers;
+    for (uint32_t k = 0; k < draft.ops.size(); ++k)
+      if (draft.ops[k].kind == CellKind::kOptimizer) {
+        optimizers.push_back(k);
+        first_start = std::min(first_start, draft.ops[k].start_ns);
+      }
+    if (optimizers.size() < 2) continue;
+    for (const bool collectives : {true, false}) {
+      const std::map<int32_t, uint32_t> last = last_operations(draft, collectives);
+      int64_t last_end = INT64_MIN;
+      int32_t part = kUnknown;  // of the rank that is last
+      for (const auto& [number, op] : last)
+        if (draft.ops[op].end_ns >= last_end) last_end = draft.ops[op].end_ns, part = number;
+      if (last.size() < 2 || first_start < last_end) continue;
+      if (!type) {
+        type = static_cast<uint16_t>(types.size());
+        types.push_back({"gradients, all ranks", CellKind::kCollective, true});
+      }
+      const auto together = static_cast<uint32_t>(draft.ops.size());
+      draft.ops.push_back({kNoCell, *type, CellKind::kCollective, part, kUnknown, kUnknown, last_end, first_start});
+      draft.group.push_back(kNoGroup);
+      for (const auto& [number, op] : last) draft.wait(together, op);
+      for (const uint32_t op : optimizers) draft.wait(op, together);
+      break;
+    }
+  }
+}
 
 std::vector<int32_t> peer_positions(const Trace& trace) {
   std::vector<int32_t> position(trace.parts.size());
@@ -223,13 +271,16 @@ StepGraph assemble_graph(const Trace& trace, std::vector<StepDraft> drafts, std:
     graph.stage_count = std::max(graph.stage_count, part.stage + 1);
     graph.dp_count = std::max(graph.dp_count, part.dp + 1);
   }
-  std::vector<uint8_t> closes(types.size(), 0);
-  for (size_t t = 0; t < types.size(); ++t) closes[t] = is_message(types[t].kind) ? 0 : 1;
+  std::vector<uint8_t> closes(types.size(), 0), communicates(types.size(), 0);
+  for (size_t t = 0; t < types.size(); ++t) {
+    closes[t] = is_message(types[t].kind) ? 0 : 1;
+    communicates[t] = types[t].communicates ? 1 : 0;
+  }
   if (std::find(closes.begin(), closes.end(), 1) == closes.end()) closes.assign(types.size(), 1);
 
   std::vector<OrderedStep> ordered(drafts.size());
   parallel_for(drafts.size(), [&](size_t s) {
-    ordered[s] = Orderer(drafts[s], closes).order();
+    ordered[s] = Orderer(drafts[s], closes, communicates).order();
     drafts[s].waits = {};
   });
 
@@ -294,8 +345,10 @@ StepGraph assemble_graph(const Trace& trace, std::vector<StepDraft> drafts, std:
               "operations that wait for each other in a circle were taken in the order in which they started", {}, cut);
   if (negative > 0)
     notes.add("graph.negative_times", Severity::kWarning,
-              "durations and delays below −10 ms (an operation before what it waits for) were taken as 0", {},
-              negative);
+              "work that starts more than 10 ms before what it waits for has ended, or messages that end before they "
+              "begin, were "
+              "taken to wait for nothing and to take no time: clocks or stamps are off",
+              {}, negative);
   return graph;
 }
 

@@ -36,12 +36,19 @@ struct StepDraft {
 StepGraph assemble_graph(const Trace& trace, std::vector<StepDraft> drafts, std::vector<GraphType> types,
                          GraphSource source, Diagnostics& notes);
 
+// Gradients are added up, and clipped by a norm over all ranks: where no optimizer of a step begins before the last
+// compute cell of all its ranks has ended (of several ranks), all wait for all. What passes until the first one begins
+// belongs to an operation of its own, which nobody recorded: without it there would be as many waits as pairs of ranks.
+// It comes after the collectives before the optimizers, where there are such. Expects groups.
+void gradients_together(std::vector<StepDraft>& drafts, std::vector<GraphType>& types);
+
 // Position of each part among the parts of its replica and stage, in rank order: the tensor-parallel index.
 std::vector<int32_t> peer_positions(const Trace& trace);
 
 // Recorded messages and collectives: operations by the names of the artifact's op types. Empty when the trace has none
 // of them, has work by names that are not the artifact's or those of a split backward, or chunks that turn round at the
-// last stage. `mapped`: on common time, else as stamped.
+// last stage. Where no clipping of gradients was recorded, which would tie the ranks together, gradients_together().
+// `mapped`: on common time, else as stamped.
 std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchRule rule, std::vector<GraphType>& types,
                                         Diagnostics& notes);
 // Compute cells, optimizer and collectives, in the order of every rank, and trace.links.

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
-#include "base/parallel.h"
+#include "base/number.h"
 #include "model/pipeline_sums.h"
+#include "pipeline/replay_miss.h"
 #include "pipeline/step_draft.h"
 
 namespace stageline {
@@ -52,6 +54,19 @@ double middle_of(std::vector<double>& values) {
   return (*std::max_element(values.begin(), middle) + *middle) / 2;
 }
 
+// Nothing where messages and collectives were not recorded, or not by names that say what waits for what.
+std::optional<StepGraph> graph_of_operations(const Trace& trace, Diagnostics& notes, LaunchRule rule) {
+  std::vector<GraphType> types;
+  std::vector<StepDraft> drafts = draft_operations(trace, false, rule, types, notes);
+  if (!drafts.empty() && trace.alignment == AlignState::kMapped && contradicts(drafts)) {
+    types.clear();
+    Diagnostics again;  // the same once more
+    drafts = draft_operations(trace, true, rule, types, again);
+  }
+  if (drafts.empty()) return std::nullopt;
+  return assemble_graph(trace, std::move(drafts), std::move(types), GraphSource::kOperations, notes);
+}
+
 }  // namespace
 
 Result<StepGraph> build_step_graph(const Trace& trace, Diagnostics& notes, LaunchRule rule) {
@@ -60,22 +75,36 @@ Result<StepGraph> build_step_graph(const Trace& trace, Diagnostics& notes, Launc
                  "every rank counts time from its own zero, so nobody can say who waited for whom",
                  {},
                  "--align auto puts the ranks on one clock, where messages or gaps tell it"};
-  std::vector<GraphType> types;
-  bool mapped = false;
-  std::vector<StepDraft> drafts = draft_operations(trace, mapped, rule, types, notes);
-  if (!drafts.empty() && trace.alignment == AlignState::kMapped && contradicts(drafts)) {
-    mapped = true;
-    types.clear();
-    Diagnostics again;  // the same once more
-    drafts = draft_operations(trace, mapped, rule, types, again);
+  Diagnostics of_operations, of_cells;
+  double least_miss = std::numeric_limits<double>::infinity();
+  const auto fits = [&](const StepGraph& graph) {
+    const double miss = replay_miss(trace, graph);
+    least_miss = std::min(least_miss, miss);
+    return miss <= kMostMiss;
+  };
+  if (std::optional<StepGraph> graph = graph_of_operations(trace, of_operations, rule); graph && fits(*graph)) {
+    notes.merge(of_operations);
+    return std::move(*graph);
   }
-  const GraphSource source = drafts.empty() ? GraphSource::kComputeCells : GraphSource::kOperations;
-  if (drafts.empty()) drafts = draft_cells(trace, types, notes);
-  if (drafts.empty())
-    return Error{ErrorCode::kBadInput, "no work of a pipeline that belongs to a numbered step was found", {}, ""};
-  StepGraph graph = assemble_graph(trace, std::move(drafts), std::move(types), source, notes);
-  if (source == GraphSource::kComputeCells) leave_out_outliers(trace, graph, notes);
-  return graph;
+  std::vector<GraphType> types;
+  std::vector<StepDraft> drafts = draft_cells(trace, types, of_cells);
+  if (!drafts.empty()) {
+    StepGraph graph = assemble_graph(trace, std::move(drafts), std::move(types), GraphSource::kComputeCells, of_cells);
+    if (fits(graph)) {
+      leave_out_outliers(trace, graph, of_cells);
+      notes.merge(of_cells);
+      return graph;
+    }
+  }
+  if (std::isinf(least_miss))
+    return Error{ErrorCode::kBadInput, "no work of a pipeline that belongs to a numbered step was found",
+                 trace.parts.empty() ? Where{} : Where{trace.parts.front().source},
+                 "work counts when it has a step: a column, or a range around it; stageline info shows what was read"};
+  return Error{ErrorCode::kBadInput,
+               "a replay of this run's own times misses its steps by " + percent(least_miss) +
+                   ", so nothing that follows from replays can be said",
+               {},
+               "stageline info shows what is odd about the recording"};
 }
 
 OpTimes recorded_times(const StepGraph& graph) { return {graph.dur_ns, graph.delay_ns}; }

@@ -85,7 +85,8 @@ struct StepGraph {
   std::vector<uint32_t> wait_begin;  // size() + 1; waits of i: wait_on[wait_begin[i] .. wait_begin[i + 1])
   std::vector<uint32_t> wait_on;     // operations of the same step before i, ascending, each once
 
-  // Of kOperations: the artifact's tolerance. Durations and delays at or below −10 ms are taken as 0, and counted.
+  // Of kOperations: the artifact's tolerance. Durations and delays at or below −10 ms are taken as 0, and counted but
+  // for delays of what communicates: that is posted early.
   static constexpr double kLeastNs = -10e6;
 
   size_t size() const { return cell.size(); }
@@ -99,7 +100,9 @@ struct StepGraph {
 // received before it is sent) are taken as stamped: an estimate of the clocks could only blur them.
 // Cells whose step is unknown, and parts whose stage is, take no part in waits across ranks. Contradictory
 // waits (a cycle) are cut at the operation that started first, and counted.
-// Errors: kBadInput when no operation has a step, or ranks have clocks that cannot be compared. O(cells log cells).
+// A graph whose replay misses the recorded steps by more than 1 % (replay_miss.h) is of another run: where that is so
+// of recorded operations, the waits come from compute cells. Errors: kBadInput when no operation has a step, ranks have
+// clocks that cannot be compared, or either graph misses the steps. O(cells log cells).
 Result<StepGraph> build_step_graph(const Trace& trace, Diagnostics& notes, LaunchRule rule = LaunchRule::kFree);
 
 // One world: what every operation takes in it, by operation.

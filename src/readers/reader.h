@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,8 +47,14 @@ Result<Source> scan_source(const std::vector<std::string>& paths);
 
 enum class Match : uint8_t { kNo, kMaybe, kCertain };
 
+// Takes what a reader has so far, while it goes on: parts with lanes and the columns start_ns, dur_ns, name_id,
+// category_id and kernel_class, and nothing else. Called a few times in a long reading, from one thread at a time; each
+// call replaces what came before.
+using EarlyTrace = std::function<void(Trace)>;
+
 struct ReadOptions {
   Progress* progress = nullptr;
+  EarlyTrace early;              // of readers that can; may be empty
   std::vector<int32_t> devices;  // Paddle: only these workerlog numbers; empty means all found
   // Ascend: leave out kernels and host calls; ranges, their device side, communication and steps make a pipeline.
   bool only_ranges = false;

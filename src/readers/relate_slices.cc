@@ -67,7 +67,7 @@ class Finisher {
     s_.partner.assign(s_.size(), kNoSliceIndex);
     s_.step.assign(s_.size(), 0);
     for (Lane& lane : part_.lanes) {
-      if (!how_.lanes_are_typed) lane.kind = kind_of_lane(lane);
+      if (!how_.lanes_are_typed) lane.kind = lane_kind(lane, [&](size_t i) { return category(i); });
       if (lane.kind != LaneKind::kDeviceStream) nest(s_, lane);
     }
     link_launches();
@@ -78,16 +78,6 @@ class Finisher {
 
  private:
   Category category(size_t i) const { return kinds_[s_.category_id[i]]; }
-
-  LaneKind kind_of_lane(const Lane& lane) const {
-    for (size_t i = lane.begin; i < lane.end; ++i) {
-      const Category c = category(i);
-      if (is_device_work(c) || c == Category::kGpuAnnotation || c == Category::kDeviceSync)
-        return LaneKind::kDeviceStream;
-      if (is_host(c)) return LaneKind::kHostThread;
-    }
-    return LaneKind::kOther;
-  }
 
   // A device slice's launch is the earliest runtime or driver call with its correlation (a runtime call that
   // calls the driver shares its number); a launch's partner is its last device slice.

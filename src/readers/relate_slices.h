@@ -28,6 +28,18 @@ struct RelateOptions {
 void relate_slices(const FileNames& names, const std::vector<uint32_t>& external_id, const RelateOptions& how,
                    Part& part);
 
+// What a lane is by its slices: the first that device or host alone have decides.
+template <class CategoryAt>
+LaneKind lane_kind(const Lane& lane, CategoryAt category) {
+  for (size_t i = lane.begin; i < lane.end; ++i) {
+    const Category c = category(i);
+    if (is_device_work(c) || c == Category::kGpuAnnotation || c == Category::kDeviceSync)
+      return LaneKind::kDeviceStream;
+    if (is_host(c)) return LaneKind::kHostThread;
+  }
+  return LaneKind::kOther;
+}
+
 // Gives the names and categories to the trace; `name_map` and `category_map` are then from the file's ids to
 // the trace's. In rank order, one at a time.
 void adopt_names(const FileNames& names, Trace& trace, std::vector<StringId>& name_map,

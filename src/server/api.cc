@@ -44,20 +44,23 @@ constexpr const char* kBinary = "application/octet-stream";
 constexpr const char* kJson = "application/json; charset=utf-8";
 
 using Answer = Result<std::string> (*)(const Timeline& timeline, const Query& query);
+// One line each. `early`: answers also while the run is read, of a trace that has slices with names and classes only.
 struct Route {
   std::string_view path;
   Answer answer;
   const char* type;
+  bool early = false;
 };
+constexpr bool kEarly = true;
 constexpr Route kRoutes[] = {
-    {"/api/tiles", tiles_answer, kBinary},
-    {"/api/slices", slices_answer, kBinary},
-    {"/api/slice", slice_answer, kJson},
-    {"/api/select", select_answer, kJson},
-    {"/api/search", search_answer, kJson},
-    {"/api/find", find_answer, kJson},
-    {"/api/flows", flows_answer, kBinary},
-    {"/api/counter", counter_answer, kBinary},
+    {"/api/tiles", tiles_answer, kBinary, kEarly},      //
+    {"/api/slices", slices_answer, kBinary, kEarly},    //
+    {"/api/slice", slice_answer, kJson, kEarly},        //
+    {"/api/select", select_answer, kJson, kEarly},      //
+    {"/api/search", search_answer, kJson, kEarly},      //
+    {"/api/find", find_answer, kJson, kEarly},          //
+    {"/api/flows", flows_answer, kBinary, kEarly},      //
+    {"/api/counter", counter_answer, kBinary, kEarly},  //
     {"/api/pipeline", pipeline_answer, kBinary},
     {"/api/pipeline/tables", pipeline_tables_answer, kJson},
     {"/api/pipeline/fixes", pipeline_fixes_answer, kJson},
@@ -83,6 +86,25 @@ int status_of(ErrorCode code) {
 
 ApiAnswer refused(const Error& error) { return error_answer(status_of(error.code), error.what, error.hint); }
 
+// Routes whose answers are made once and kept, by threads of their own.
+using LongAnswer = Result<RunAnswers::Answer> (*)(RunAnswers& answers, const Query& query);
+struct LongRoute {
+  std::string_view path;
+  LongAnswer answer;
+};
+constexpr LongRoute kLongRoutes[] = {
+    {"/api/explain", [](RunAnswers& answers, const Query&) { return answers.explain(); }},
+    {"/api/clocks", [](RunAnswers& answers, const Query&) { return answers.clocks(); }},
+    {"/api/compare", [](RunAnswers& answers, const Query&) { return answers.compare(); }},
+    {"/api/answer", [](RunAnswers& answers, const Query& query) { return answers.analysis(query); }},
+};
+
+ApiAnswer long_answer(RunAnswers& answers, const LongRoute& route, const Query& query) {
+  Result<RunAnswers::Answer> made = route.answer(answers, query);
+  if (!made) return refused(made.error());
+  return {made->status, kJson, std::move(made->body), {}};
+}
+
 ApiAnswer asset(std::string_view text, const char* type, std::string_view hash) {
   ApiAnswer answer;
   answer.type = type;
@@ -93,6 +115,12 @@ ApiAnswer asset(std::string_view text, const char* type, std::string_view hash) 
 
 }  // namespace
 
+void ViewRun::set_other(std::string title, std::vector<std::string> paths, RunAnswers::Read read) {
+  other_title_ = std::move(title);
+  other_paths_ = std::move(paths);
+  other_read_ = std::move(read);
+}
+
 void ViewRun::set_trace(Trace trace) {
   preparing_ = true;
   // For good: exporting must not move parts under the timeline.
@@ -102,15 +130,45 @@ void ViewRun::set_trace(Trace trace) {
     filter_trace(trace, trace.slice_filter.ranks, INT64_MIN, INT64_MAX);
   }
   draw_on_one_clock(trace);
-  timeline_ = std::make_unique<Timeline>(std::move(trace));
-  run_json_ = stageline::run_json(*timeline_, title_, paths_);
+  const auto made = make_served(std::move(trace), true);
+  answers_ = std::make_unique<RunAnswers>(made->timeline->trace(), paths_, std::move(again_));
+  if (other_read_) answers_->set_other(std::move(other_title_), std::move(other_paths_), std::move(other_read_));
+  publish(made);
   return_freed_memory();
   ready_.store(true, std::memory_order_release);
 }
 
+void ViewRun::set_early(Trace trace) { publish(make_served(std::move(trace), false)); }
+
+std::shared_ptr<const ServedRun> ViewRun::make_served(Trace trace, bool is_whole) const {
+  auto made = std::make_shared<ServedRun>();
+  const auto before = served();
+  made->timeline = std::make_unique<Timeline>(std::move(trace));
+  made->revision = before ? before->revision + 1 : 1;
+  made->is_whole = is_whole;
+  made->run_json = run_json(*made->timeline, title_, paths_, {made->revision, is_whole});
+  return made;
+}
+
+void ViewRun::publish(std::shared_ptr<const ServedRun> made) {
+  const std::lock_guard lock(served_mutex_);
+  served_.swap(made);  // what it held goes after the lock
+}
+
+std::shared_ptr<const ServedRun> ViewRun::served() const {
+  const std::lock_guard lock(served_mutex_);
+  return served_;
+}
+
+const Timeline* ViewRun::timeline() const {
+  const auto now = served();  // what is whole stays
+  return now && now->is_whole ? now->timeline.get() : nullptr;
+}
+
 Result<std::string> ViewRun::perfetto_bytes() const {
   const std::lock_guard lock(export_mutex_);
-  const Trace& trace = timeline_->trace();
+  const auto whole = served();
+  const Trace& trace = whole->timeline->trace();
   if (trace.cells.size() == 0 && trace.parts.size() == 1 && trace.parts[0].files.size() == 1) {
     // Chrome's JSON is a format of Perfetto's: the file that was read is the best there is.
     const SourceRef& file = trace.parts[0].files[0];
@@ -124,7 +182,7 @@ Result<std::string> ViewRun::perfetto_bytes() const {
   close(fd);
   ExportOptions options;
   options.title = title_;
-  const Status written = export_trace(timeline_->trace_to_export(), path, "perfetto", options);
+  const Status written = export_trace(whole->timeline->trace_to_export(), path, "perfetto", options);
   Result<std::string> bytes = written ? read_all(path, kMostExportBytes) : Result<std::string>(written.error());
   unlink(path.c_str());
   return bytes;
@@ -139,12 +197,14 @@ void ViewRun::set_error(const Error& error) {
 
 std::string ViewRun::status_json() const {
   const bool ready = ready_.load(std::memory_order_acquire), failed = failed_.load(std::memory_order_acquire);
+  const auto now = served();  // whole, once that is said
   JsonWriter json;
   json.begin_object();
   json.field("state", failed ? "failed" : ready ? "ready" : preparing_.load() ? "preparing" : "reading");
   json.field("title", valid_utf8(title_));
   json.field("bytes_read", progress_.done_bytes()).field("bytes_total", progress_.expected_bytes());
-  json.field("events", ready ? static_cast<int64_t>(timeline_->slice_count()) : progress_.events());
+  json.field("events", ready ? static_cast<int64_t>(now->timeline->slice_count()) : progress_.events());
+  json.field("revision", now ? now->revision : int64_t{0});
   json.field("message", "");
   if (failed) json.field("error", error_what_).field("hint", error_hint_);
   json.end_object();
@@ -171,11 +231,24 @@ ApiAnswer api_answer(const ViewRun& run, std::string_view target) {
   const Route* route = nullptr;
   for (const Route& known : kRoutes)
     if (known.path == path) route = &known;
-  if (!route && path != "/api/run" && path != "/api/histogram" && path != "/api/perfetto")
+  const LongRoute* long_route = nullptr;
+  for (const LongRoute& known : kLongRoutes)
+    if (known.path == path) long_route = &known;
+  if (!route && !long_route && path != "/api/answers" && path != "/api/run" && path != "/api/histogram" &&
+      path != "/api/perfetto")
     return error_answer(404, "there is nothing at this path", "docs/viewer-protocol.md lists the paths");
-  const Timeline* timeline = run.timeline();
-  if (!timeline) return error_answer(503, "the run is still being read", "/api/status says how far it is");
-  if (path == "/api/run") return {200, kJson, run.run_json(), {}};
+  const std::shared_ptr<const ServedRun> now = run.served();
+  const bool may_be_early = route ? route->early : path == "/api/run" || path == "/api/histogram";
+  if (!now || (!now->is_whole && !may_be_early))
+    return error_answer(503, "the run is still being read", "/api/status says how far it is");
+  const auto revision = integer_parameter(*query, "revision", now->revision, 0, INT64_MAX);
+  if (!revision) return refused(revision.error());
+  if (*revision != now->revision)
+    return error_answer(409, "more of the run has been read since", "/api/run has its numbers now");
+  const Timeline* timeline = now->timeline.get();
+  if (path == "/api/run") return {200, kJson, now->run_json, {}};
+  if (path == "/api/answers") return {200, kJson, run.answers().list_json(), {}};
+  if (long_route) return long_answer(run.answers(), *long_route, *query);
   if (path == "/api/histogram") {
     Result<HistogramAnswer> made = histogram_answer(*timeline, *query);
     if (!made) return refused(made.error());

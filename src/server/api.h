@@ -12,9 +12,18 @@
 #include "base/progress.h"
 #include "base/result.h"
 #include "model/trace.h"
+#include "server/run_answers.h"
 #include "server/timeline.h"
 
 namespace stageline {
+
+// What can be asked at one time: the run, or while it is read what of it is known so far.
+struct ServedRun {
+  std::unique_ptr<Timeline> timeline;
+  std::string run_json;  // the answer to /api/run
+  int64_t revision = 0;  // from 1 on: lanes, slices and names keep their numbers as long as this one stays
+  bool is_whole = false;
+};
 
 // What is served: nothing yet, a run, or why there is none. Filled by one thread while others answer.
 class ViewRun {
@@ -22,12 +31,20 @@ class ViewRun {
   ViewRun(std::string title, std::vector<std::string> paths) : title_(std::move(title)), paths_(std::move(paths)) {}
 
   Progress* progress() { return &progress_; }
+  // How the run is read once more, stamps as recorded (RunAnswers); how a second one is, to compare with. Before
+  // set_trace().
+  void set_again(RunAnswers::Read again) { again_ = std::move(again); }
+  void set_other(std::string title, std::vector<std::string> paths, RunAnswers::Read read);
+  // What of the run is read so far: profiler slices with names and classes, and nothing else of them.
+  void set_early(Trace trace);
   // Draws the trace on one clock and makes it ready for questions.
   void set_trace(Trace trace);
   void set_error(const Error& error);
 
-  const Timeline* timeline() const { return ready_.load(std::memory_order_acquire) ? timeline_.get() : nullptr; }
-  const std::string& run_json() const { return run_json_; }  // once timeline() is there
+  std::shared_ptr<const ServedRun> served() const;              // nullptr: nothing can be asked yet
+  const Timeline* timeline() const;                             // of the whole run: nullptr before it is read
+  RunAnswers& answers() const { return *answers_; }             // once timeline() is there
+  bool busy() const { return timeline() && answers_->busy(); }  // an answer is being made: destroying this waits for it
   // {"state": "reading"|"preparing"|"ready"|"failed", …}: the answer to /api/status.
   std::string status_json() const;
   // The run for Perfetto; once timeline() is there. Errors: kUnavailable for what Perfetto's exporter does not draw,
@@ -37,11 +54,19 @@ class ViewRun {
   bool settled() const { return ready_.load() || failed_.load(); }
 
  private:
+  std::shared_ptr<const ServedRun> make_served(Trace trace, bool is_whole) const;
+  void publish(std::shared_ptr<const ServedRun> made);
+
   std::string title_;
   std::vector<std::string> paths_;
   Progress progress_;
-  std::unique_ptr<Timeline> timeline_;
-  std::string run_json_, error_what_, error_hint_;
+  mutable std::mutex served_mutex_;
+  std::shared_ptr<const ServedRun> served_;
+  RunAnswers::Read again_, other_read_;
+  std::string other_title_;
+  std::vector<std::string> other_paths_;
+  std::unique_ptr<RunAnswers> answers_;  // after the timeline whose trace it asks
+  std::string error_what_, error_hint_;
   mutable std::mutex export_mutex_;
   std::atomic<bool> preparing_{false}, ready_{false}, failed_{false};
 };

@@ -32,19 +32,13 @@ struct Asked {
   int64_t kind = kAnyKind;
 };
 
-// The slices [first, last) of a lane that start within the window.
-std::pair<size_t, size_t> starting_within(const ViewLane& lane, const TimeWindow& window) {
-  ViewRow all;  // in the lane's own order, which is that of starts
-  all.count = lane.count;
-  return {first_starting_from(lane, all, window.from_ns()), first_starting_from(lane, all, window.to_ns())};
-}
-
 template <class Visit>
 void for_asked(const Timeline& timeline, const Asked& asked, uint32_t lane_id, const std::vector<uint64_t>& mask,
                Visit visit) {
   const ViewLane& lane = timeline.lanes()[lane_id];
   if (!lane.has_slices()) return;
-  const auto [from, to] = starting_within(lane, asked.window);
+  const size_t from = first_starting_from(lane, asked.window.from_ns());
+  const size_t to = first_starting_from(lane, asked.window.to_ns());
   timeline.occurrences().for_named(lane, lane_id, asked.names, mask, from, to, [&](size_t i) {
     if (asked.kind == kAnyKind || lane.kind(i) == asked.kind) visit(lane, i);
   });

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/parallel.h"
+#include "server/row_index.h"
 
 namespace stageline {
 namespace {
@@ -13,24 +14,10 @@ constexpr size_t kMostBits = 4096;  // of a block: 1/8 B a slice
 
 using Place = std::tuple<int64_t, int64_t, int64_t>;
 
-// The first slice of the lane that starts at or after t.
-size_t first_from(const ViewLane& lane, int64_t t_ns) {
-  size_t low = 0, high = lane.count;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if (lane.start(middle) < t_ns) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
-}
-
 // The first slice of lane `id` behind the cursor.
 size_t first_behind(const ViewLane& lane, int64_t id, const NameIndex::Cursor& cursor) {
-  if (id < cursor.lane) return first_from(lane, cursor.start_ns + 1);
-  size_t i = first_from(lane, cursor.start_ns);
+  if (id < cursor.lane) return first_starting_from(lane, cursor.start_ns + 1);
+  size_t i = first_starting_from(lane, cursor.start_ns);
   if (id > cursor.lane) return i;
   while (i < lane.count && lane.start(i) == cursor.start_ns && static_cast<int64_t>(i) <= cursor.slice) ++i;
   return i;
@@ -56,8 +43,15 @@ NameIndex::NameIndex(const std::vector<ViewLane>& lanes, size_t name_count) : co
       bits_[(lane_begin_[l] + i / kNameBlock) * words_ + bit / 64] |= uint64_t{1} << bit % 64;
     }
   });
-  for (const ViewLane& lane : lanes)
-    for (size_t i = 0; lane.has_slices() && i < lane.count; ++i) ++counts_[lane.names[i]];
+  const size_t tasks = std::max<size_t>(1, std::min(lanes.size(), static_cast<size_t>(thread_count())));
+  std::vector<std::vector<uint64_t>> counts(tasks);
+  parallel_for(tasks, [&](size_t task) {
+    counts[task].resize(name_count);
+    for (size_t l = task; l < lanes.size(); l += tasks)
+      for (size_t i = 0; lanes[l].has_slices() && i < lanes[l].count; ++i) ++counts[task][lanes[l].names[i]];
+  });
+  for (const std::vector<uint64_t>& own : counts)
+    for (size_t name = 0; name < name_count; ++name) counts_[name] += own[name];
 }
 
 std::vector<uint64_t> NameIndex::mask_of(const NameSet& names) const {

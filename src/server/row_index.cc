@@ -53,10 +53,12 @@ void lay_out(ViewLane& lane) {
     lane.range_row = row_end.size();
   }
   lane.rows.resize(row_end.size());
-  for (size_t r = 0; r < lane.rows.size(); ++r) lane.rows[r].order.reserve(counts[r]);
   for (size_t i = 0; i < lane.count; ++i)
-    if (row_of[i] != kNoRow) lane.rows[row_of[i]].order.push_back(static_cast<uint32_t>(i));
-  for (ViewRow& row : lane.rows) row.count = row.order.size();
+    if (row_of[i] != kNoRow) lane.rows[row_of[i]].order.push(static_cast<uint32_t>(i));
+  for (size_t r = 0; r < lane.rows.size(); ++r) {
+    lane.rows[r].order.finish();
+    lane.rows[r].count = counts[r];
+  }
 }
 
 void make_checkpoints(const ViewLane& lane, ViewRow& row) {
@@ -87,17 +89,21 @@ void make_checkpoints(const ViewLane& lane, ViewRow& row) {
 }
 
 template <class Before>
-size_t first_not(const ViewRow& row, Before before) {
-  size_t low = 0, high = row.count;
+size_t first_not(size_t count, Before before) {
+  size_t low = 0, high = count;
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
-    if (before(row.slice_at(middle))) {
+    if (before(middle)) {
       low = middle + 1;
     } else {
       high = middle;
     }
   }
   return low;
+}
+template <class Before>
+size_t first_not(const ViewRow& row, Before before) {
+  return first_not(row.count, [&](size_t position) { return before(row.slice_at(position)); });
 }
 
 }  // namespace
@@ -120,6 +126,14 @@ size_t first_ending_after(const ViewLane& lane, const ViewRow& row, int64_t t_ns
 
 size_t first_starting_from(const ViewLane& lane, const ViewRow& row, int64_t t_ns) {
   return first_not(row, [&](size_t i) { return lane.start(i) < t_ns; });
+}
+
+size_t first_starting_from(const ViewLane& lane, int64_t t_ns) {
+  return first_not(lane.count, [&](size_t i) { return lane.start(i) < t_ns; });
+}
+
+size_t first_slice_from(const ViewRow& row, size_t slice) {
+  return first_not(row, [&](size_t i) { return i < slice; });
 }
 
 void add_busy(const ViewLane& lane, const ViewRow& row, size_t from, size_t to, KindSums& sums) {
@@ -157,9 +171,8 @@ int64_t busy_within(const ViewLane& lane, const ViewRow& row, int64_t t0_ns, int
 PlaceInRow row_place(const ViewLane& lane, size_t slice) {
   for (size_t r = 0; r < lane.rows.size(); ++r) {
     const ViewRow& row = lane.rows[r];
-    if (row.order.empty()) return slice < row.count ? PlaceInRow{r, slice} : PlaceInRow{};
-    const auto at = std::lower_bound(row.order.begin(), row.order.end(), static_cast<uint32_t>(slice));
-    if (at != row.order.end() && *at == slice) return {r, static_cast<size_t>(at - row.order.begin())};
+    const size_t position = first_slice_from(row, slice);
+    if (position < row.count && row.slice_at(position) == slice) return {r, position};
   }
   return {};
 }

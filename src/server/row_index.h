@@ -26,6 +26,11 @@ void add_busy(const ViewLane& lane, const ViewRow& row, size_t from, size_t to, 
 // Time of the row that is busy within [t0, t1), of any kind. O(log slices).
 int64_t busy_within(const ViewLane& lane, const ViewRow& row, int64_t t0_ns, int64_t t1_ns);
 
+// The first slice of the lane, whatever its row, that starts at or after t. O(log slices).
+size_t first_starting_from(const ViewLane& lane, int64_t t_ns);
+// Of a row: the first position of this slice or a later one. O(log slices).
+size_t first_slice_from(const ViewRow& row, size_t slice);
+
 // Row and position of a slice of the lane. O(rows · log slices).
 struct PlaceInRow {
   size_t row = SIZE_MAX, position = 0;

@@ -5,19 +5,10 @@
 
 #include "base/json_writer.h"
 #include "base/text.h"
+#include "model/palette_json.h"
 
 namespace stageline {
 namespace {
-
-std::string hex(Rgb c) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string out = "#";
-  for (const uint8_t channel : {c.r, c.g, c.b}) {
-    out += kDigits[channel >> 4];
-    out += kDigits[channel & 15];
-  }
-  return out;
-}
 
 void write_colours(JsonWriter& json, const char* theme_name, const Theme& theme, uint8_t kind) {
   const KindColours colours = view_kind_colours(theme, kind);
@@ -89,10 +80,12 @@ bool has_flows(const Trace& trace) {
 
 }  // namespace
 
-std::string run_json(const Timeline& timeline, const std::string& title, const std::vector<std::string>& paths) {
+std::string run_json(const Timeline& timeline, const std::string& title, const std::vector<std::string>& paths,
+                     RunState state) {
   const Trace& trace = timeline.trace();
   JsonWriter json;
   json.begin_object().field("version", STAGELINE_VERSION).field("title", valid_utf8(title));
+  json.field("revision", state.revision).field("whole", state.is_whole);
   json.key("paths").begin_array();
   for (const std::string& path : paths) json.value(valid_utf8(path));
   json.end_array();
@@ -101,6 +94,7 @@ std::string run_json(const Timeline& timeline, const std::string& title, const s
   json.field("slices", static_cast<int64_t>(timeline.slice_count()));
   json.key("clock").begin_object().field("state", clock_name(trace.clock));
   json.field("uncertainty_ns", trace.alignment_half_ns()).end_object();
+  write_palette(json);
   write_kinds(json, timeline.kinds_present());
   write_ranks(json, trace);
   write_groupings(json, trace);

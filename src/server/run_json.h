@@ -9,6 +9,11 @@
 namespace stageline {
 
 // The answer to /api/run. `title` and `paths` are what the user typed. O(lanes).
-std::string run_json(const Timeline& timeline, const std::string& title, const std::vector<std::string>& paths);
+struct RunState {
+  int64_t revision = 1;
+  bool is_whole = true;
+};
+std::string run_json(const Timeline& timeline, const std::string& title, const std::vector<std::string>& paths,
+                     RunState state);
 
 }  // namespace stageline

@@ -1,118 +1,128 @@
+// Whole stretches of an area are added up from the timeline's sums by name (area_sums.h); only what lies at their ends
+// is looked at slice by slice. The quantiles of a large area need all durations, and nothing else: a pass that counts
+// them in bins, two columns and a few bytes a slice.
 #include "server/selection.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <memory>
 #include <tuple>
 
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "base/parallel.h"
+#include "server/area_sums.h"
 #include "server/duration_bins.h"
+#include "server/lane_walk.h"
 #include "server/row_index.h"
 #include "server/slice_window.h"
 
 namespace stageline {
 namespace {
 
-constexpr size_t kPiece = size_t{1} << 16;  // slices that one task looks at
+constexpr size_t kPiece = size_t{1} << 14;  // slices that one task looks at
 constexpr uint32_t kNone = UINT32_MAX;
 
-// Slices of one row that touch the area.
-struct RowPiece {
-  const ViewLane* lane;
-  size_t row, from, to;
+// Slices [from, to) of a lane, which start within the area; or a block of its sums.
+struct Piece {
+  uint32_t lane;
+  size_t from, to;
+  const SumBlock* block = nullptr;
+};
+// A slice that began before the area, and what holds it.
+struct Early {
+  uint32_t lane;
+  size_t slice, holder;
 };
 
-// Sums by (name, kind), grown as names come; with_bins: and their durations in bins, of the first kMostBinned.
-class Totals {
- public:
-  static constexpr size_t kMostBinned = 1024;  // of 7 kB each
-  explicit Totals(size_t name_count, bool with_bins = false) : first_(name_count, kNone), with_bins_(with_bins) {}
+struct Pieces {
+  std::vector<Piece> summed;  // blocks, and the slices between them
+  std::vector<Piece> plain;   // the same area without blocks
+  std::vector<Early> early;
+  size_t slices = 0;
+};
 
-  uint32_t place_of(StringId name, uint8_t kind) {
-    uint32_t at = first_[name];
-    while (at != kNone && all_[at].kind != kind) at = next_[at];
-    if (at == kNone) {
-      at = static_cast<uint32_t>(all_.size());
-      all_.push_back({name, kind, 0, 0, 0, 0, INT64_MAX, -1, -1, 0});
-      next_.push_back(first_[name]);
-      first_[name] = at;
-      if (with_bins_ && at < kMostBinned) bins_.emplace_back(kDurationBins);
+void add_plain(std::vector<Piece>& pieces, uint32_t lane, size_t from, size_t to) {
+  for (; from < to; from += kPiece) pieces.push_back({lane, from, std::min(to, from + kPiece)});
+}
+
+Pieces pieces_of(const Timeline& timeline, const std::vector<uint32_t>& lanes, int64_t t0, int64_t t1) {
+  Pieces out;
+  for (const uint32_t l : lanes) {
+    const ViewLane& lane = timeline.lanes()[l];
+    if (!lane.has_slices()) continue;
+    for (size_t r = 0; r < lane.rows.size(); ++r) {
+      const size_t from = first_starting_from(lane, lane.rows[r], t0);
+      if (from == 0) continue;
+      const size_t slice = lane.rows[r].slice_at(from - 1);
+      if (lane.end(slice) > t0) out.early.push_back({l, slice, enclosing_slice(lane, {r, from - 1})});
     }
-    return at;
+    size_t from = first_starting_from(lane, t0);
+    const size_t to = first_starting_from(lane, t1);
+    out.slices += to - from;
+    add_plain(out.plain, l, from, to);
+    for (const SumBlock& block : timeline.area_sums().blocks(l)) {
+      if (block.from < from || block.to > to || block.last_end_ns > t1) continue;
+      add_plain(out.summed, l, from, block.from);
+      out.summed.push_back({l, block.from, block.to, &block});
+      from = block.to;
+    }
+    add_plain(out.summed, l, from, to);
   }
-  SelectionTotal& of(StringId name, uint8_t kind) { return all_[place_of(name, kind)]; }
-  SelectionTotal& at(uint32_t place) { return all_[place]; }
-  void count(uint32_t place, int64_t dur_ns) {
-    if (place < bins_.size()) ++bins_[place][duration_bin(dur_ns)];
-  }
-  bool has_all_bins() const { return bins_.size() == all_.size(); }
-  const std::vector<uint32_t>& bins(uint32_t place) const { return bins_[place]; }
-  // Place of what is there already; kNone.
-  uint32_t find(StringId name, uint8_t kind) const {
-    uint32_t at = first_[name];
-    while (at != kNone && all_[at].kind != kind) at = next_[at];
-    return at;
-  }
-  std::vector<SelectionTotal>& all() { return all_; }
-
- private:
-  std::vector<uint32_t> first_, next_;  // by name; by place: the next of the same name
-  std::vector<SelectionTotal> all_;
-  std::vector<std::vector<uint32_t>> bins_;  // by place
-  bool with_bins_;
-};
+  out.slices += out.early.size();
+  return out;
+}
 
 void add(int64_t& sum, int64_t value) { sum = sum_or_limit(sum, value); }
 
-void sum_piece(const RowPiece& piece, int64_t t0, int64_t t1, Totals& totals) {
-  const ViewLane& lane = *piece.lane;
-  const ViewRow& row = lane.rows[piece.row];
-  const size_t top = first_row_above(lane, piece.row);
-  std::array<size_t, kMaxRowsOfLane> above{};  // by row: positions that started at or before the slice
-  std::array<bool, kMaxRowsOfLane> placed{};
-  for (size_t p = piece.from; p < piece.to; ++p) {
-    const size_t i = row.slice_at(p);
-    const int64_t start = lane.start(i), dur = lane.dur(i), end = start + dur;
-    const int64_t inside = std::max<int64_t>(0, std::min(end, t1) - std::max(start, t0));
-    const uint32_t place = totals.place_of(lane.names[i], lane.kind(i));
-    totals.count(place, dur);
-    SelectionTotal& own = totals.at(place);
+// Sums by place of NameKinds, of what one task looks at.
+class Totals {
+ public:
+  explicit Totals(size_t places) : at_(places, kNone) {}
+
+  SelectionTotal& of(uint32_t place) {
+    if (at_[place] == kNone) {
+      at_[place] = static_cast<uint32_t>(all_.size());
+      all_.push_back({place, 0, 0, 0, 0, 0, INT64_MAX, -1, -1, 0});
+    }
+    return all_[at_[place]];
+  }
+  void add_slice(uint32_t place, int64_t inside, int64_t dur, uint32_t holder) {
+    SelectionTotal& own = of(place);
     ++own.count;
     add(own.sum_ns, inside);
     add(own.self_ns, inside);
     add(own.whole_ns, dur);
     own.min_ns = std::min(own.min_ns, dur);
     own.max_ns = std::max(own.max_ns, dur);
-    for (size_t r = piece.row; r-- > top;) {
-      const ViewRow& over = lane.rows[r];
-      if (!placed[r]) above[r] = first_starting_from(lane, over, start + 1);
-      placed[r] = true;
-      while (above[r] < over.count && lane.start(over.slice_at(above[r])) <= start) ++above[r];
-      if (above[r] == 0) continue;
-      const size_t holder = over.slice_at(above[r] - 1);
-      if (lane.end(holder) < end) continue;
-      add(totals.of(lane.names[holder], lane.kind(holder)).self_ns, -inside);
-      break;
+    if (holder != kNone) add(of(holder).self_ns, -inside);
+  }
+  void add_sum(const NameSum& sum) {
+    SelectionTotal& own = of(sum.place);
+    add(own.self_ns, sum.self_ns);
+    if (sum.count == 0) return;
+    own.count += sum.count;
+    add(own.sum_ns, sum.sum_ns);
+    add(own.whole_ns, sum.sum_ns);
+    own.min_ns = std::min(own.min_ns, int64_t{sum.min_ns});
+    own.max_ns = std::max(own.max_ns, int64_t{sum.max_ns});
+  }
+  void merge(const Totals& from) {
+    for (const SelectionTotal& t : from.all_) {
+      SelectionTotal& sum = of(t.name);
+      sum.count += t.count;
+      add(sum.sum_ns, t.sum_ns);
+      add(sum.self_ns, t.self_ns);
+      add(sum.whole_ns, t.whole_ns);
+      sum.min_ns = std::min(sum.min_ns, t.min_ns);
+      sum.max_ns = std::max(sum.max_ns, t.max_ns);
     }
   }
-}
+  const std::vector<SelectionTotal>& all() const { return all_; }  // `name` is the place
 
-std::vector<RowPiece> pieces_of(const Timeline& timeline, const std::vector<uint32_t>& lanes, int64_t t0, int64_t t1) {
-  std::vector<RowPiece> pieces;
-  for (const uint32_t l : lanes) {
-    const ViewLane& lane = timeline.lanes()[l];
-    for (size_t r = 0; r < lane.rows.size(); ++r) {
-      size_t from = first_ending_after(lane, lane.rows[r], t0);
-      while (from > 0 && lane.start(lane.rows[r].slice_at(from - 1)) >= t0) --from;  // instants
-      const size_t to = first_starting_from(lane, lane.rows[r], t1);
-      for (; from < to; from += kPiece) pieces.push_back({&lane, r, from, std::min(to, from + kPiece)});
-    }
-  }
-  return pieces;
-}
+ private:
+  std::vector<uint32_t> at_;  // by place
+  std::vector<SelectionTotal> all_;
+};
 
 // Work dealt out to as many tasks as there are threads: pieces k, k + tasks, …
 template <class Body>
@@ -121,58 +131,102 @@ void deal(size_t tasks, size_t pieces, Body body) {
     for (size_t k = task; k < pieces; k += tasks) body(task, k);
   });
 }
+size_t tasks_for(size_t pieces) { return std::clamp<size_t>(pieces, 1, static_cast<size_t>(thread_count())); }
 
-void set_quantiles(const std::vector<uint32_t>& bins, SelectionTotal& total) {
-  total.median_ns = binned_quantile(bins.data(), total.count, 0.5, total.min_ns, total.max_ns);
-  total.p95_ns = binned_quantile(bins.data(), total.count, 0.95, total.min_ns, total.max_ns);
+Totals sum_area(const Timeline& timeline, const Pieces& pieces, int64_t t0, int64_t t1) {
+  const NameKinds& kinds = timeline.name_kinds();
+  const size_t tasks = tasks_for(pieces.summed.size());
+  std::vector<Totals> own(tasks, Totals(kinds.size()));
+  deal(tasks, pieces.summed.size(), [&](size_t task, size_t k) {
+    const Piece& piece = pieces.summed[k];
+    const ViewLane& lane = timeline.lanes()[piece.lane];
+    Totals& totals = own[task];
+    if (piece.block) {
+      for (const NameSum& sum : timeline.area_sums().sums(piece.lane, *piece.block)) totals.add_sum(sum);
+      return;
+    }
+    LaneWalk walk(lane, piece.from, [&](size_t i) { return kinds.place_of(lane, i); });
+    walk.until(piece.to, [&](size_t i, int64_t start, int64_t dur, uint32_t holder) {
+      const uint32_t place = kinds.place_of(lane, i);
+      totals.add_slice(place, std::min(start + dur, t1) - start, dur, holder);
+      return place;
+    });
+  });
+  for (const Early& one : pieces.early) {
+    const ViewLane& lane = timeline.lanes()[one.lane];
+    const uint32_t holder = one.holder == SIZE_MAX ? kNone : kinds.place_of(lane, one.holder);
+    own[0].add_slice(kinds.place_of(lane, one.slice), std::min(lane.end(one.slice), t1) - t0, lane.dur(one.slice),
+                     holder);
+  }
+  for (size_t task = 1; task < tasks; ++task) own[0].merge(own[task]);
+  return std::move(own[0]);
 }
 
-// A second pass over the slices, for the names that are shown.
-void find_quantiles(const std::vector<RowPiece>& pieces, const Totals& places, size_t tasks, bool exact,
-                    std::vector<SelectionTotal>& shown) {
-  std::vector<uint32_t> rank_of;  // place in `places` → index in shown
-  for (uint32_t k = 0; k < shown.size(); ++k) {
-    const uint32_t at = places.find(shown[k].name, shown[k].kind);
-    if (at >= rank_of.size()) rank_of.resize(at + 1, kNone);
-    rank_of[at] = k;
+// Calls visit(index in shown, duration) for the slices of the area whose names are shown.
+template <class Visit>
+void for_shown(const Timeline& timeline, const Piece& piece, const std::vector<uint32_t>& shown_at, Visit visit) {
+  const NameKinds& kinds = timeline.name_kinds();
+  const ViewLane& lane = timeline.lanes()[piece.lane];
+  if (lane.is_plain) {
+    for (size_t i = piece.from; i < piece.to; ++i)
+      if (const uint32_t at = shown_at[kinds.place_of(lane, i)]; at != kNone) visit(at, lane.durations[i]);
+    return;
   }
+  LaneWalk walk(lane, piece.from, [](size_t) { return kNone; });
+  walk.until(piece.to, [&](size_t i, int64_t, int64_t dur, uint32_t) {
+    if (const uint32_t at = shown_at[kinds.place_of(lane, i)]; at != kNone) visit(at, dur);
+    return kNone;
+  });
+}
+
+// `shown` still bear places for names.
+void find_quantiles(const Timeline& timeline, const Pieces& pieces, bool exact, std::vector<SelectionTotal>& shown) {
+  std::vector<uint32_t> shown_at(timeline.name_kinds().size(), kNone);
+  for (uint32_t k = 0; k < shown.size(); ++k) shown_at[shown[k].name] = k;
+  const size_t tasks = tasks_for(pieces.plain.size());
   std::vector<std::vector<std::vector<int64_t>>> kept(tasks);
-  std::vector<std::vector<std::vector<uint32_t>>> bins(tasks);
-  deal(tasks, pieces.size(), [&](size_t task, size_t k) {
-    kept[task].resize(shown.size());
-    bins[task].resize(shown.size());
-    const ViewLane& lane = *pieces[k].lane;
-    const ViewRow& row = lane.rows[pieces[k].row];
-    for (size_t p = pieces[k].from; p < pieces[k].to; ++p) {
-      const size_t i = row.slice_at(p);
-      const uint32_t at = places.find(lane.names[i], lane.kind(i));
-      const uint32_t rank = at < rank_of.size() ? rank_of[at] : kNone;
-      if (rank == kNone) continue;
-      if (exact) {
-        kept[task][rank].push_back(lane.dur(i));
-        continue;
-      }
-      std::vector<uint32_t>& own = bins[task][rank];
-      if (own.empty()) own.resize(kDurationBins);
-      ++own[duration_bin(lane.dur(i))];
+  std::vector<std::vector<uint32_t>> bins(tasks);
+  for (size_t task = 0; task < tasks; ++task) {
+    if (exact) kept[task].resize(shown.size());
+    if (!exact) bins[task].resize(shown.size() * kDurationBins);
+  }
+  const auto keep = [&](size_t task) {
+    return [&own = kept[task]](uint32_t at, int64_t dur) { own[at].push_back(dur); };
+  };
+  const auto count = [&](size_t task) {
+    return [own = bins[task].data()](uint32_t at, int64_t dur) { ++own[at * kDurationBins + duration_bin(dur)]; };
+  };
+  deal(tasks, pieces.plain.size(), [&](size_t task, size_t k) {
+    if (exact) {
+      for_shown(timeline, pieces.plain[k], shown_at, keep(task));
+    } else {
+      for_shown(timeline, pieces.plain[k], shown_at, count(task));
     }
   });
+  for (const Early& one : pieces.early) {
+    const ViewLane& lane = timeline.lanes()[one.lane];
+    const uint32_t at = shown_at[timeline.name_kinds().place_of(lane, one.slice)];
+    if (at == kNone) continue;
+    if (exact) {
+      keep(0)(at, lane.dur(one.slice));
+    } else {
+      count(0)(at, lane.dur(one.slice));
+    }
+  }
   parallel_for(shown.size(), [&](size_t k) {
     SelectionTotal& total = shown[k];
-    if (total.count == 0) return;
     if (exact) {
-      std::vector<int64_t> all;
-      all.reserve(total.count);
-      for (const auto& one : kept)
-        if (!one.empty()) all.insert(all.end(), one[k].begin(), one[k].end());
+      std::vector<int64_t> all = std::move(kept[0][k]);
+      for (size_t task = 1; task < tasks; ++task) all.insert(all.end(), kept[task][k].begin(), kept[task][k].end());
       total.median_ns = quantile(all, 0.5);
       total.p95_ns = quantile(all, 0.95);
       return;
     }
-    std::vector<uint32_t> all(kDurationBins);
-    for (const auto& one : bins)
-      for (size_t b = 0; !one.empty() && b < one[k].size(); ++b) all[b] += one[k][b];
-    set_quantiles(all, total);
+    uint32_t* all = bins[0].data() + k * kDurationBins;
+    for (size_t task = 1; task < tasks; ++task)
+      for (size_t b = 0; b < kDurationBins; ++b) all[b] += bins[task][k * kDurationBins + b];
+    total.median_ns = binned_quantile(all, total.count, 0.5, total.min_ns, total.max_ns);
+    total.p95_ns = binned_quantile(all, total.count, 0.95, total.min_ns, total.max_ns);
   });
 }
 
@@ -187,30 +241,8 @@ int64_t quantile(std::vector<int64_t>& values, double share) {
 Selection select_area(const Timeline& timeline, const std::vector<uint32_t>& lanes, const TimeWindow& window,
                       size_t limit) {
   const int64_t t0 = window.from_ns(), t1 = window.to_ns();
-  const std::vector<RowPiece> pieces = pieces_of(timeline, lanes, t0, t1);
-  const size_t name_count = timeline.trace().names.size();
-  const size_t tasks = std::min(std::max<size_t>(1, pieces.size()), static_cast<size_t>(thread_count()));
-  size_t touched = 0;
-  for (const RowPiece& piece : pieces) touched += piece.to - piece.from;
-  const bool exact = touched <= kExactQuantiles;
-  std::vector<std::unique_ptr<Totals>> own(tasks);
-  deal(tasks, pieces.size(), [&](size_t task, size_t k) {
-    if (!own[task]) own[task] = std::make_unique<Totals>(name_count, !exact);
-    sum_piece(pieces[k], t0, t1, *own[task]);
-  });
-  Totals totals(name_count);
-  for (const auto& one : own) {
-    if (!one) continue;
-    for (const SelectionTotal& t : one->all()) {
-      SelectionTotal& sum = totals.of(t.name, t.kind);
-      sum.count += t.count;
-      add(sum.sum_ns, t.sum_ns);
-      add(sum.self_ns, t.self_ns);
-      add(sum.whole_ns, t.whole_ns);
-      sum.min_ns = std::min(sum.min_ns, t.min_ns);
-      sum.max_ns = std::max(sum.max_ns, t.max_ns);
-    }
-  }
+  const Pieces pieces = pieces_of(timeline, lanes, t0, t1);
+  const Totals totals = sum_area(timeline, pieces, t0, t1);
   Selection out;
   for (SelectionTotal total : totals.all()) {
     if (total.count == 0) continue;
@@ -218,28 +250,20 @@ Selection select_area(const Timeline& timeline, const std::vector<uint32_t>& lan
     out.slice_count += total.count;
     out.totals.push_back(total);
   }
+  // Places are in the order of names and kinds.
   std::sort(out.totals.begin(), out.totals.end(), [](const SelectionTotal& a, const SelectionTotal& b) {
-    return std::tuple(-a.sum_ns, a.name, a.kind) < std::tuple(-b.sum_ns, b.name, b.kind);
+    return std::tuple(-a.sum_ns, a.name) < std::tuple(-b.sum_ns, b.name);
   });
   if (out.totals.size() > limit) {
     out.left_out = out.totals.size() - limit;
     out.totals.resize(limit);
   }
-  out.exact = exact;
-  const bool all_binned =
-      !exact && std::all_of(own.begin(), own.end(), [](const auto& one) { return !one || one->has_all_bins(); });
-  if (all_binned) {
-    parallel_for(out.totals.size(), [&](size_t k) {
-      std::vector<uint32_t> bins(kDurationBins);
-      for (const auto& one : own) {
-        const uint32_t place = one ? one->find(out.totals[k].name, out.totals[k].kind) : kNone;
-        if (place == kNone) continue;
-        for (size_t b = 0; b < bins.size(); ++b) bins[b] += one->bins(place)[b];
-      }
-      set_quantiles(bins, out.totals[k]);
-    });
-  } else {
-    find_quantiles(pieces, totals, tasks, exact, out.totals);
+  out.exact = out.slice_count <= kExactQuantiles;
+  find_quantiles(timeline, pieces, out.exact, out.totals);
+  const NameKinds& kinds = timeline.name_kinds();
+  for (SelectionTotal& total : out.totals) {
+    total.kind = kinds.kind(total.name);
+    total.name = kinds.name(total.name);
   }
   return out;
 }

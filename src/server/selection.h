@@ -26,7 +26,8 @@ struct Selection {
   bool exact = true;                   // quantiles; else from bins 1/32 of an octave wide
 };
 
-// O(slices in the area), parallel. Quantiles are exact up to kExactQuantiles slices.
+// O(blocks of sums in the area + slices at its edges + slices whose names are shown), parallel; the last of these is a
+// count of durations. Quantiles are exact up to kExactQuantiles slices.
 inline constexpr size_t kExactQuantiles = 1'000'000;
 Selection select_area(const Timeline& timeline, const std::vector<uint32_t>& lanes, const TimeWindow& window,
                       size_t limit);

@@ -69,7 +69,7 @@ class Details {
       chunk = cell.chunk;
       json_.field("label", cell_label(cell, timeline_.has_chunks()));
     } else if (has_facts()) {
-      const uint16_t number = part_.slices.step[slice_];
+      const uint16_t number = part_.slices.step.empty() ? uint16_t{0} : part_.slices.step[slice_];
       if (number > 0 && number <= part_.steps.size()) step = part_.steps[number - 1u].number;
       if (const RangeFact* range = fact_of(part_.ranges, slice_)) {
         micro_batch = range->micro_batch;
@@ -165,7 +165,9 @@ class Details {
   void write_arguments() {
     json_.key("args").begin_array();
     std::string why_none;
-    if (slice_ != kNoSlice && slice_ < part_.slices.size()) {
+    if (slice_ < part_.slices.size() && has_facts() && part_.slices.args_offset_low.empty()) {
+      why_none = "the run is still being read";
+    } else if (slice_ != kNoSlice && slice_ < part_.slices.size()) {
       // Restart points of gzip files are not kept between requests: this thread may not be the next one's.
       if (const Result<std::string> text = event_text(part_, slice_)) {
         for (const JsonMember& member : json_members(json_member(*text, "args"), kMostArguments))

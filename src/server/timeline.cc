@@ -1,13 +1,16 @@
 #include "server/timeline.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <numeric>
 
 #include "base/number.h"
 #include "base/parallel.h"
+#include "server/area_sums.h"
 #include "server/name_index.h"
 #include "server/pipeline_view.h"
+#include "server/name_kinds.h"
 #include "server/row_index.h"
 
 namespace stageline {
@@ -33,6 +36,8 @@ Timeline::Timeline(Trace trace) : trace_(std::move(trace)), kind_table_(slice_ki
   find_steps();
   occurrences_ = std::make_unique<NameIndex>(lanes_, trace_.names.size());
   pipeline_ = std::make_unique<PipelineView>(*this);
+  name_kinds_ = std::make_unique<NameKinds>(lanes_, trace_.names.size());
+  area_sums_ = std::make_unique<AreaSums>(lanes_, *name_kinds_);
 }
 
 Timeline::~Timeline() = default;
@@ -174,6 +179,10 @@ void Timeline::build_rows() {
         lane.end_ns = std::max(lane.end_ns, lane.end(row.slice_at(row.count - 1)));
         for (const uint8_t kind : row.kinds) kinds[l] |= uint32_t{1} << kind;
       }
+      if (lane.hidden == 0 && std::has_single_bit(kinds[l]))
+        lane.only_kind = static_cast<uint8_t>(std::countr_zero(kinds[l]));
+      const int64_t least_ns = *std::min_element(lane.durations, lane.durations + lane.count);
+      lane.is_plain = least_ns >= 0 && lane.hidden == 0 && lane.end_ns < kLatestNs;
     } else {
       lane.end_ns = lane.relative(lane.starts[lane.count - 1]);
     }

@@ -6,8 +6,8 @@
 // Times are nanoseconds from the run's start (of its own first event where every rank counts from its own zero), never
 // negative, at most kLatestNs; what a damaged source says beyond is drawn there.
 //
-// Memory: columns of slices are the Trace's own. A row that is a whole lane needs 1/32 B a slice and 8 B per kind for
-// every kBlock slices; other rows 4 B a slice more. Cells are copied: 29 B each.
+// Memory: columns of slices are the Trace's own. A row needs 1/64 B a slice and 8 B per kind for every kBlock slices;
+// one that is not a whole lane some 1 1/4 B a slice more. Cells are copied: 29 B each.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,13 @@
 #include <vector>
 
 #include "model/trace.h"
+#include "server/row_slices.h"
 #include "server/timeline_kinds.h"
 
 namespace stageline {
 
 inline constexpr int64_t kLatestNs = int64_t{1} << 61;
-inline constexpr size_t kBlock = 32;           // positions between two checkpoints of a row
+inline constexpr size_t kBlock = 64;           // positions between two checkpoints of a row
 inline constexpr size_t kMaxRowsOfLane = 200;  // deeper slices are counted (ViewLane::hidden), not drawn
 
 enum class ViewLaneType : uint8_t { kCells, kStream, kThread, kCounter };
@@ -37,13 +38,13 @@ inline int64_t relative_ns(int64_t stamp_ns, int64_t zero_ns) {
 
 // Slices of a lane that do not overlap, by start; so their ends are in order too.
 struct ViewRow {
-  std::vector<uint32_t> order;     // position → slice of the lane; empty: the same
+  RowSlices order;                 // position → slice of the lane; empty: the same
   size_t count = 0;                // positions
   std::vector<uint8_t> kinds;      // that it holds, ascending
   std::vector<int64_t> busy_ns;    // [block · kinds + k]: time of kind k before the block
   std::vector<uint8_t> longest_2;  // by block: bits of the longest duration in it
 
-  size_t slice_at(size_t position) const { return order.empty() ? position : order[position]; }
+  size_t slice_at(size_t position) const { return order.empty() ? position : order.at(position); }
   size_t block_count() const { return longest_2.size(); }
 };
 
@@ -56,6 +57,8 @@ struct CellColumns {
 };
 
 struct ViewLane {
+  static constexpr uint8_t kSeveralKinds = UINT8_MAX;
+
   uint32_t part = 0;
   ViewLaneType type = ViewLaneType::kThread;
   std::string name;
@@ -74,6 +77,8 @@ struct ViewLane {
   std::vector<ViewRow> rows;
   size_t range_row = 0;  // streams: rows from here on hold the user's ranges, those before the device's work
   size_t hidden = 0;     // slices deeper than kMaxRowsOfLane
+  uint8_t only_kind = kSeveralKinds;  // of all its slices, where that is one
+  bool is_plain = true;               // every slice has a row, and lasts as long as its column says
   int64_t start_ns = 0, end_ns = 0;
 
   int64_t relative(int64_t stamp_ns) const { return relative_ns(stamp_ns, zero_ns); }
@@ -84,6 +89,7 @@ struct ViewLane {
   }
   int64_t end(size_t i) const { return start(i) + dur(i); }
   uint8_t kind(size_t i) const {
+    if (only_kind != kSeveralKinds) return only_kind;
     if (own_kinds) return own_kinds[i];
     return categories ? kind_table[categories[i]][classes[i] & 7] : static_cast<uint8_t>(ViewKind::kUnclassified);
   }
@@ -103,6 +109,8 @@ struct SlicePlace {
 
 class NameIndex;
 class PipelineView;
+class NameKinds;
+class AreaSums;
 
 class Timeline {
  public:
@@ -117,6 +125,8 @@ class Timeline {
   Trace& trace_to_export() { return trace_; }
   const NameIndex& occurrences() const { return *occurrences_; }
   const PipelineView& pipeline() const { return *pipeline_; }
+  const NameKinds& name_kinds() const { return *name_kinds_; }
+  const AreaSums& area_sums() const { return *area_sums_; }
   const std::vector<ViewLane>& lanes() const { return lanes_; }
   const std::vector<ViewStep>& steps() const { return steps_; }
   int64_t origin_ns() const { return origin_ns_; }  // the stamp that is 0; of ranks with their own zero the first's
@@ -143,6 +153,8 @@ class Timeline {
   std::vector<ViewStep> steps_;
   std::unique_ptr<NameIndex> occurrences_;
   std::unique_ptr<PipelineView> pipeline_;
+  std::unique_ptr<NameKinds> name_kinds_;
+  std::unique_ptr<AreaSums> area_sums_;
   std::vector<int64_t> zero_;  // by part
   struct SliceLane {
     size_t begin, end;

@@ -51,6 +51,22 @@ constexpr const char* kNames[] = {
     "pp_rank_1.json",
     "config.json",
     "trace_rank3.json",
+    "rank_0_ascend_pt/profiler_info_0.json",
+    "rank_0_ascend_pt/profiler_metadata.json",
+    "rank_0_ascend_pt/ASCEND_PROFILER_OUTPUT/kernel_details.csv",
+    "rank_0_ascend_pt/ASCEND_PROFILER_OUTPUT/trace_view.json",
+    "rank_0_ascend_pt/ASCEND_PROFILER_OUTPUT/communication.json",
+    "rank_0_ascend_pt/ASCEND_PROFILER_OUTPUT/communication_matrix.json",
+    "rank_0_ascend_pt/ASCEND_PROFILER_OUTPUT/step_trace_time.csv",
+    "rank_1_ascend_pt/profiler_info_1.json",
+    "rank_1_ascend_pt/profiler_metadata.json",
+    "rank_1_ascend_pt/ASCEND_PROFILER_OUTPUT/kernel_details.csv",
+    "rank_1_ascend_pt/ASCEND_PROFILER_OUTPUT/trace_view.json",
+    "rank_1_ascend_pt/ASCEND_PROFILER_OUTPUT/communication.json",
+    "rank_1_ascend_pt/ASCEND_PROFILER_OUTPUT/communication_matrix.json",
+    "rank_1_ascend_pt/ASCEND_PROFILER_OUTPUT/step_trace_time.csv",
+    "rank_0_ascend_pt/ASCEND_PROFILER_OUTPUT/ascend_pytorch_profiler_0.db",
+    "rank_0_ascend_pt/ASCEND_PROFILER_OUTPUT/analysis.db",
 };
 constexpr size_t kMaxFiles = 8;
 

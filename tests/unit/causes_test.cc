@@ -6,8 +6,9 @@
 #include "pipeline/cause_words.h"
 #include "pipeline/cell_times.h"
 #include "pipeline/link_cells.h"
+#include "pipeline/simulate.h"
 #include "pipeline/theory.h"
-#include "pipeline/whole_graph.h"
+#include "schedules/make.h"
 #include "unit/make_trace.h"
 
 using namespace stageline;
@@ -39,37 +40,34 @@ TEST_CASE("causes: an even run has none, whatever its bubble") {
 }
 
 TEST_CASE("causes: micro-batches that are long forward and backward are sequences, not ranks or stages") {
-  // Without waiting: each rank's cells one after the other, so that lengths may be set freely.
-  const TraceSpec spec{.stages = 2, .micro_batches = 8, .steps = 4, .dp = 2};
-  Trace trace = make_1f1b_trace(spec);
-  std::vector<int64_t> moved(trace.parts.size() * 4, 0);
-  for (size_t i = 0; i < trace.cells.size(); ++i) {
-    int64_t& by =
-        moved[static_cast<size_t>(trace.cells.step[i]) * trace.parts.size() + static_cast<size_t>(trace.cells.part[i])];
-    const int64_t dur = trace.cells.dur_ns(i);
-    trace.cells.start_ns[i] += by;
-    // Micro-batch 3 of replica 0, and 5 of replica 1.
-    const bool is_long =
-        trace.cells.micro_batch[i] == (trace.parts[static_cast<size_t>(trace.cells.part[i])].dp == 0 ? 3 : 5);
-    if (is_long) by += dur;
-    trace.cells.end_ns[i] = trace.cells.start_ns[i] + dur * (is_long ? 2 : 1);
-  }
-  trace.pipeline_stages = 2;
+  SimulateOptions o;
+  o.schedule = *make_schedule("1f1b", {.stages = 2, .micro_batches = 8});
+  o.steps = 16;
+  o.dp = 2;
+  o.faults = {*parse_fault("long-sequences:0.15,2")};
+  Result<SimulatedRun> run = simulate_run(o);
+  REQUIRE(run);
+  Trace trace = std::move(run->trace);
+  trace.cells.sort();
   link_cells(trace);
   Diagnostics notes;
-  // Ranks are moved one by one, so waits do not fit: build_whole_graph() refuses such a run.
   const auto graph = build_step_graph(trace, notes, LaunchRule::kInOrder);
   REQUIRE(graph);
+  int64_t long_ones = 0;  // those of stage 0: every long sequence once
+  for (size_t i = 0; i < trace.cells.size(); ++i)
+    long_ones += trace.parts[static_cast<size_t>(trace.cells.part[i])].stage == 0 &&
+                 trace.cells.kind[i] == CellKind::kForward && trace.cells.dur_ns(i) == 20'000'000;
+  REQUIRE(long_ones > 3);
   const std::vector<bool> counts(graph->steps.size(), true);
-  const CellTimes times(*graph, counts);
-  CHECK(times.sequences().all == 4 * 2 * 8);
-  CHECK(times.sequences().long_ones == 4 * 2);
+  const CellTimes times(trace, *graph, counts);
+  CHECK(times.sequences().all == 16 * 2 * 8);
+  CHECK(times.sequences().long_ones == long_ones);
   CHECK(times.sequences().long_factor == doctest::Approx(2));
   CHECK(times.sequences().correlation > 0.99);
   for (uint32_t op = 0; op < graph->size(); ++op)
     if (times.worker_of(op) != CellTimes::kNone)
       CHECK(times.sequence_factor(op) ==
-            doctest::Approx(graph->micro_batch[op] == (graph->dp[op] == 0 ? 3 : 5) ? 2.0 : 1.0));
+            doctest::Approx(graph->dur_ns[op] / (graph->kind[op] == CellKind::kForward ? 10e6 : 20e6)));
   const CauseList list = causes_of(trace);
   REQUIRE_FALSE(list.causes.empty());
   CHECK(list.causes[0].kind == CauseKind::kLongSequences);

@@ -289,7 +289,7 @@ TEST_CASE("recognise: distance is what the textbook's is") {
 }
 
 TEST_CASE("recognise: runs that torch itself recorded") {
-  const std::string folder = std::string(STAGELINE_SOURCE_DIR) + "/tests/torch/recorded/pipelines/";
+  const std::string folder = source_dir() + "/tests/torch/recorded/pipelines/";
   for (const auto& [run, name, chunks] :
        {std::tuple("1f1b", "1f1b", 1), std::tuple("1f1b-shapes", "1f1b", 1), std::tuple("1f1b-stacks", "1f1b", 1),
         std::tuple("1f1b-two-replicas", "1f1b", 1), std::tuple("gpipe", "fthenb", 1),

@@ -7,12 +7,14 @@
 #include <filesystem>
 #include <string>
 
+#include "unit/source_dir.h"
+
 // Path of `rel` below ../shared/data, or "" (said once per call) when it is not there.
 inline std::string shared_data(const std::string& rel) {
   static int skipped = 0;
-  const std::string path = std::string(STAGELINE_SOURCE_DIR) + "/../shared/data/" + rel;
+  const std::string path = source_dir() + "/../shared/data/" + rel;
   // A worktree lies one level deeper than the checkout it belongs to.
-  const std::string deeper = std::string(STAGELINE_SOURCE_DIR) + "/../../shared/data/" + rel;
+  const std::string deeper = source_dir() + "/../../shared/data/" + rel;
   if (std::filesystem::exists(path)) return path;
   if (std::filesystem::exists(deeper)) return deeper;
   ++skipped;

@@ -268,6 +268,46 @@ TEST_CASE("step graph: the same bytes whatever the number of worlds beside it") 
     for (size_t w = 0; w < many.size(); ++w) CHECK(all.ns(s, w) == one.ns(s, 0));
 }
 
+TEST_CASE("step graph: a replay that misses the recorded steps is refused") {
+  // Rank 1's forward waits for rank 0's, as links say, and yet began a whole step before it: what waits add is no
+  // delay.
+  Trace trace;
+  trace.clock = ClockState::kShared;
+  trace.parts.resize(2);
+  trace.parts[0].stage = trace.parts[0].dp = trace.parts[1].dp = 0;
+  trace.parts[1].stage = trace.parts[1].rank = 1;
+  trace.cells.add({0, 0, CellKind::kForward, 0, 0, 100 * kMs, 180 * kMs, kNoSlice});
+  trace.cells.add({0, 1, CellKind::kForward, 0, 0, 0, 80 * kMs, kNoSlice});
+  trace.cells.sort();
+  link_cells(trace);
+  REQUIRE(trace.links.size() == 1);
+  Diagnostics notes;
+  const Result<StepGraph> graph = build_step_graph(trace, notes);
+  REQUIRE_FALSE(graph);
+  CHECK(graph.error().code == ErrorCode::kBadInput);
+  CHECK(graph.error().what.find("misses its steps by 44") != std::string::npos);  // 260 ms instead of 180
+  CHECK_FALSE(build_step_graph(trace, notes, LaunchRule::kInOrder));
+  // With the stamps put right the same cells are taken.
+  for (size_t i = 0; i < trace.cells.size(); ++i)
+    if (trace.cells.part[i] == 1) trace.cells.start_ns[i] += 185 * kMs, trace.cells.end_ns[i] += 185 * kMs;
+  CHECK(build_step_graph(trace, notes));
+}
+
+TEST_CASE("step graph: recorded operations whose steps lack work give way to compute cells") {
+  Trace trace = two_stages();
+  link_cells(trace);
+  CHECK(graph_of(trace).source == GraphSource::kOperations);
+  CHECK(graph_of(trace).steps[0].span_ns == 700 * kMs);
+  // An optimizer by a name that no rule knows ends the step 50 ms later.
+  add_named_cell(trace, {7, 1, CellKind::kOptimizer, 0, 0, 520 * kMs, 750 * kMs}, "adam");
+  trace.cells.sort();
+  link_cells(trace);
+  const StepGraph graph = graph_of(trace);
+  CHECK(graph.source == GraphSource::kComputeCells);
+  CHECK(graph.steps[0].span_ns == 750 * kMs);
+  check_graph(graph);
+}
+
 TEST_CASE("step graph: hostile cells") {
   SUBCASE("nothing") {
     Diagnostics notes;

@@ -9,7 +9,6 @@
 #include "pipeline/causes.h"
 #include "pipeline/link_cells.h"
 #include "pipeline/simulate.h"
-#include "pipeline/whole_graph.h"
 #include "schedules/make.h"
 #include "unit/make_trace.h"
 
@@ -49,7 +48,6 @@ Stragglers found(const Trace& trace) {
 // What the table of causes is made of.
 CauseList causes_of(const Trace& trace) {
   Diagnostics notes;
-  // Some tests move ranks one by one, so that waits do not fit: build_whole_graph() refuses such runs.
   Result<StepGraph> graph = build_step_graph(trace, notes, LaunchRule::kInOrder);
   REQUIRE(graph);
   return find_causes(trace, *graph, theory_of(trace));
@@ -177,30 +175,14 @@ TEST_CASE("stragglers: long sequences show in every stage and blame no worker") 
   for (const StragglerWorker& worker : s.workers) CHECK(worker.verdict != StragglerVerdict::kPersistent);
 }
 
-TEST_CASE("stragglers: pauses of one rank are its own, and a steady period is told") {
-  // Rank 3 pauses before every eighth of its cells: everything of its step from there on moves.
+TEST_CASE("stragglers: pauses of one rank are its own") {
   SimulateOptions o = usual();
   o.jitter = 0;
-  Trace trace = simulated(o);
-  const Cells before = trace.cells;
-  std::vector<int64_t> moved(trace.cells.size(), 0);
-  for (int32_t step = 0; step < 6; ++step) {
-    int64_t shift = 0, n = 0;
-    for (size_t i = 0; i < before.size(); ++i) {
-      if (before.step[i] != step || before.part[i] != 3 || !is_compute(before.kind[i])) continue;
-      if (++n % 8 == 0) shift += 20'000'000;
-      moved[i] = shift;
-    }
-  }
-  for (size_t i = 0; i < before.size(); ++i) {
-    trace.cells.start_ns[i] += moved[i];
-    trace.cells.end_ns[i] += moved[i];
-  }
-  trace.cells.sort();
-  link_cells(trace);
+  o.steps = 16;
+  const Trace trace = simulated(o, {"gc:20ms,0.125,3"});
   const Stragglers s = found(trace);
   const StragglerWorker& worker = s.workers[3];
-  CHECK(worker.pauses >= 20);
+  CHECK(worker.pauses >= 40);
   CHECK(worker.verdict == StragglerVerdict::kPauses);
   const CauseList list = causes_of(trace);
   REQUIRE(!list.causes.empty());

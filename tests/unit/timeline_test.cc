@@ -9,6 +9,7 @@
 #include <random>
 
 #include "make_trace.h"
+#include "server/area_sums.h"
 #include "server/row_index.h"
 #include "server/selection.h"
 #include "server/slice_window.h"
@@ -200,6 +201,69 @@ TEST_CASE("timeline: an area's sums are those of its slices") {
     // What is not inside another slice of the area is busy time of the first row, once.
     CHECK(self == busy_within(lane, lane.rows[0], window.from_ns(), window.to_ns()));
   }
+}
+
+TEST_CASE("timeline: sums kept for whole stretches are those of their slices, in any window") {
+  for (const bool overlap : {false, true}) {
+    const Timeline timeline(random_slices(31, 30'000, overlap));
+    const ViewLane& lane = only_lane(timeline);
+    CHECK(timeline.area_sums().blocks(0).size() > 2);
+    CHECK(timeline.area_sums().bytes() <= lane.count / 2 + 1000);
+    std::mt19937 random(2);
+    for (int k = 0; k < 12; ++k) {
+      const auto span = static_cast<uint32_t>(timeline.span_ns());
+      int64_t t0 = random() % span, t1 = random() % span;
+      if (t0 > t1) std::swap(t0, t1);
+      if (k == 0) t0 = 0, t1 = span;
+      struct Sum {
+        uint64_t count = 0;
+        int64_t inside = 0, self = 0;
+        std::vector<int64_t> durations;
+      };
+      std::map<std::pair<StringId, uint8_t>, Sum> sums;
+      for (size_t i = 0; i < lane.count; ++i) {
+        const PlaceInRow at = row_place(lane, i);
+        if (!at || lane.start(i) >= t1 || (lane.end(i) <= t0 && lane.start(i) < t0)) continue;
+        const int64_t inside = std::max<int64_t>(0, std::min(lane.end(i), t1) - std::max(lane.start(i), t0));
+        Sum& own = sums[{lane.names[i], lane.kind(i)}];
+        ++own.count;
+        own.inside += inside;
+        own.self += inside;
+        own.durations.push_back(lane.dur(i));
+        if (const size_t holder = enclosing_slice(lane, at); holder != SIZE_MAX)
+          sums[{lane.names[holder], lane.kind(holder)}].self -= inside;
+      }
+      const Selection area = select_area(timeline, {0}, {static_cast<double>(t0), static_cast<double>(t1)}, 2000);
+      size_t with_slices = 0;
+      for (const auto& [key, sum] : sums) with_slices += sum.count > 0 ? 1 : 0;
+      CHECK(area.totals.size() == with_slices);
+      for (const SelectionTotal& total : area.totals) {
+        Sum& sum = sums[{total.name, total.kind}];
+        std::sort(sum.durations.begin(), sum.durations.end());
+        REQUIRE(total.count == sum.count);
+        CHECK(total.sum_ns == sum.inside);
+        CHECK(total.self_ns == std::max<int64_t>(0, sum.self));
+        CHECK(total.min_ns == sum.durations.front());
+        CHECK(total.max_ns == sum.durations.back());
+        CHECK(total.median_ns == sum.durations[(sum.durations.size() - 1) / 2]);
+      }
+    }
+  }
+}
+
+TEST_CASE("timeline: the order of a row keeps near and far numbers") {
+  std::mt19937 random(5);
+  RowSlices order;
+  std::vector<uint32_t> expected;
+  uint32_t at = 0;
+  for (int k = 0; k < 10'000; ++k) {
+    at += 1 + static_cast<uint32_t>(random() % (k % 3000 < 1000 ? 4 : k % 3000 < 2000 ? 1000 : 400'000));
+    expected.push_back(at);
+    order.push(at);
+  }
+  order.finish();
+  for (size_t k = 0; k < expected.size(); ++k) REQUIRE(order.at(k) == expected[k]);
+  CHECK(order.bytes() < expected.size() * 3);
 }
 
 TEST_CASE("timeline: slices of a window, and the longest where there are too many") {

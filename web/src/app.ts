@@ -5,8 +5,9 @@ import type {Bubbles} from './data/bubbles';
 import type {Report} from './data/report';
 import type {Ghosts, RunModel} from './data/rows';
 import {homeOf, initialState, type State} from './state';
+import type {Theme} from './theme';
 
-export type Theme = 'light' | 'dark';
+export type {Theme};
 
 export interface App {
   report: Report; cells: Cells; model: RunModel;

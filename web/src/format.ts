@@ -62,3 +62,7 @@ export function shown(value: Value, type: ColumnType): string {
     default: return String(value);
   }
 }
+
+// The unit of shown(), as shown_unit() in src/model/table.cc.
+export const shownUnit = (type: ColumnType): string =>
+  ({duration: 'ms', time: 'ms', share: '%', ratio: '×', integer: '', real: '', text: ''})[type];

@@ -1,17 +1,19 @@
 // Reads the two data blocks of the page and puts the views together.
-import {makeApp, select, type App, type Theme} from './app';
+import {makeApp, select, setStep, type App, type Theme} from './app';
 import {cellBox, countDrawn, makeChart, shortDurations} from './chart/chart';
 import {listenToKeys} from './chart/keys';
 import {listenToPointer} from './chart/pointer';
 import {coverage} from './chart/raster';
 import type {Viewport} from './chart/viewport';
 import {readCells} from './data/cells';
-import {hasProfile, readReport, type Report} from './data/report';
+import {findTable, hasProfile, readReport, type Finding} from './data/report';
 import {makeModel} from './data/rows';
-import {h, styled} from './dom';
+import {h} from './dom';
+import {grouped} from './format';
 import {currentLang, firstLang, missingKeys, setLang, t} from './i18n/i18n';
 import {fromHash, toHash} from './state';
 import {makeProfile, profileFacts, profileView} from './profile/profile';
+import {cellLink} from './views/cell_link';
 import {chartHeadView, keyHintsView, truncatedView} from './views/chart_head';
 import {detailsView} from './views/details';
 import {factsView} from './views/facts';
@@ -22,10 +24,11 @@ import {headlineView} from './views/headline';
 import {makeHelp} from './views/help';
 import {footerView, methodView} from './views/method';
 import {stagesView} from './views/stages';
-import {stepBarsView} from './views/step_bars';
+import {stepBarsView, stepTimes} from './views/step_bars';
 import {tablesView} from './views/tables';
 import {makeTip} from './views/tip';
-import {cellSentence} from './words';
+import {applyTheme} from './theme';
+import {cellSentence, countOf} from './words';
 
 function remember(key: string, value?: string): string | null {
   try {
@@ -36,22 +39,24 @@ function remember(key: string, value?: string): string | null {
   }
 }
 
-function applyTheme(report: Report, theme: Theme): void {
-  const palette = report.palette[theme], root = document.documentElement;
-  root.dataset['theme'] = theme;
-  const {group, kernel, ...plain} = palette;
-  styled(root, Object.fromEntries(Object.entries(plain).map(([name, value]) => ['--' + name, value])));
-  group.forEach((colour, i) => root.style.setProperty(`--group-${i}`, colour));
-  kernel.forEach((colour, i) => root.style.setProperty(`--kernel-${i}`, colour));
+const headlineOf = ({report, model}: App): string =>
+  t('headline.none', countOf('ranks', report.parts.length), countOf('steps', model.steps.length), grouped(report.cells.total));
+
+// Where the numbers of a finding are: the page's own table, and what to type.
+function evidence(app: App, finding: Finding): HTMLElement | false {
+  if (!finding.analysis) return false;
+  const table = app.report.tables.find(other => other.name === finding.table);
+  const command = finding.command ?? '';
+  return h('p', {class: 'detail'}, table ? h('a', {class: 'evidence', href: `#table-${table.name}`}, h('code', {}, command)) : h('code', {}, command));
 }
 
 function buildPage(app: App): void {
-  const tip = makeTip(app), help = makeHelp(), chart = makeChart(app);
+  const tip = makeTip(app), home = {tables: app.report.tables, use: {tip, link: cellLink.bind(null, app)}}, help = makeHelp(), chart = makeChart(app);
   const live = h('p', {class: 'live', 'aria-live': 'polite', id: 'live'});
   const page = document.getElementById('app')!;
   let pointerTime: number | null = null;
   let details = detailsView(app);
-  const profile = hasProfile(app.report) ? makeProfile(app, tip) : null;
+  const profile = hasProfile(app.report) ? makeProfile(app, home) : null;
 
   function build(): void {
     document.documentElement.lang = currentLang() === 'zh' ? 'zh-CN' : 'en';
@@ -64,7 +69,7 @@ function buildPage(app: App): void {
       toggleTheme() {
         app.theme = app.theme === 'dark' ? 'light' : 'dark';
         remember('theme', app.theme);
-        applyTheme(app.report, app.theme);
+        applyTheme(app.report.palette, app.theme);
         rebuild('theme');
       },
     });
@@ -74,12 +79,13 @@ function buildPage(app: App): void {
       ? [chartHeadView(app), truncatedView(app), chart.element, keyHintsView(app, help.open), details]
       : [h('p', {class: 'quiet'}, t('chart.none'))];
     const pipeline = !profile || app.cells.count > 0;
-    const facts = [...(pipeline ? [stagesView(app), factsView(app)] : []), profile && profileFacts(app, profile.ranks.length, pipeline)];
-    page.replaceChildren(header, h('main', {},
-      headlineView(app),
-      h('div', {class: 'cols'}, h('div', {}, findingsView(app), stepBarsView(app)), h('aside', {}, ...facts)),
+    const facts = [...(pipeline ? [stagesView(findTable(app.report, 'stages')), factsView(app)] : []), profile && profileFacts(app, profile.ranks.length, pipeline)];
+    page.replaceChildren(header, h('main', {class: 'sheet'},
+      headlineView(app.report.headline, headlineOf(app)),
+      h('div', {class: 'cols'}, h('div', {}, findingsView(app.report.findings, finding => evidence(app, finding)),
+        stepBarsView(stepTimes(app), () => app.state.step, step => setStep(app, step))), h('aside', {}, ...facts)),
       ...(pipeline ? [h('section', {class: 'pipeline', 'aria-label': t('chart')}, ...chartBlock)] : []), ...(topics?.nodes ?? []),
-      tablesView(app, tip, topics?.drawn ?? new Set()), flawsView(app), methodView(app), footerView(app)), live, tip.element, help.element);
+      tablesView(home, topics?.drawn ?? new Set()), flawsView(app), methodView(app), footerView(app)), live, tip.element, help.element);
     chart.restyle();
   }
   function rebuild(focus: string): void {  // everything but the chart is remade; it keeps its place
@@ -117,7 +123,7 @@ function buildPage(app: App): void {
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', event => {
     if (remember('theme')) return;
     app.theme = event.matches ? 'dark' : 'light';
-    applyTheme(app.report, app.theme);
+    applyTheme(app.report.palette, app.theme);
     rebuild('theme');
   });
   build();
@@ -155,7 +161,7 @@ async function start(): Promise<void> {
   const chosen = remember('theme');
   const theme: Theme = chosen === 'dark' || chosen === 'light' ? chosen
     : report.dark || matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
-  applyTheme(report, theme);
+  applyTheme(report.palette, theme);
   const cells = await readCells(report.cells.columns, report.cells.count);
   const app = makeApp(report, cells, makeModel(cells, report.parts), theme);
   if (location.hash) app.state = fromHash(location.hash, app.model, cells, report.parts);

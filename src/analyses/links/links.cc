@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "analyses/analysis.h"
-#include "pipeline/whole_graph.h"
 
 namespace stageline {
 namespace {
@@ -127,7 +126,7 @@ Table classes_table(const Links& links) {
 Result<AnalysisResult> run(const AnalysisInput& input) {
   AnalysisResult result;
   const Trace& trace = *input.trace;
-  const Result<StepGraph> graph = build_whole_graph(trace, result.notes);
+  const Result<StepGraph> graph = build_step_graph(trace, result.notes, LaunchRule::kInOrder);
   if (!graph) return graph.error();
   const Links links = find_links(trace, *graph);
   if (links.evidence == LinkEvidence::kNone)

@@ -17,6 +17,8 @@ using Type = ColumnType;
 
 constexpr size_t kMostCellsOfReport = 5'000'000;
 
+using Wide = __int128;  // sums over steps of whatever stamps a file holds
+
 // The stage at the other end of a message, the sender's of one that nobody recorded; of a collective the stage of the
 // member that came last, where it is another operation.
 int32_t other_stage(const StepGraph& graph, const PathStretch& stretch) {
@@ -49,8 +51,8 @@ Table shares_table(const StepGraph& graph, const std::vector<ChosenStep>& steps)
        {"path_ns", "time", Type::kDuration, "On the path, mean over steps"},
        {"path_share", "share", Type::kShare, "Of the step; all rows add up to 1"},
        {"pieces", "pieces", Type::kInteger, "Pieces of the path, all steps"}});
-  std::map<std::tuple<int32_t, uint16_t, PathPiece, int32_t>, std::pair<int64_t, int64_t>> sums;
-  int64_t span = 0;
+  std::map<std::tuple<int32_t, uint16_t, PathPiece, int32_t>, std::pair<Wide, int64_t>> sums;
+  Wide span = 0;
   for (const ChosenStep& chosen : steps) {
     span += chosen.step->span_ns;
     for (const PathStretch& p : chosen.path) {
@@ -64,13 +66,12 @@ Table shares_table(const StepGraph& graph, const std::vector<ChosenStep>& steps)
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a->second.first > b->second.first; });
   // Means are rounded so that they add up to the mean span.
-  int64_t left = span;
-  const auto count = static_cast<int64_t>(std::max<size_t>(1, steps.size()));
-  int64_t shown = 0;
+  Wide left = span, shown = 0;
+  const auto count = static_cast<Wide>(std::max<size_t>(1, steps.size()));
   for (const auto& it : order) {
     const auto& [stage, type, piece, from] = it->first;
     left -= it->second.first;
-    const int64_t mean = (span - left) / count - shown;
+    const auto mean = static_cast<int64_t>((span - left) / count - shown);
     shown += mean;
     table.add_row({known_integer(stage), graph.types[type].name, std::string(path_piece_name(piece)),
                    known_integer(from), mean,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "analyses/analysis.h"
 #include "base/number.h"
@@ -11,7 +12,6 @@
 #include "pipeline/causes.h"
 #include "pipeline/slowdown.h"
 #include "pipeline/theory.h"
-#include "pipeline/whole_graph.h"
 
 namespace stageline {
 namespace {
@@ -169,12 +169,16 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
                      "ranks that hold their stage alone have nobody to be compared with: slow worker and slow stage "
                      "look the same",
                      {}, alone);
-  // Prices stand on the graph that explains whole steps; S_w and delays on the one that `slowdown` has.
+  // Prices stand on the graph in which a busy rank is no delay; S_w and delays on the one that `slowdown` has.
   Diagnostics assumed;
-  const Result<StepGraph> whole = build_whole_graph(trace, assumed);
-  if (!whole) return whole.error();
+  std::optional<StepGraph> launched;  // compute cells have no launch rule: there it is the same graph
+  if (graph->source == GraphSource::kOperations) {
+    Result<StepGraph> in_order = build_step_graph(trace, assumed, LaunchRule::kInOrder);
+    if (!in_order) return in_order.error();
+    launched = std::move(*in_order);
+  }
   const TheoryRun theory = theory_of(trace);
-  Table causes = causes_table(trace, s, find_causes(trace, *whole, theory), theory.recognition);
+  Table causes = causes_table(trace, s, find_causes(trace, launched ? *launched : *graph, theory), theory.recognition);
   if (causes.row_count() == 0)
     result.notes.add("stragglers.none", Severity::kInfo, "nothing that holds ranks up is worth 1 % of the mean step");
   result.tables.push_back(std::move(causes));

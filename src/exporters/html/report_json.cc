@@ -5,7 +5,7 @@
 
 #include "base/json_writer.h"
 #include "base/number.h"
-#include "model/palette.h"
+#include "model/palette_json.h"
 #include "model/run_extent.h"
 
 namespace stageline {
@@ -20,28 +20,6 @@ bool is_series(const Table& table) {
 
 void write_both(JsonWriter& json, std::string_view name, const std::string& en, const std::string& zh) {
   json.key(name).begin_array().value(en).value(zh).end_array();
-}
-
-std::string hex(Rgb colour) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string out = "#";
-  for (const uint8_t byte : {colour.r, colour.g, colour.b}) {
-    out += kDigits[byte >> 4];
-    out += kDigits[byte & 15];
-  }
-  return out;
-}
-
-void write_theme(JsonWriter& json, std::string_view name, const Theme& theme) {
-  json.key(name).begin_object();
-  json.field("bg", hex(theme.background)).field("ink", hex(theme.ink)).field("mut", hex(theme.muted));
-  json.field("line", hex(theme.line)).field("soft", hex(theme.soft)).field("idle", hex(theme.idle));
-  json.field("idle2", hex(theme.idle_hatch)).field("acc", hex(theme.accent));
-  json.key("group").begin_array();
-  for (const Rgb colour : theme.group) json.value(hex(colour));
-  json.end_array().key("kernel").begin_array();
-  for (const Rgb colour : theme.kernel) json.value(hex(colour));
-  json.end_array().end_object();
 }
 
 void write_parts(JsonWriter& json, const Trace& trace, const CellPayload& payload) {
@@ -209,10 +187,7 @@ std::string report_json(const ExportInput& input, const CellPayload& payload, co
   write_clocks(json, trace);
   json.field("laidEndToEnd", trace.steps_laid_end_to_end);
   json.field("slices", static_cast<int64_t>(trace.slice_count()));
-  json.key("palette").begin_object();
-  write_theme(json, "light", light_theme());
-  write_theme(json, "dark", dark_theme());
-  json.end_object();
+  write_palette(json);
   write_headline(json, input.headline);
   write_findings(json, input.findings, input.options.paths);
   write_parts(json, trace, payload);

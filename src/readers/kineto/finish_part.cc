@@ -63,44 +63,24 @@ struct Columns {
     std::vector<uint32_t> order(end - begin);
     std::iota(order.begin(), order.end(), static_cast<uint32_t>(begin));
     std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return before(a, b); });
-    permute(s.start_ns, order, begin);
-    permute(s.dur_ns, order, begin);
-    permute(s.name_id, order, begin);
-    permute(s.file_index, order, begin);
-    permute(s.correlation, order, begin);
-    permute(s.args_offset_low, order, begin);
-    permute(s.args_offset_high, order, begin);
-    permute(s.stream_id, order, begin);
-    permute(s.category_id, order, begin);
-    permute(s.kernel_class, order, begin);
-    permute(external_id, order, begin);
-    permute(row, order, begin);
-  }
-  template <class T>
-  static void permute(std::vector<T>& column, const std::vector<uint32_t>& order, size_t begin) {
-    std::vector<T> sorted(order.size());
-    for (size_t k = 0; k < order.size(); ++k) sorted[k] = column[order[k]];
-    std::copy(sorted.begin(), sorted.end(), column.begin() + static_cast<std::ptrdiff_t>(begin));
+    permute_lane(s.start_ns, order, begin);
+    permute_lane(s.dur_ns, order, begin);
+    permute_lane(s.name_id, order, begin);
+    permute_lane(s.file_index, order, begin);
+    permute_lane(s.correlation, order, begin);
+    permute_lane(s.args_offset_low, order, begin);
+    permute_lane(s.args_offset_high, order, begin);
+    permute_lane(s.stream_id, order, begin);
+    permute_lane(s.category_id, order, begin);
+    permute_lane(s.kernel_class, order, begin);
+    permute_lane(external_id, order, begin);
+    permute_lane(row, order, begin);
   }
 };
 
 // Scatters the rows into their lanes: threads in order of first appearance.
 void fill_lanes(FileRows& rows, int64_t base_ns, Part& part, Columns& columns) {
-  const TextInterner& threads = rows.dictionaries.threads;
-  std::vector<size_t> next(threads.size() + 1, 0);
-  for (const std::vector<Row>& block : rows.blocks)
-    for (const Row& row : block) ++next[row.thread + 1];
-  for (uint32_t t = 1; t < threads.size(); ++t) {  // 0 is the interner's empty text; a lane is a thread − 1
-    next[t + 1] += next[t];
-    Lane lane;
-    const std::string_view key = threads.text(t);
-    const size_t cut = key.find('\n');
-    lane.pid = std::string(key.substr(0, cut));
-    lane.tid = cut == std::string_view::npos ? "" : std::string(key.substr(cut + 1));
-    lane.begin = next[t];
-    lane.end = next[t + 1];
-    part.lanes.push_back(std::move(lane));
-  }
+  std::vector<size_t> next = make_lanes(rows, part.lanes);
   columns.resize(rows.row_count);
   uint32_t row_index = 0;
   for (std::vector<Row>& block : rows.blocks) {
@@ -152,17 +132,9 @@ void link_flows(const FileRows& rows, Part& part) {
   }
 }
 
-void name_lanes(const FileRows& rows, Part& part) {
-  for (const ThreadName& said : rows.rest.thread_names)
-    part.lanes[said.thread - 1].name = std::string(rows.dictionaries.names.text(said.name));
-  for (Lane& lane : part.lanes)
-    if (lane.name.empty())
-      lane.name = lane.tid.starts_with("stream") || lane.tid.starts_with("async") ? lane.tid : "thread " + lane.tid;
-}
-
 }  // namespace
 
-FileNames build_part(FileRows rows, int64_t base_ns, Part& part) {
+FileNames names_of(const FileRows& rows) {
   FileNames names;
   const TextInterner& texts = rows.dictionaries.names;
   for (uint32_t id = 0; id < texts.size(); ++id) names.names.emplace_back(texts.text(id));
@@ -170,7 +142,38 @@ FileNames build_part(FileRows rows, int64_t base_ns, Part& part) {
   for (uint32_t id = 0; id < categories.size() && id < kMaxCategories; ++id)
     names.categories.push_back({std::string(categories.text(id)), category_of(categories.text(id))});
   if (categories.size() > kMaxCategories) names.categories.push_back({"(more categories)", Category::kOther});
+  return names;
+}
 
+std::vector<size_t> make_lanes(const FileRows& rows, std::vector<Lane>& lanes) {
+  const TextInterner& threads = rows.dictionaries.threads;
+  std::vector<size_t> next(threads.size() + 1, 0);
+  for (const std::vector<Row>& block : rows.blocks)
+    for (const Row& row : block) ++next[row.thread + 1];
+  for (uint32_t t = 1; t < threads.size(); ++t) {  // 0 is the interner's empty text; a lane is a thread − 1
+    next[t + 1] += next[t];
+    Lane lane;
+    const std::string_view key = threads.text(t);
+    const size_t cut = key.find('\n');
+    lane.pid = std::string(key.substr(0, cut));
+    lane.tid = cut == std::string_view::npos ? "" : std::string(key.substr(cut + 1));
+    lane.begin = next[t];
+    lane.end = next[t + 1];
+    lanes.push_back(std::move(lane));
+  }
+  return next;
+}
+
+void name_lanes(const FileRows& rows, std::vector<Lane>& lanes) {
+  for (const ThreadName& said : rows.rest.thread_names)
+    lanes[said.thread - 1].name = std::string(rows.dictionaries.names.text(said.name));
+  for (Lane& lane : lanes)
+    if (lane.name.empty())
+      lane.name = lane.tid.starts_with("stream") || lane.tid.starts_with("async") ? lane.tid : "thread " + lane.tid;
+}
+
+FileNames build_part(FileRows rows, int64_t base_ns, Part& part) {
+  FileNames names = names_of(rows);
   std::vector<uint32_t> external_id, new_index;
   {
     std::vector<uint32_t> row;
@@ -179,7 +182,7 @@ FileNames build_part(FileRows rows, int64_t base_ns, Part& part) {
     new_index.resize(row.size());
     for (uint32_t i = 0; i < row.size(); ++i) new_index[row[i]] = i;
   }
-  name_lanes(rows, part);
+  name_lanes(rows, part.lanes);
   ChunkRows& rest = rows.rest;
   part.streams = std::move(rows.dictionaries.streams);
   part.copies = moved(std::move(rest.copies), new_index);

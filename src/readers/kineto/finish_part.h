@@ -1,6 +1,9 @@
 // From rows in file order to a Part: lanes in order, and every fact that many questions need.
 #pragma once
 
+#include <algorithm>
+#include <vector>
+
 #include "model/trace.h"
 #include "readers/kineto/file_rows.h"
 #include "readers/relate_slices.h"
@@ -10,5 +13,19 @@ namespace stageline::kineto {
 // Builds the part with the file's own name and category ids; several files can do so at once. `base_ns` is
 // added to every time. Frees `rows` as it goes.
 FileNames build_part(FileRows rows, int64_t base_ns, Part& part);
+
+// Its steps that do not need all rows. The file's own names and categories:
+FileNames names_of(const FileRows& rows);
+// Lanes of the rows, threads in order of first appearance; returned, by thread, where its first row goes.
+std::vector<size_t> make_lanes(const FileRows& rows, std::vector<Lane>& lanes);
+// What the rows say the lanes are called.
+void name_lanes(const FileRows& rows, std::vector<Lane>& lanes);
+// Puts column[begin …] in the order of these slices.
+template <class T>
+void permute_lane(std::vector<T>& column, const std::vector<uint32_t>& order, size_t begin) {
+  std::vector<T> sorted(order.size());
+  for (size_t k = 0; k < order.size(); ++k) sorted[k] = column[order[k]];
+  std::copy(sorted.begin(), sorted.end(), column.begin() + static_cast<std::ptrdiff_t>(begin));
+}
 
 }  // namespace stageline::kineto

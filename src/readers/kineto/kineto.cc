@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "model/torch_facts.h"
 #include "readers/foreign.h"
+#include "readers/kineto/early.h"
 #include "readers/kineto/finish_part.h"
 #include "readers/kineto/identity.h"
 #include "readers/kineto/merge_rows.h"
@@ -86,10 +87,10 @@ int64_t base_of(const FileRows& rows, Diagnostics& notes) {
   return 0;
 }
 
-File read_one(const std::string& path, size_t workers, Progress* progress) {
+File read_one(const std::string& path, size_t workers, Progress* progress, const SeeRows& so_far) {
   File file;
   file.path = file.facts.path = path;
-  Result<FileRows> rows = read_file(path, workers, progress);
+  Result<FileRows> rows = read_file(path, workers, progress, so_far);
   if (!rows) {
     file.error = std::move(rows).error();
     return file;
@@ -266,8 +267,13 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     for (const size_t i : chosen) options.progress->expect(source.files[i].size_bytes);
   std::vector<File> files(chosen.size());
   const size_t workers = std::max<size_t>(1, static_cast<size_t>(thread_count()) / std::max<size_t>(chosen.size(), 1));
-  parallel_for(chosen.size(),
-               [&](size_t k) { files[k] = read_one(source.files[chosen[k]].path, workers, options.progress); });
+  EarlyShow early(options.early, options.progress);
+  SeeRows so_far;
+  if (options.early && chosen.size() == 1) so_far = [&](const FileRows& rows) { early.offer_rows(rows); };
+  parallel_for(chosen.size(), [&](size_t k) {
+    files[k] = read_one(source.files[chosen[k]].path, workers, options.progress, so_far);
+    if (!so_far) early.offer_file({&files[k].part, &files[k].names, &files[k].facts});
+  });
 
   Trace trace;
   trace.format = "kineto";

@@ -69,8 +69,11 @@ class Window {
 
 class FileReader {
  public:
-  FileReader(const std::string& path, Input& input, size_t workers, Progress* progress)
-      : path_(path), window_(input, kStretchBytes * std::max<size_t>(workers, 1)), progress_(progress) {
+  FileReader(const std::string& path, Input& input, size_t workers, Progress* progress, const SeeRows& so_far)
+      : path_(path),
+        window_(input, kStretchBytes * std::max<size_t>(workers, 1)),
+        progress_(progress),
+        so_far_(so_far) {
     for (size_t w = 0; w < std::max<size_t>(workers, 1); ++w) parsers_.push_back(std::make_unique<ChunkParser>(path));
     rows_.path = path;
   }
@@ -240,6 +243,7 @@ class FileReader {
       append(0);
     }
     window_.consume(place.at);
+    if (so_far_) so_far_(rows_);
     if (place.stop == ChunkParser::Stop::kClosed) {
       state_ = in_object_ ? State::kObject : State::kOuter;
       bare_ = false;
@@ -294,7 +298,8 @@ class FileReader {
 
   std::string path_;
   Window window_;
-  Progress* progress_;  // may be null
+  Progress* progress_;     // may be null
+  const SeeRows& so_far_;  // may be empty
   std::vector<std::unique_ptr<ChunkParser>> parsers_;
   FileRows rows_;
   State state_ = State::kOuter;
@@ -303,10 +308,10 @@ class FileReader {
 
 }  // namespace
 
-Result<FileRows> read_file(const std::string& path, size_t workers, Progress* progress) {
+Result<FileRows> read_file(const std::string& path, size_t workers, Progress* progress, const SeeRows& so_far) {
   Result<Input> input = Input::open(path, progress);
   if (!input) return std::move(input).error();
-  return FileReader(path, *input, workers, progress).run();
+  return FileReader(path, *input, workers, progress, so_far).run();
 }
 
 }  // namespace stageline::kineto

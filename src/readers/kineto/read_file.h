@@ -1,6 +1,7 @@
 // One file of Chrome-trace JSON into rows and top-level members.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "base/progress.h"
@@ -10,7 +11,9 @@
 namespace stageline::kineto {
 
 // Reads `path` in windows, `workers` stretches of it at once. Memory: the rows, and a few MiB a worker.
-// Errors: kNotFound, kIo; kBadInput when the file holds no events.
-Result<FileRows> read_file(const std::string& path, size_t workers, Progress* progress);
+// `so_far` (may be empty) sees the rows after each window. Errors: kNotFound, kIo; kBadInput when the file holds no
+// events.
+using SeeRows = std::function<void(const FileRows&)>;
+Result<FileRows> read_file(const std::string& path, size_t workers, Progress* progress, const SeeRows& so_far = {});
 
 }  // namespace stageline::kineto

@@ -56,6 +56,26 @@ std::string describe(const Trace& trace, size_t rows) {
          (trace.parts.size() == 1 ? " rank" : " ranks");
 }
 
+// No row is left: why the first one was left out, and where it is.
+Error nothing_usable(const std::vector<std::string>& paths, const Diagnostics& diagnostics) {
+  const std::string path = paths.empty() ? "" : paths.front();
+  const Diagnostic* first = nullptr;
+  for (const Diagnostic& d : diagnostics.items())
+    if (d.name.starts_with("op_table.bad_") && d.first.file == path && (!first || d.first.line < first->first.line))
+      first = &d;
+  if (!first)
+    return {ErrorCode::kBadInput,
+            "the table holds no row that could be used",
+            {path, 1},
+            "each row needs a rank, a kind, a start and a duration; see docs/formats/op-table.md"};
+  const std::string why = first->name == "op_table.bad_field" ? "a field is no number, or out of range"
+                          : first->name == "op_table.bad_time"
+                              ? "its time or duration is missing, negative or out of range"
+                              : "it has another number of fields than the header";
+  return {ErrorCode::kBadInput, "no row of the table could be used; of the first " + why, first->first,
+          "docs/formats/op-table.md has the columns and their ranges"};
+}
+
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   std::vector<size_t> chosen;
   for (size_t i = 0; i < source.files.size(); ++i)
@@ -96,10 +116,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
                             "a file that is no table of operations was left out", {source.files[i].path});
   if (ops.empty()) {
     if (first_error) return std::move(*first_error);
-    return Error{ErrorCode::kBadInput,
-                 "the table holds no row that could be used",
-                 {paths.empty() ? "" : paths.front(), 1},
-                 "each row needs a rank, a kind, a start and a duration; see docs/formats/op-table.md"};
+    return nothing_usable(paths, trace.diagnostics);
   }
   if (ops.size() > kMaxOps)
     return Error{ErrorCode::kLimit,

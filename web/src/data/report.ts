@@ -18,9 +18,10 @@ export interface Part {
 export interface Finding {
   id: string; weight: number; value: string; note: Both; title: Both; detail: Both;
   lost_ns?: number; uncertainty_ns?: number; saving_ns?: number;  // of the mean step, where a replay tells
-  analysis?: string; table?: string; command?: string;  // where its numbers are, and what to type to see them
+  cause?: string; analysis?: string; table?: string; command?: string;  // where its numbers are, and what to type to see them
 }
 export interface SpanPart { id: string; share: number; label: Both }
+export interface Headline { title: Both; lead: Both; parts: SpanPart[] }
 export interface Flaw { name: string; severity: 'info' | 'warning' | 'loss'; message: string; count: number; where: string }
 export interface Palette {
   bg: string; ink: string; mut: string; line: string; soft: string; idle: string; idle2: string; acc: string;
@@ -42,7 +43,7 @@ export interface Report {
   laidEndToEnd: boolean;
   slices: number;
   palette: { light: Palette; dark: Palette };
-  headline: { title: Both; lead: Both; parts: SpanPart[] };
+  headline: Headline;
   findings: Finding[];
   parts: Part[];
   // Of the recognised schedule; steps are [step, replica, end], the end on the axis of cells.

@@ -5,7 +5,7 @@ import {t, type Key} from '../i18n/i18n';
 
 // What a stretch of time was; each has one colour everywhere (style.css, .kind-NAME).
 export type Kind = 'computing' | 'communication' | 'memory' | 'other' | 'idle' | 'idle-kernel' | 'idle-other' | 'hidden' | 'plain'
-  | 'host' | `mem-${string}`;
+  | 'host' | `mem-${string}` | `part-${string}`;
 export interface BarPart { kinds: Kind[]; value: number; words: string }  // two kinds: they ran together
 export interface BarRow { label: string; title?: string; depth?: number; parts: BarPart[]; whole?: number; cells: string[] }
 

@@ -5,7 +5,7 @@ import {h} from '../dom';
 import {duration, grouped, percent} from '../format';
 import {t} from '../i18n/i18n';
 import {frameOf, sum} from '../data/frame';
-import type {PageTip} from '../views/tip';
+import type {TableHome} from '../views/tables';
 import {cluster, links} from './cluster';
 import {communication} from './communication';
 import {breakdown, idle, stragglers} from './devices';
@@ -30,8 +30,8 @@ function ranksIn(tables: Table[]): number[] {
   return [...ranks].sort((a, b) => a - b);
 }
 
-export function makeProfile(app: App, tip: PageTip): Profile {
-  return {app, tip, ranks: ranksIn(app.report.tables), rank: null, setRank() {}};
+export function makeProfile(app: App, home: TableHome): Profile {
+  return {app, home, ranks: ranksIn(app.report.tables), rank: null, setRank() {}};
 }
 
 export interface ProfileView { nodes: Node[]; drawn: Set<Table> }

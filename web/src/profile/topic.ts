@@ -1,15 +1,13 @@
 // What sections of a profiler trace share: the rank that is shown, headings, how a number is made, folded tables.
-import type {App} from '../app';
 import type {Frame} from '../data/frame';
-import type {Table} from '../data/report';
+import type {Report, Table} from '../data/report';
 import {h} from '../dom';
 import {t, type Key} from '../i18n/i18n';
-import {tableFold} from '../views/tables';
-import type {PageTip} from '../views/tip';
+import {tableFold, type TableHome} from '../views/tables';
 
 export interface Profile {
-  app: App;
-  tip: PageTip;
+  app: {report: Report};
+  home: TableHome;
   ranks: number[];      // that have device work or any row in a table
   rank: number | null;  // chosen; null: all
   setRank(rank: number | null): void;
@@ -47,5 +45,5 @@ export function topicView(profile: Profile, topic: Topic, content: TopicContent)
       content.pick && h('span', {class: 'controls-row'}, rankPicker(profile, topic.id, content.pick === 'all'))),
     h('p', {class: 'how'}, wordsFor(`topic.${topic.id}.how`)),
     ...content.nodes,
-    content.tables.length > 0 && h('div', {class: 'folds'}, ...content.tables.map(table => tableFold(profile.app, table, profile.tip))));
+    content.tables.length > 0 && h('div', {class: 'folds'}, ...content.tables.map(table => tableFold(profile.home, table))));
 }

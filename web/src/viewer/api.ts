@@ -1,4 +1,6 @@
 // The server's answers as the page sees them (docs/viewer-protocol.md). Times are nanoseconds from the run's start.
+import type {Palette} from '../data/report';
+import type {Theme} from '../theme';
 import {decode, f64, i32, u32, u8, type Column, type Wire} from './wire';
 
 export interface Paint { fill: string; text: string }
@@ -15,6 +17,7 @@ export interface Lane {
 export interface Step { number: number; start_ns: number; end_ns: number }
 export type Grouping = 'machine' | 'stage' | 'dp';
 export interface Run {
+  palette: Record<Theme, Palette>;
   version: string; title: string; paths: string[]; description: string; format: string;
   origin_ns: string; span_ns: number; slices: number;
   clock: {state: string; uncertainty_ns: number};
@@ -64,6 +67,11 @@ export class Api {
   }
   async json<T>(path: string, params: Params = {}, signal?: AbortSignal): Promise<T> {
     return await (await this.get(path, params, signal)).json() as T;
+  }
+  // What is made once and takes time: `done` false while it is being made.
+  async long<T>(path: string, params: Params): Promise<{done: boolean; answer: T}> {
+    const answer = await this.get(path, params);
+    return {done: answer.status !== 202, answer: await answer.json() as T};
   }
   async wire<H>(path: string, params: Params, signal?: AbortSignal): Promise<Wire<H>> {
     return decode<H>(await (await this.get(path, params, signal)).arrayBuffer());

@@ -1,8 +1,9 @@
 // What a page of the viewer is, and what the shell around it gives.
 import type {Api, Run} from './api';
+import type {Theme} from '../theme';
 import type {PageId, Route} from './route';
 
-export type Theme = 'light' | 'dark';
+export type {Theme};
 
 // A line of the list that ? opens: keys (or a gesture in words), and what they do.
 export interface KeyWords { keys?: string; gesture?: string; does: string }

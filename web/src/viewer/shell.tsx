@@ -4,6 +4,7 @@ import {render} from 'preact';
 import {h} from '../dom';
 import {duration} from '../format';
 import {currentLang, setLang, t as report} from '../i18n/i18n';
+import {applyTheme} from '../theme';
 import type {Api, Run} from './api';
 import {openHelp} from './help';
 import {short} from './numbers';
@@ -112,7 +113,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
   };
 
   function restyle(): void {
-    document.documentElement.dataset['theme'] = theme;
+    applyTheme(run.palette, theme);
     document.documentElement.lang = currentLang() === 'zh' ? 'zh-CN' : 'en';
     for (const id of pages.keys()) if (id !== current) stale.add(id);
     if (current !== null) {

@@ -9,6 +9,8 @@ const words: Record<'en' | 'zh', Record<Word, string>> = {en, zh};
 
 export const w = (key: Word, ...values: (string | number)[]): string =>
   words[currentLang()][key].replace(/\{(\d)\}/g, (_, i: string) => String(values[Number(i)]));
+// Of what the program may know and this page does not yet: `other`.
+export const wordOr = (key: string, other: string): string => (key in en ? w(key as Word) : other);
 export const kindName = (kind: Kind | undefined): string => (kind ? (currentLang() === 'zh' ? kind.name_zh : kind.name) : '–');
 
 // Keys that only one language has; the tests expect none.

@@ -1,5 +1,4 @@
-import type {App} from '../app';
-import {h} from '../dom';
+import {h, type Child} from '../dom';
 import type {Finding} from '../data/report';
 import {both, t} from '../i18n/i18n';
 
@@ -9,21 +8,13 @@ function anchor(findings: Finding[], i: number): string {
   return `finding-${findings[i].id}${nth > 0 ? `-${nth + 1}` : ''}`;
 }
 
-// Where the numbers are: the page's own table, and what to type.
-function evidence(app: App, finding: Finding): HTMLElement | false {
-  if (!finding.analysis) return false;
-  const table = app.report.tables.find(other => other.name === finding.table);
-  const command = finding.command ?? '';
-  return h('p', {class: 'detail'}, table ? h('a', {class: 'evidence', href: `#table-${table.name}`}, h('code', {}, command)) : h('code', {}, command));
-}
-
-export function findingsView(app: App): HTMLElement {
-  const {findings} = app.report;
+// `evidence`: where the numbers are, and what to type.
+export function findingsView(findings: Finding[], evidence: (finding: Finding) => Child): HTMLElement {
   const offers = findings.findIndex(finding => finding.id.startsWith('offer.'));  // they come last
   const view = (finding: Finding, i: number): HTMLElement => h('div', {class: 'find', id: anchor(findings, i)},
     h('h3', {}, both(finding.title)),
     h('p', {class: 'detail'}, both(finding.detail)),
-    evidence(app, finding),
+    evidence(finding),
     !!finding.value && h('p', {class: `price${finding.weight > 0 ? '' : ' none'}`}, finding.value,
       h('small', {}, both(finding.note))));
   return h('section', {class: 'findings'},

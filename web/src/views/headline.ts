@@ -1,10 +1,8 @@
 // The answer first: one sentence, its reason, and the span as a bar that adds up.
-import type {App} from '../app';
 import {h, styled} from '../dom';
-import {grouped, percent} from '../format';
+import {percent} from '../format';
 import {both, t} from '../i18n/i18n';
-import {countOf} from '../words';
-import type {SpanPart} from '../data/report';
+import type {Headline, SpanPart} from '../data/report';
 
 // Parts are named by whoever computed them; the family decides the colour.
 const FAMILIES: ReadonlyArray<readonly [RegExp, string]> = [
@@ -31,11 +29,10 @@ function spanBar(parts: SpanPart[]): HTMLElement {
       ...small.map(part => h('li', {}, h('i', {class: `swatch part ${family(part.id)}`, 'aria-hidden': 'true'}), words(part)))));
 }
 
-export function headlineView(app: App): HTMLElement {
-  const {headline, parts, cells} = app.report;
-  const title = both(headline.title) || t('headline.none', countOf('ranks', parts.length), countOf('steps', app.model.steps.length), grouped(cells.total));
+// `none`: said where nobody has computed a headline.
+export function headlineView(headline: Headline, none: string): HTMLElement {
   return h('section', {class: 'headline'},
-    h('h1', {}, title),
+    h('h1', {tabindex: -1}, both(headline.title) || none),
     !!both(headline.lead) && h('p', {class: 'lead'}, both(headline.lead)),
     headline.parts.length > 0 && spanBar(headline.parts));
 }

@@ -1,13 +1,11 @@
 // Stage balance from the table "stages": stage, kind, mean_ns, ratio_to_median in long format.
-import type {App} from '../app';
 import {h, styled} from '../dom';
-import {findTable, tableColumn} from '../data/report';
+import {tableColumn, type Table} from '../data/report';
 import {t} from '../i18n/i18n';
 
 interface StageLine { stage: number; means: Map<string, number>; ratio: number | null }
 
-function readStages(app: App): StageLine[] {
-  const table = findTable(app.report, 'stages');
+function readStages(table: Table | undefined): StageLine[] {
   if (!table) return [];
   const [stage, kind, mean, ratio] = ['stage', 'kind', 'mean_ns', 'ratio_to_median'].map(name => tableColumn(table, name));
   if (!stage || !kind || !mean) return [];
@@ -29,8 +27,8 @@ function readStages(app: App): StageLine[] {
   return [...lines.values()].sort((a, b) => a.stage - b.stage);
 }
 
-export function stagesView(app: App): HTMLElement | null {
-  const lines = readStages(app);
+export function stagesView(table: Table | undefined): HTMLElement | null {
+  const lines = readStages(table);
   const kinds = ['F', 'B', 'I', 'W', 'F&B'].filter(kind => lines.some(line => line.means.has(kind)));
   if (kinds.length === 0) return null;
   const total = (line: StageLine): number => kinds.reduce((sum, kind) => sum + (line.means.get(kind) ?? 0), 0);

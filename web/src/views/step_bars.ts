@@ -1,5 +1,5 @@
-// Step times as bars; a click shows that step. From the table "steps", else from the cells.
-import {setStep, type App} from '../app';
+// Step times as bars; a click shows that step.
+import type {App} from '../app';
 import {h, svg} from '../dom';
 import {findTable, tableColumn} from '../data/report';
 import {duration} from '../format';
@@ -7,6 +7,7 @@ import {t} from '../i18n/i18n';
 
 export interface StepTime { step: number; span: number }
 
+// From the table "steps", else from the cells.
 export function stepTimes(app: App): StepTime[] {
   const table = findTable(app.report, 'steps');
   const step = table && tableColumn(table, 'step'), span = table && tableColumn(table, 'span_ns');
@@ -26,8 +27,8 @@ export function barHeight(span: number, low: number, high: number): number {
   return high > foot ? Math.max(2, (span - foot) / (high - foot) * HEIGHT) : HEIGHT;
 }
 
-export function stepBarsView(app: App): HTMLElement | null {
-  const times = stepTimes(app);
+// `chosen`: the step that is marked; asked again at every statechange.
+export function stepBarsView(times: StepTime[], chosen: () => number | null, choose: (step: number) => void): HTMLElement | null {
   if (times.length === 0) return null;
   const low = times.reduce((a, b) => Math.min(a, b.span), Infinity), high = times.reduce((a, b) => Math.max(a, b.span), 0);
   const pitch = Math.min(WIDTH / times.length, 24), gap = pitch > 4 ? 2 : 0;
@@ -45,9 +46,9 @@ export function stepBarsView(app: App): HTMLElement | null {
     const box = chart.getBoundingClientRect();
     const i = Math.floor((event.clientX - box.left) / box.width * WIDTH / pitch);
     const time = times[Math.min(Math.max(i, 0), times.length - 1)]!;
-    setStep(app, time.step);
+    choose(time.step);
   });
-  const mark = (): void => bars.forEach((bar, i) => bar.classList.toggle('now', times[i]!.step === app.state.step));
+  const mark = (): void => bars.forEach((bar, i) => bar.classList.toggle('now', times[i]!.step === chosen()));
   mark();
   const view = h('section', {class: 'aside-block steps'}, h('h2', {}, title), chart);
   view.addEventListener('statechange', mark);

@@ -1,13 +1,149 @@
+// The answers, a page a family of questions: charts, the tables they are drawn from, and how each number was made.
+import type {Report, Table} from '../../data/report';
 import {h} from '../../dom';
+import {topicView, type Profile, type Topic} from '../../profile/topic';
+import {makeTextTip} from '../../views/text_tip';
 import type {Page, Shell} from '../page';
+import {plainQuery} from '../route';
 import {w} from '../words';
+import {answerSection, type Section} from './section';
+import {deskOf, type Offer, type Offers} from './ask';
+import {CLOCKS, FAMILIES, familyOf, type Family, type FamilyId} from './families';
+import {failure, working} from './working';
 
-export function makeAnswers(_shell: Shell): Page {
-  const title = h('h1', {tabindex: -1}), element = h('main', {}, title);
+const CLOCK_OFFER: Offer = {name: CLOCKS, summary: '', in_report: true, tables: [{name: 'clocks', summary: ''}], options: []};
+
+// What charts need of a report.
+const reportOf = (shell: Shell, tables: Table[]): Report =>
+  ({tables, slices: shell.run.slices, cells: {total: 0, count: 0, steps: 0, columns: [], names: []}, parts: shell.run.ranks, flaws: [],
+    findings: []}) as unknown as Report;
+
+interface Shown { family: Family; offers: Offer[]; sections: Map<string, Section>; rank: number | null; title: HTMLElement; charts: HTMLElement; body: HTMLElement }
+
+export function makeAnswers(shell: Shell): Page {
+  const desk = deskOf(shell.api), tip = makeTextTip();
+  const nav = h('nav', {class: 'families'}), place = h('div', {class: 'answer-place'});
+  const element = h('main', {class: 'sheet answers'}, h('div', {class: 'answers-grid'}, nav, place), tip.element);
+  const made = new Map<FamilyId, Shown>();
+  let offers: Offers | null = null, families: Family[] = [], current: FamilyId | null = null, wanted: {rest: string; query: string} | null = null;
+  let visible = false;
+
+  function listOf(found: Offers): Family[] {
+    const names = new Set(found.answers.map(offer => offer.name));
+    if (shell.run.clock.uncertainty_ns > 0 || ['aligned', 'partly-aligned'].includes(shell.run.clock.state)) names.add(CLOCKS);
+    const known = FAMILIES.map(family => ({...family, answers: family.answers.filter(name => names.has(name))}));
+    const others = found.answers.map(offer => offer.name).filter(name => familyOf(name) === 'other');
+    return [...known, {id: 'other' as const, answers: others, topics: []}].filter(family => family.answers.length > 0);
+  }
+  function drawNav(): void {
+    nav.setAttribute('aria-label', w('page.answers'));
+    nav.replaceChildren(...families.map(family => h('a', {href: shell.href('answers', {rest: family.id}), 'aria-current': family.id === current ? 'page' : null,
+      title: w(`family.${family.id}.what`)}, w(`family.${family.id}`))));
+  }
+  // Charts of what has come so far; a section of its tables follows for each answer.
+  function drawCharts(shown: Shown): void {
+    const answers = [...shown.sections.values()].flatMap(section => section.answer() ?? []), tables = answers.flatMap(answer => answer.tables);
+    const report = reportOf(shell, tables), ranks = new Set<number>();
+    for (const table of tables)
+      if (table.rowCount < 100_000)
+        for (const value of table.values[table.columns.findIndex(column => column.name === 'rank')] ?? []) if (typeof value === 'number') ranks.add(value);
+    const profile: Profile = {app: {report}, home: {tables: [], use: {tip}}, ranks: [...ranks].sort((a, b) => a - b), rank: shown.rank,
+      setRank(rank) {
+        const focus = document.activeElement?.id;
+        shown.rank = rank;
+        drawCharts(shown);
+        shell.moved();
+        if (focus) document.getElementById(focus)?.focus();
+      }};
+    const views = shown.family.topics.flatMap((topic: Topic) => {
+      const content = topic.build(profile);
+      return content && content.nodes.some(Boolean) ? [topicView(profile, topic, {...content, tables: []})] : [];
+    });
+    shown.charts.replaceChildren(...views);
+  }
+  function familyView(family: Family): Shown {
+    const shown: Shown = {family, offers: [], sections: new Map(), rank: null, title: h('h1', {tabindex: -1}), charts: h('div', {class: 'charts'}), body: h('div')};
+    for (const name of family.answers) {
+      const offer = name === CLOCKS ? CLOCK_OFFER : offers!.answers.find(one => one.name === name)!;
+      shown.offers.push(offer);
+      shown.sections.set(name, answerSection({shell, desk, tip, offer, paths: offers!.paths, changed: () => shell.moved(), came: () => drawCharts(shown)}));
+    }
+    return shown;
+  }
+  function draw(): void {
+    if (!visible) return;
+    if (!offers) return place.replaceChildren(h('h1', {tabindex: -1}, w('page.answers')), working(w('answers.listing'), null));
+    if (families.length === 0) return place.replaceChildren(h('h1', {tabindex: -1}, w('page.answers')), h('p', {class: 'quiet'}, w('answers.none')));
+    const route = wanted, id = families.find(family => family.id === route?.rest)?.id ?? (route?.rest ? undefined : current) ?? families[0]!.id;
+    wanted = null;
+    current = id;
+    let shown = made.get(id);
+    if (!shown) made.set(id, shown = familyView(families.find(family => family.id === id)!));
+    drawNav();
+    restyleShown(shown);
+    place.replaceChildren(h('header', {}, shown.title, h('p', {class: 'lead'}, w(`family.${id}.what`))), shown.charts,
+      ...[...shown.sections.values()].map(section => section.element));
+    for (const section of shown.sections.values()) section.start();
+    if (route) goTo(shown, route.query);
+  }
+  function restyleShown(shown: Shown): void {
+    shown.title.textContent = w(`family.${shown.family.id}`);
+    for (const section of shown.sections.values()) section.restyle();
+    drawCharts(shown);
+  }
+  // "answer=links&table=by_link&rank=3&sort=…": opens the section, brings it into sight.
+  function goTo(shown: Shown, text: string): void {
+    const query = new URLSearchParams(text), rank = query.get('rank');
+    if (rank !== null && rank !== String(shown.rank)) {
+      shown.rank = rank === 'all' ? null : Number(rank);
+      drawCharts(shown);
+    }
+    const section = shown.sections.get(query.get('answer') ?? '');
+    if (!section) { element.scrollTo({top: 0}); return; }
+    for (const other of shown.sections.values()) if (other !== section) other.choose('', null);
+    section.choose(query.get('table') ?? '', query);
+  }
+  function fetchOffers(): void {
+    desk.offers().then(found => {
+      offers = found;
+      families = listOf(found);
+      draw();
+    }, (error: unknown) => place.replaceChildren(failure(error, fetchOffers)));
+  }
+  Object.assign((window as {stageline?: object}).stageline ??= {}, {
+    answers: () => ({family: current, waiting: current ? [...made.get(current)!.sections].filter(([, one]) => one.busy()).map(([name]) => name) : ['list']}),
+    families: () => families.map(({id, answers}) => ({id, answers})),
+  });
   return {
     element,
-    show() {},
-    address: () => ({rest: '', query: ''}),
-    restyle() { title.textContent = w('page.answers'); },
+    show(route) {
+      visible = true;
+      if (route) wanted = route;
+      else if (!offers) wanted = null;
+      if (!offers) fetchOffers();
+      draw();
+    },
+    hide() { visible = false; tip.hide(); },
+    address() {
+      if (!current) return wanted ?? {rest: '', query: ''};
+      const shown = made.get(current)!, query = new URLSearchParams();
+      for (const [name, section] of shown.sections) {
+        const own = section.address();
+        if (!own) continue;
+        query.set('answer', name);
+        for (const [key, value] of Object.entries(own)) query.set(key, value);
+      }
+      if (shown.rank !== null) query.set('rank', String(shown.rank));
+      return {rest: current, query: plainQuery(query)};
+    },
+    restyle() {
+      if (!visible || !offers || !current) return draw();
+      drawNav();
+      const shown = made.get(current)!;
+      restyleShown(shown);
+      place.querySelector('.lead')!.textContent = w(`family.${current}.what`);
+    },
+    keys: () => [{keys: 'Tab', does: w('keys.answers.tab')}],
   };
 }
+

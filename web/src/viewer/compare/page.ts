@@ -1,13 +1,109 @@
-import {h} from '../../dom';
+// Two runs, matched by what they are: what differs in words, then what makes the difference, then operators and kernels.
+// The words and numbers are those of `stageline diff` and `stageline analyze trace-diff`.
+import type {Column, Table} from '../../data/report';
+import {h, type Child} from '../../dom';
+import {duration, grouped, percent} from '../../format';
+import {currentLang, t, tableTitle} from '../../i18n/i18n';
+import {dataTable} from '../../views/data_table';
+import {makeTextTip} from '../../views/text_tip';
+import {commandOf} from '../answers/section';
+import {deskOf, type Answer, type Offers, type Working} from '../answers/ask';
+import {failure, working} from '../answers/working';
 import type {Page, Shell} from '../page';
 import {w} from '../words';
 
-export function makeCompare(_shell: Shell): Page {
-  const title = h('h1', {tabindex: -1}), element = h('main', {}, title);
+interface Both { en: string; zh: string }
+// The answer to /api/compare, which is `stageline diff --json`; {}: neither run has a pipeline.
+interface Diff {
+  change_ns: number; change_share: number; beyond_noise: boolean;
+  headline_en: string; headline_zh: string; cause_en: string; cause_zh: string; per_micro_batch_en: string; per_micro_batch_zh: string;
+  changes: Both[]; matched: number; unmatched: number; unused: number;
+  runs: Both[]; told: (Both & {effect_ns: number; effect_share: number; error_ns: number | null})[];
+}
+
+const signed = (ns: number): string => `${ns < 0 ? '−' : '+'}${duration(Math.abs(ns))}`;
+const signedShare = (share: number): string => `${share < 0 ? '−' : '+'}${percent(Math.abs(share))}`;
+const said = (both: Both): string => (currentLang() === 'zh' ? both.zh : both.en);
+
+export function makeCompare(shell: Shell): Page {
+  const desk = deskOf(shell.api), tip = makeTextTip(), body = h('div'), element = h('main', {class: 'sheet compare'}, body, tip.element);
+  let offers: Offers | null = null, diff: Partial<Diff> | null = null, wrong: unknown = null, now: Working | null = null;
+  let names: Answer | null = null, noNames: unknown = null, visible = false, asked = false;
+
+  function effects(found: Diff): HTMLElement {
+    const largest = found.told.reduce((most, one) => Math.max(most, Math.abs(one.effect_ns)), Math.abs(found.change_ns)) || 1;
+    const row = (words: string, effect: number, share: number, error: number | null, whole = false): HTMLElement => {
+      const bar = h('i', {class: effect > 0 ? 'slower' : 'faster'}), width = Math.abs(effect) / largest * 50;
+      bar.style.setProperty('width', `${width}%`);
+      bar.style.setProperty('left', `${effect > 0 ? 50 : 50 - width}%`);
+      return h('tr', {class: whole ? 'whole' : ''}, h('th', {class: 'text', scope: 'row'}, words), h('td', {class: 'bar'}, h('div', {class: 'effect', 'aria-hidden': 'true'}, bar)),
+        h('td', {}, signed(effect)), h('td', {}, signedShare(share)), h('td', {}, error === null || error === 0 ? '' : `± ${duration(error)}`));
+    };
+    return h('section', {class: 'effects'}, h('h2', {}, w('compare.effects')), h('div', {class: 'plot-box'}, h('table', {class: 'plot'},
+      h('thead', {}, h('tr', {}, h('th', {class: 'text', scope: 'col'}, w('compare.what')), h('th', {class: 'bar', 'aria-label': t('plot.bar')}),
+        h('th', {scope: 'col'}, w('compare.effect')), h('th', {scope: 'col'}, w('compare.share')), h('th', {scope: 'col'}, w('compare.error')))),
+      h('tbody', {}, ...found.told.map(one => row(said(one), one.effect_ns, one.effect_share, one.error_ns)),
+        row(w('compare.together'), found.change_ns, found.change_share, null, true)))));
+  }
+  function pipelines(): Child[] {
+    if (wrong) return [h('h1', {tabindex: -1}, w('page.compare')), failure(wrong, ask)];
+    if (!diff) return [h('h1', {tabindex: -1}, w('page.compare')), working(w('compare.working'), now)];
+    if (diff.change_ns === undefined) return [h('h1', {tabindex: -1}, w('page.compare')), h('p', {class: 'lead'}, w('compare.pipeline.none'))];
+    const found = diff as Diff, stop = currentLang() === 'zh' ? '。' : '.';
+    const cause = said({en: found.cause_en, zh: found.cause_zh}), each = said({en: found.per_micro_batch_en, zh: found.per_micro_batch_zh});
+    return [
+      h('h1', {tabindex: -1}, said({en: found.headline_en, zh: found.headline_zh}) + stop),
+      h('p', {class: 'lead'}, [cause && w('compare.most', cause), each].filter(Boolean).map(one => one + stop).join(' ')),
+      h('dl', {class: 'runs'}, ...found.runs.flatMap((run, i) => [h('dt', {}, w(i === 0 ? 'compare.a' : 'compare.b')),
+        h('dd', {}, h('b', {}, i === 0 ? shell.run.title : offers!.other!.title), ` ${said(run)}`)])),
+      found.changes.length > 0 && h('section', {}, h('h2', {}, w('compare.changes')), h('ul', {}, ...found.changes.map(one => h('li', {}, said(one))))),
+      effects(found),
+      h('p', {class: 'quiet'}, w('compare.matched', grouped(found.matched), grouped(found.unmatched), grouped(found.unused))),
+      h('p', {class: 'quiet'}, w('answers.same'), ' ', h('code', {}, ['stageline diff', ...offers!.paths, ...offers!.other!.paths].join(' '))),
+    ];
+  }
+  // Operators and kernels by name, largest change first as trace-diff orders them.
+  function operators(): Child[] {
+    const title = h('h2', {class: 'title'}, w('compare.operators'));
+    if (noNames) return [title, failure(noNames, ask)];
+    if (!names) return [title, working(w('answers.working'), now)];
+    const full = names.tables.filter(table => table.rowCount > 0);
+    if (full.length === 0) return [title, h('p', {class: 'quiet'}, w('compare.operators.none'))];
+    return [title, ...full.flatMap((table: Table) => [h('h3', {}, tableTitle(table)),
+      dataTable(table, {tip, link: (_t: Table, _r: number, _c: Column, _w: string) => false})]),
+      h('p', {class: 'quiet'}, w('answers.same'), ' ', h('code', {}, commandOf('trace-diff', [], {control: offers!.paths[0]!, test: offers!.other!.paths[0]!})))];
+  }
+  function draw(): void {
+    if (!visible) return;
+    tip.hide();
+    if (!offers) return body.replaceChildren(h('h1', {tabindex: -1}, w('page.compare')), working(w('compare.working'), null));
+    if (!offers.other) return body.replaceChildren(h('h1', {tabindex: -1}, w('compare.none.title')), h('p', {class: 'lead'}, w('compare.none')),
+      h('p', {}, h('code', {class: 'command'}, `stageline view ${offers.paths.join(' ')} --compare OTHER_RUN`)));
+    body.replaceChildren(...[...pipelines(), h('section', {class: 'operators'}, ...operators().filter((one): one is Node | string => !!one))]
+      .filter((one): one is Node | string => !!one));
+  }
+  function ask(): void {
+    asked = true;
+    wrong = noNames = null;
+    desk.offers().then(found => {
+      offers = found;
+      draw();
+      if (!found.other) return;
+      desk.ask<Partial<Diff>>('compare', {}, state => { now = state; if (!diff) draw(); }).then(one => { diff = one; }, (error: unknown) => { wrong = error; }).finally(draw);
+      desk.answer('trace-diff', {}, () => undefined).then(one => { names = one; }, (error: unknown) => { noNames = error; }).finally(draw);
+    }, (error: unknown) => { body.replaceChildren(failure(error, ask)); });
+  }
+  Object.assign((window as {stageline?: object}).stageline ??= {}, {
+    compared: () => !!offers && (!offers.other || ((!!diff || !!wrong) && (!!names || !!noNames)))});
   return {
     element,
-    show() {},
+    show() {
+      visible = true;
+      if (!asked) ask();
+      draw();
+    },
+    hide() { visible = false; tip.hide(); },
     address: () => ({rest: '', query: ''}),
-    restyle() { title.textContent = w('page.compare'); },
+    restyle: draw,
   };
 }

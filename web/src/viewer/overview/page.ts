@@ -1,13 +1,133 @@
-import {h} from '../../dom';
+// The first screen: what was run, how fast, how much was lost and to what, and what to do first, each with the place that
+// shows it. The words and numbers are those of `stageline explain`.
+import type {Finding, SpanPart, Table} from '../../data/report';
+import {h, type Child} from '../../dom';
+import {duration, grouped} from '../../format';
+import {currentLang, description, flawWords, t} from '../../i18n/i18n';
+import {findingsView} from '../../views/findings';
+import {headlineView} from '../../views/headline';
+import {stagesView} from '../../views/stages';
+import {stepBarsView} from '../../views/step_bars';
+import {countOf} from '../../words';
+import {deskOf, type Working} from '../answers/ask';
+import {failure, working} from '../answers/working';
 import type {Page, Shell} from '../page';
+import {hasPipeline} from '../shell';
 import {w} from '../words';
+import {placesOf, timelineOf, usualStep} from './places';
+import {stepPicture} from './step_picture';
 
-export function makeOverview(_shell: Shell): Page {
-  const title = h('h1', {tabindex: -1}), element = h('main', {}, title);
+// The answer to /api/explain, which is `stageline explain --json`.
+interface Told {
+  id: string; cause: string; priced: boolean; lost_ns: number; lost_share: number; saving_ns: number; value: string;
+  note_en: string; note_zh: string; title_en: string; title_zh: string; detail_en: string; detail_zh: string;
+  analysis: string; table: string; command: string;
+}
+export interface Explained {
+  run_en: string; run_zh: string; steps: number; step_ns: number; lost_ns: number; why_not: string;
+  closing_en: string; closing_zh: string; title_en: string; title_zh: string; lead_en: string; lead_zh: string;
+  parts: {id: string; label_en: string; label_zh: string; share: number}[];
+  findings: Told[]; offers: Told[];
+}
+
+const findingOf = (told: Told): Finding => ({
+  id: told.id, weight: told.lost_share || (told.priced ? 1 : 0), value: told.value, note: [told.note_en, told.note_zh],
+  title: [told.title_en, told.title_zh], detail: [told.detail_en, told.detail_zh], cause: told.cause,
+  analysis: told.analysis, table: told.table, command: told.command,
+});
+
+// Where nothing stands out that is a finding too.
+const closing = (told: Explained): Finding[] => (told.findings.length > 0 ? [] : [{
+  id: 'none', weight: 0, value: '', note: ['', ''], title: [told.closing_en, told.closing_zh], detail: ['', '']}]);
+
+export function makeOverview(shell: Shell): Page {
+  const {run, api} = shell, desk = deskOf(api), element = h('main', {class: 'sheet overview'});
+  let told: Explained | null = null, wrong: unknown = null, now: Working | null = null, asked = false, visible = false;
+  let tables: Table[] = [];
+
+  function evidence(finding: Finding): Child {
+    if (finding.id === 'none') return false;
+    const links = placesOf(shell, finding).flatMap((place, i) => [i > 0 && ' · ', h('a', {href: place.href, class: 'place'}, place.words)]);
+    return h('p', {class: 'detail places'}, ...links, !!finding.command && h('code', {}, finding.command));
+  }
+  function facts(): HTMLElement {
+    const ranks = run.ranks.length, stages = new Set(run.ranks.map(rank => rank.stage).filter(stage => stage >= 0)).size;
+    const machines = new Set(run.ranks.map(rank => rank.machine).filter(machine => machine >= 0)).size;
+    const list: [string, Child][] = [
+      [t('facts.ranks'), grouped(ranks)],
+      [w('facts.stages'), stages > 1 && grouped(stages)],
+      [t('facts.machines'), machines > 1 && grouped(machines)],
+      [t('facts.steps'), run.steps.length > 0 && grouped(run.steps.length)],
+      [w('facts.span'), duration(run.span_ns)],
+      [t('facts.slices'), grouped(run.slices)],
+      [t('facts.source'), `${run.format}, ${description(run.description)}`]];
+    return h('section', {class: 'aside-block'}, h('dl', {class: 'facts'},
+      ...list.flatMap(([name, value]) => (value ? [h('dt', {}, name), h('dd', {}, value)] : []))));
+  }
+  function flaws(): Child {
+    return run.flaws.length > 0 && h('section', {class: 'flaw-list', 'aria-label': t('flaws')}, h('h2', {}, t('flaws')),
+      h('ul', {}, ...run.flaws.map(flaw => h('li', {},
+        h('span', {class: `severity ${flaw.severity}`}, t(flaw.severity === 'loss' ? 'severity.loss' : 'severity.warning')), ' ',
+        flawWords(flaw.name) || flaw.message, flaw.count > 1 && ` (${grouped(flaw.count)}×)`))));
+  }
+  // Each step's own time; a click shows it in the timeline.
+  function steps(): Child {
+    const table = tables.find(one => one.name === 'steps'), at = (name: string): number => table!.columns.findIndex(c => c.name === name);
+    const known = new Map(table ? table.values[at('step')]!.map((step, i) => [Number(step), Number(table.values[at('span_ns')]![i])]) : []);
+    const times = run.steps.map(step => ({step: step.number, span: known.get(step.number) ?? step.end_ns - step.start_ns}));
+    return stepBarsView(times, () => usualStep(run)?.number ?? null, number => {
+      const step = run.steps.find(one => one.number === number);
+      if (step) shell.go('timeline', {query: `v=${step.start_ns},${step.end_ns}`});
+    });
+  }
+  function headline(): HTMLElement {
+    const none = t('headline.none', countOf('ranks', run.ranks.length), countOf('steps', run.steps.length), grouped(run.slices));
+    if (!told) return h('section', {class: 'headline'}, h('h1', {tabindex: -1}, run.title),
+      wrong ? failure(wrong, ask) : working(w('overview.looking'), now));
+    const parts = told.parts.map((part): SpanPart => ({id: part.id, share: part.share, label: [part.label_en, part.label_zh]}));
+    return headlineView({title: [told.title_en, told.title_zh], lead: [told.lead_en, told.lead_zh], parts}, none);
+  }
+  function draw(): void {
+    const findings = told ? [...told.findings.map(findingOf), ...closing(told), ...told.offers.map(findingOf)] : [];
+    const runLine = told ? (currentLang() === 'zh' ? told.run_zh : told.run_en) : '';
+    element.replaceChildren(
+      h('p', {class: 'run-line'}, h('b', {}, run.title), runLine ? ` ${runLine}` : ''), headline(),
+      h('div', {class: 'cols'},
+        h('div', {}, told ? findingsView(findings, evidence) : '',
+          told?.why_not ? h('p', {class: 'quiet'}, w('overview.whyNot', told.why_not)) : ''),
+        h('aside', {}, ...[stagesView(tables.find(table => table.name === 'stages')), steps(), facts()].filter((one): one is HTMLElement => !!one))),
+      ...[hasPipeline(run) && stepPicture(shell), ways(), flaws()].filter((one): one is HTMLElement => !!one));
+  }
+  // Where to go on.
+  function ways(): HTMLElement {
+    const link = (href: string, words: string, does: string): HTMLElement => h('li', {}, h('a', {href}, words), ' ', h('span', {class: 'quiet'}, does));
+    return h('section', {class: 'ways'}, h('h2', {}, w('overview.ways')), h('ul', {},
+      hasPipeline(run) && link(shell.href('pipeline'), w('page.pipeline'), w('overview.pipeline')),
+      link(timelineOf(shell, ''), w('page.timeline'), w('overview.timeline')),
+      link(shell.href('answers'), w('page.answers'), w('overview.answers')),
+      link(shell.href('compare'), w('page.compare'), w('overview.compare'))));
+  }
+  function redraw(): void { if (visible) draw(); }
+  function ask(): void {
+    asked = true;
+    wrong = null;
+    desk.ask<Explained>('explain', {}, state => { now = state; if (!told) redraw(); })
+      .then(found => { told = found; }, (error: unknown) => { wrong = error; }).finally(redraw);
+    if (!hasPipeline(run)) return;
+    desk.answer('pipeline-summary', {}, () => undefined).then(answer => { tables = answer.tables; redraw(); }, () => undefined);
+    redraw();
+  }
+  Object.assign((window as {stageline?: object}).stageline ??= {}, {overviewReady: () => told !== null && (tables.length > 0 || !hasPipeline(run))});
+
   return {
     element,
-    show() {},
+    show() {
+      visible = true;
+      if (!asked) ask();
+      draw();
+    },
+    hide() { visible = false; },
     address: () => ({rest: '', query: ''}),
-    restyle() { title.textContent = w('page.overview'); },
+    restyle: redraw,
   };
 }

@@ -52,7 +52,8 @@ export function makePipeline(shell: Shell): Page {
         if (at < 0) return false;
         const {cells, parts} = app.bubbles!, lines = BUBBLE_PARTS.map((id, k) => [partWord(id), parts[k]![at]!] as const)
           .filter(([, ns]) => Math.abs(ns) >= cells.dur[at]! / 200);
-        tip.showLines(w('pipe.waits', duration(cells.dur[at]!)), lines.map(([name, ns]) => `${name} ${ns < 0 ? '−' : ''}${duration(Math.abs(ns))}`), x, y);
+        tip.place(x, y, h('b', {}, w('pipe.waits', duration(cells.dur[at]!))),
+          ...lines.map(([name, ns]) => h('div', {class: 'quiet'}, `${name} ${ns < 0 ? '−' : ''}${duration(Math.abs(ns))}`)));
         return true;
       },
     });

@@ -1,0 +1,38 @@
+// Device times: events on the caller's stream, from a pool, read back by the background thread. devices.cc has the
+// essay.
+#pragma once
+
+#include <cstdint>
+
+#include "layout.h"
+
+namespace slr {
+
+struct Lane;
+struct DeviceLane;
+
+// Looks whether the lane's driver is in the process, and what device the stream is of. Without it the lane's records
+// have the host's times; it is asked for again now and then. Not for the hot path.
+void bind_lane(uint16_t lane);
+// The calling thread works on the device that the lane was made on: handles of default streams are the same on all.
+bool same_device(const Lane& lane);
+
+// Puts an event on the lane's stream: its place in the table, or kNoEvent where the range goes without (counted by
+// reason). `depth`: ranges of that lane open around it on this thread. Two driver calls, no lock, no memory.
+uint32_t stamp(uint16_t lane, uint32_t depth);
+// The event of a range's end serves the next range's begin too.
+void share_event(uint32_t event);
+// Gives back one use of an event; kNoEvent is none.
+void release_event(uint32_t event);
+
+enum class DeviceState : uint8_t { kWaiting, kReady, kNever };
+struct DeviceTimes {
+  int64_t start_ns, dur_ns;  // on the lane's device clock
+};
+// What became of a range's events; kReady and kNever give them back.
+DeviceState harvest(const Record& record, const Extra& extra, DeviceTimes& times);
+
+// A step begins: where anchors are taken only at step boundaries, now is the time.
+void ask_for_anchors();
+
+}  // namespace slr

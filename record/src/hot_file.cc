@@ -1,0 +1,209 @@
+// The hot file: rings in memory that the page cache keeps when the process is killed.
+//
+// Its whole size is mapped at once, sparse; a ring's blocks are allocated when its thread comes, so that a full disk is
+// an error here and not a SIGBUS in the middle of a training step.
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "recorder.h"
+
+namespace slr {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t round_up(uint64_t n) { return (n + kPage - 1) / kPage * kPage; }
+
+// Mapped files on file systems of the network stall whoever touches a page, and may be lost with the client.
+bool is_local(const char* folder) {
+  struct statfs facts;
+  if (statfs(folder, &facts) != 0) return false;
+  switch (static_cast<unsigned long>(facts.f_type)) {
+    case 0x6969:      // NFS
+    case 0x0BD00BD0:  // Lustre
+    case 0x47504653:  // GPFS
+    case 0xFF534D42:  // CIFS
+    case 0xFE534D42:  // SMB2
+    case 0x65735546:  // FUSE: JuiceFS, sshfs, object stores
+    case 0x00C36400:  // Ceph
+    case 0x19830326:  // BeeGFS
+    case 0x01021997:  // 9P
+    case 0x517B: return false;
+    default: return true;
+  }
+}
+
+int create_hot(const char* path, uint64_t bytes, uint64_t header_bytes) {
+  const int fd = ::open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (fd < 0) return -1;
+  if (ftruncate(fd, static_cast<off_t>(bytes)) == 0 && posix_fallocate(fd, 0, static_cast<off_t>(header_bytes)) == 0)
+    return fd;
+  ::close(fd);
+  unlink(path);
+  return -1;
+}
+
+}  // namespace
+
+RingHeader* ring_at(uint32_t index) {
+  return reinterpret_cast<RingHeader*>(reinterpret_cast<char*>(state.hot) + state.hot->rings_at +
+                                       index * state.hot->ring_bytes);
+}
+
+bool open_hot_file(const Settings& settings, const char* stem, const FileHeader& identity) {
+  const uint32_t records = (settings.ring_kb << 10) / sizeof(Record);
+  const uint64_t ring_bytes = round_up(kRingHeaderBytes + uint64_t{records} * sizeof(Record));
+  uint64_t limit = (uint64_t{settings.memory_mb} << 20) / ring_bytes;
+  limit = limit < 1 ? 1 : limit > kMaxRings ? kMaxRings : limit;
+  const uint64_t lanes_at = kPage, names_at = lanes_at + kMaxLanes * sizeof(LaneEntry);
+  const uint64_t rings_at = names_at + kNameBytes;
+  const uint64_t bytes = rings_at + limit * ring_bytes;
+
+  int fd = -1;
+  state.hot_path[0] = '\0';
+  const char* wish = getenv("STAGELINE_HOT_DIR");
+  const char* name = strrchr(stem, '/') ? strrchr(stem, '/') + 1 : stem;
+  if (wish && *wish) {
+    snprintf(state.hot_path, sizeof state.hot_path, "%s/%s.slhot", wish, name);
+  } else if (is_local(settings.dir)) {
+    snprintf(state.hot_path, sizeof state.hot_path, "%s.slhot", stem);
+  } else {
+    snprintf(state.hot_path, sizeof state.hot_path, "/dev/shm/%s.slhot", name);
+  }
+  fd = create_hot(state.hot_path, bytes, rings_at);
+  void* base = MAP_FAILED;
+  if (fd >= 0) base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (fd >= 0 && base == MAP_FAILED) {
+    ::close(fd);
+    unlink(state.hot_path);
+    fd = -1;
+  }
+  if (base == MAP_FAILED) {  // records live, but only until the process dies
+    state.hot_path[0] = '\0';
+    base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED) return false;
+  }
+  auto* hot = static_cast<HotHeader*>(base);
+  hot->version = kFormatVersion;
+  hot->header_bytes = kPage;
+  hot->ring_records = records;
+  hot->ring_limit = static_cast<uint32_t>(limit);
+  hot->lanes_at = lanes_at;
+  hot->names_at = names_at;
+  hot->rings_at = rings_at;
+  hot->ring_bytes = ring_bytes;
+  hot->pid = identity.pid;
+  hot->rank = identity.rank;
+  hot->ticks_per_second = identity.ticks_per_second;
+  hot->start_realtime_ns = identity.start_realtime_ns;
+  memcpy(hot->uuid, identity.uuid, sizeof hot->uuid);
+  hot->clock = identity.clock;
+  state.hot_fd = fd;
+  state.hot_bytes = bytes;
+  state.ring_records = records;
+  for (auto& word : state.free_rings) word.store(0, std::memory_order_relaxed);
+  for (Thread& thread : state.threads) thread.recording = 0;
+  lock_names();
+  state.hot = hot;
+  unlock_names(false);
+  memcpy(hot->magic, kHotMagic, sizeof hot->magic);  // last: from here on it is a recording
+  return true;
+}
+
+void close_hot_file(bool remove) {
+  if (remove && state.hot_path[0]) unlink(state.hot_path);
+  if (state.hot_fd >= 0) ::close(state.hot_fd);
+  state.hot_fd = -1;
+  // A thread may still be inside a call: its memory stays, but no longer that of the file.
+  if (remove)
+    mmap(state.hot, state.hot_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+         -1, 0);
+}
+
+namespace {
+
+pthread_key_t exit_key;
+pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
+void make_exit_key() { pthread_key_create(&exit_key, release_thread); }
+
+// The index of a ring that no thread has, or −1.
+int32_t take_ring() {
+  for (uint32_t w = 0; w < kMaxRings / 64; ++w) {
+    uint64_t free = state.free_rings[w].load(std::memory_order_acquire);
+    while (free != 0) {
+      const auto bit = static_cast<uint32_t>(__builtin_ctzll(free));
+      if (state.free_rings[w].compare_exchange_weak(free, free & ~(uint64_t{1} << bit), std::memory_order_acq_rel))
+        return static_cast<int32_t>(w * 64 + bit);
+    }
+  }
+  uint32_t count = state.hot->ring_count.load(std::memory_order_relaxed);
+  for (;;) {
+    if (count >= state.hot->ring_limit) return -1;
+    // The blocks come before the number: whoever counts this ring can touch it.
+    const auto at = static_cast<off_t>(state.hot->rings_at + count * state.hot->ring_bytes);
+    if (state.hot_fd >= 0 && posix_fallocate(state.hot_fd, at, static_cast<off_t>(state.hot->ring_bytes)) != 0)
+      return -1;
+    if (state.hot->ring_count.compare_exchange_weak(count, count + 1, std::memory_order_acq_rel))
+      return static_cast<int32_t>(count);
+  }
+}
+
+}  // namespace
+
+Thread* acquire_thread() {
+  const int saved_errno = errno;
+  const int32_t index = take_ring();
+  if (index < 0) {
+    errno = saved_errno;
+    drop(SLR_DROP_NO_RING);
+    return nullptr;
+  }
+  Thread* thread = &state.threads[index];
+  RingHeader* ring = ring_at(static_cast<uint32_t>(index));
+  thread->ring = ring;
+  thread->records = records_of(ring);
+  thread->index = static_cast<uint32_t>(index);
+  thread->head = ring->head.load(std::memory_order_acquire);
+  thread->known_tail = ring->tail.load(std::memory_order_acquire);
+  thread->depth = 0;
+  thread->next_slot = 0;
+  thread->busy = 0;
+  ring->depth.store(0, std::memory_order_release);
+
+  LaneEntry entry{};
+  entry.device = -1;
+  entry.thread_id = static_cast<uint32_t>(syscall(SYS_gettid));
+  char name[17] = {};
+  prctl(PR_GET_NAME, name);
+  snprintf(entry.name, sizeof entry.name, "%s %u", name[0] ? name : "thread", entry.thread_id);
+  thread->lane = add_lane(entry, nullptr);
+  ring->lane = thread->lane;
+#ifdef MADV_POPULATE_WRITE
+  // Faults now, not one in every 128 records.
+  madvise(reinterpret_cast<char*>(ring), state.hot->ring_bytes, MADV_POPULATE_WRITE);
+#endif
+  thread->recording = state.recording;
+  this_thread = thread;
+  pthread_once(&exit_key_once, make_exit_key);
+  pthread_setspecific(exit_key, thread);
+  errno = saved_errno;
+  return thread;
+}
+
+void release_thread(void* pointer) {
+  auto* thread = static_cast<Thread*>(pointer);
+  if (this_thread == thread) this_thread = nullptr;
+  if (!is_on() || thread->recording != state.recording) return;
+  record_open_ranges(thread);
+  thread->recording = 0;
+  state.free_rings[thread->index / 64].fetch_or(uint64_t{1} << thread->index % 64, std::memory_order_acq_rel);
+}
+
+}  // namespace slr

@@ -1,0 +1,103 @@
+// META and END: small JSON objects, written without allocating.
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "crc32c.h"
+#include "json_text.h"
+#include "recorder.h"
+
+namespace slr {
+
+void JsonText::raw(const char* format, ...) {
+  if (size_ >= limit_) return;
+  va_list arguments;
+  va_start(arguments, format);
+  const int n = vsnprintf(to_ + size_, limit_ - size_, format, arguments);
+  va_end(arguments);
+  size_ += n > 0 ? static_cast<size_t>(n) : 0;
+  if (size_ > limit_) size_ = limit_;
+}
+
+void JsonText::text(const char* key, const char* value) {
+  if (size_ + strlen(key) + 6 * strlen(value) + 16 > limit_) return;  // left out rather than cut
+  raw("%s\"%s\":\"", comma(), key);
+  for (; *value; ++value) {
+    const auto c = static_cast<unsigned char>(*value);
+    if (c < 0x20 || c >= 0x7f)
+      raw("\\u%04x", c);
+    else
+      raw(c == '"' || c == '\\' ? "\\%c" : "%c", c);
+  }
+  raw("\"");
+}
+
+void JsonText::number(const char* key, int64_t value) {
+  if (size_ + strlen(key) + 32 > limit_) return;
+  raw("%s\"%s\":%lld", comma(), key, static_cast<long long>(value));
+}
+
+size_t JsonText::finish() {
+  raw("}");
+  return size_;
+}
+
+namespace {
+
+// Tells the boots of one machine apart, and machines of one name.
+uint32_t boot_hash() {
+  char text[64] = {};
+  const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  const ssize_t n = read(fd, text, sizeof text - 1);
+  close(fd);
+  return n > 0 ? crc32c(text, static_cast<size_t>(n)) : 0;
+}
+
+uint32_t command_hash() {
+  char text[4096];
+  const int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  const ssize_t n = read(fd, text, sizeof text);
+  close(fd);
+  return n > 0 ? crc32c(text, static_cast<size_t>(n)) : 0;
+}
+
+}  // namespace
+
+size_t write_meta(char* to, size_t size) {
+  const Settings& s = state.settings;
+  const HotHeader& hot = *state.hot;
+  JsonText json(to, size);
+  json.number("format", kFormatVersion);
+  char uuid[33];
+  for (int i = 0; i < 16; ++i) snprintf(uuid + 2 * i, 3, "%02x", hot.uuid[i]);
+  json.text("uuid", uuid);
+  json.number("rank", s.rank);
+  json.number("pid", hot.pid);
+  json.text("host", s.host);
+  json.number("boot", boot_hash());
+  if (s.job[0]) json.text("job", s.job);
+  json.number("clock", hot.clock);
+  json.number("tick_shift", tick_shift_of(hot.ticks_per_second));
+  json.number("ticks_per_second", static_cast<int64_t>(hot.ticks_per_second));
+  json.number("start_realtime_ns", static_cast<int64_t>(hot.start_realtime_ns));
+  const struct {
+    const char* key;
+    int32_t value, none;
+  } kNumbers[] = {{"world", s.world, 0}, {"stage", s.stage, -1}, {"dp_rank", s.dp_rank, -1},
+                  {"pp", s.pp, 0},       {"tp", s.tp, 0},        {"dp", s.dp, 0},
+                  {"vp", s.vp, 0}};
+  for (const auto& n : kNumbers)
+    if (n.value > n.none) json.number(n.key, n.value);
+  if (const char* queues = getenv("CUDA_DEVICE_MAX_CONNECTIONS")) json.text("CUDA_DEVICE_MAX_CONNECTIONS", queues);
+  json.text("hot", state.hot_path);
+  json.number("command", command_hash());
+  json.text("recorder", SLR_RECORDER_VERSION);
+  return json.finish();
+}
+
+}  // namespace slr

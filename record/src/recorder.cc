@@ -1,0 +1,258 @@
+// The life of a recording: begin, end, fork, exit.
+#include "recorder.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "anchors.h"
+#include "clock.h"
+#include "device.h"
+#include "guard.h"
+#include "json_text.h"
+
+namespace slr {
+namespace {
+
+pthread_mutex_t life = PTHREAD_MUTEX_INITIALIZER;  // slr_init and slr_shutdown
+bool hooks_installed = false;
+slr_config child_config;  // what a child of STAGELINE_FORK=1 begins with
+char child_dir[1024], child_job[128];
+
+int begin(const slr_config* config);
+
+void before_fork() {
+  pthread_mutex_lock(&life);
+  pthread_mutex_lock(&state.mutex);
+  lock_names();
+}
+void after_fork_in_parent() {
+  unlock_names(false);
+  pthread_mutex_unlock(&state.mutex);
+  pthread_mutex_unlock(&life);
+}
+// The child has one thread, none of the parent's files and nothing of its drivers. It must not touch the parent's
+// rings, which are the same memory; Control is empty, so no call does.
+void after_fork_in_child() {
+  unlock_names(true);
+  life = PTHREAD_MUTEX_INITIALIZER;
+  state.mutex = PTHREAD_MUTEX_INITIALIZER;
+  const bool was_recording = state.hot != nullptr;
+  state.hot = nullptr;
+  state.cold = ColdFile();  // not closed: the descriptor is the parent's file, and costs nothing
+  this_thread = nullptr;
+  forget_devices();
+  if (was_recording && state.settings.records_in_child) begin(&child_config);
+}
+
+void at_exit() { slr_shutdown(); }
+
+bool make_control() {
+  Control* page = control.load();
+  static Control* own = nullptr;
+  if (!own) {
+    void* memory = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return false;
+    madvise(memory, 4096, MADV_WIPEONFORK);
+    own = static_cast<Control*>(memory);
+  }
+  page = own;
+  page->on.store(0, std::memory_order_relaxed);
+  control.store(page, std::memory_order_release);
+  return true;
+}
+
+void remember_for_children(const slr_config* config) {
+  slr_config c = SLR_CONFIG_INIT;
+  if (config && config->size >= sizeof c.size) memcpy(&c, config, config->size < sizeof c ? config->size : sizeof c);
+  c.size = sizeof c;
+  if (c.dir && c.dir != child_dir) snprintf(child_dir, sizeof child_dir, "%s", c.dir), c.dir = child_dir;
+  if (c.job && c.job != child_job) snprintf(child_job, sizeof child_job, "%s", c.job), c.job = child_job;
+  child_config = c;
+}
+
+int begin(const slr_config* config) {
+  const char* off = getenv("STAGELINE_OFF");
+  if (off && strcmp(off, "1") == 0) return 2;
+  if (!make_control()) return 4;
+  remember_for_children(config);
+  state.settings = resolve_settings(config);
+  const ClockKind clock = choose_clock();
+  const Snapshot first = take_snapshot();
+  const timespec nap = {0, 2'000'000};
+  nanosleep(&nap, nullptr);
+  const Snapshot second = take_snapshot();
+
+  FileHeader identity{};
+  memcpy(identity.magic, kFileMagic, sizeof identity.magic);
+  identity.version = kFormatVersion;
+  identity.clock = clock;
+  identity.ticks_per_second = ticks_per_second(first, second);
+  identity.tick_shift = tick_shift_of(identity.ticks_per_second);
+  identity.start_realtime_ns = static_cast<uint64_t>(first.realtime_ns);
+  identity.pid = static_cast<uint32_t>(getpid());
+  identity.rank = state.settings.rank;
+  if (getrandom(identity.uuid, sizeof identity.uuid, GRND_NONBLOCK) != static_cast<ssize_t>(sizeof identity.uuid)) {
+    const uint64_t mixed[2] = {first.ticks ^ identity.pid, static_cast<uint64_t>(first.realtime_ns)};
+    memcpy(identity.uuid, mixed, sizeof mixed);
+  }
+  if (!state.cold.open(state.settings, identity)) return 3;
+  if (!open_hot_file(state.settings, state.cold.stem(), identity)) {
+    state.cold.close();
+    unlink(state.cold.path());
+    return 4;
+  }
+  state.hot->first = first;
+  state.hot->second = second;
+  ++state.recording;
+  if (state.recording == 0) ++state.recording;
+  state.hot->meta_bytes.store(static_cast<uint32_t>(write_meta(state.hot->meta, sizeof state.hot->meta)),
+                              std::memory_order_release);
+  publish_names();
+  state.step.store(-1);
+  state.live.store(1);
+  state.window_first.store(-1);
+  state.stopping = state.writer_ended = false;
+  state.flush_wanted = state.flush_done = 0;
+  pthread_condattr_t attributes;
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(&state.wake, &attributes);
+  pthread_cond_init(&state.drained, &attributes);
+  pthread_condattr_destroy(&attributes);
+  if (!start_writer()) {
+    close_hot_file(true);
+    lock_names();
+    state.hot = nullptr;
+    unlock_names(false);
+    state.cold.close();
+    return 5;
+  }
+  if (!hooks_installed) {
+    hooks_installed = true;
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    atexit(at_exit);
+  }
+  control.load()->on.store(1, std::memory_order_release);
+  return 0;
+}
+
+// Waits for the condition until `deadline_ns` of CLOCK_MONOTONIC; the mutex is held.
+template <class Done>
+bool wait_until(int64_t deadline_ns, Done done) {
+  const timespec at = {deadline_ns / 1'000'000'000, deadline_ns % 1'000'000'000};
+  while (!done())
+    if (pthread_cond_timedwait(&state.drained, &state.mutex, &at) == ETIMEDOUT) return done();
+  return true;
+}
+
+}  // namespace
+
+}  // namespace slr
+
+using namespace slr;  // the C functions are no members, or their visibility would be lost
+
+extern "C" {
+
+int slr_init(const slr_config* config) {
+  const int saved_errno = errno;
+  pthread_mutex_lock(&life);
+  const int result = is_on() ? 1 : begin(config);
+  pthread_mutex_unlock(&life);
+  errno = saved_errno;
+  return result;
+}
+
+void slr_shutdown(void) {
+  const int saved_errno = errno;
+  pthread_mutex_lock(&life);
+  if (is_on()) {
+    if (Thread* thread = this_thread; thread && thread->recording == state.recording && !thread->busy) {
+      thread->busy = 1;
+      record_open_ranges(thread);
+      thread->busy = 0;
+    }
+    slr_statistics last;
+    memset(&last, 0, sizeof last);
+    last.size = sizeof last;
+    pthread_mutex_lock(&state.mutex);
+    state.stopping = true;
+    pthread_cond_broadcast(&state.wake);
+    const bool ended = wait_until(clock_ns(CLOCK_MONOTONIC) + 2'000'000'000, [] { return state.writer_ended; });
+    pthread_mutex_unlock(&state.mutex);
+    slr_stats(&last);
+    control.load()->on.store(0, std::memory_order_release);
+    if (ended) {
+      pthread_join(state.writer, nullptr);
+      last.recording = 0;
+      state.last_stats = last;
+      close_devices();
+      // What the disk refused stays in the hot file, for `stageline recover`.
+      lock_names();
+      close_hot_file(all_is_written);
+      state.hot = nullptr;
+      unlock_names(false);
+      state.cold.close();
+    }
+  }
+  pthread_mutex_unlock(&life);
+  errno = saved_errno;
+}
+
+int slr_flush(int timeout_ms) {
+  if (!is_on()) return 0;
+  const int saved_errno = errno;
+  if (timeout_ms < 0) timeout_ms = 0;
+  pthread_mutex_lock(&state.mutex);
+  int result = 0;
+  if (is_on() && !state.stopping) {
+    const uint64_t ticket = ++state.flush_wanted;
+    state.flush_ms = static_cast<uint32_t>(timeout_ms);
+    pthread_cond_broadcast(&state.wake);
+    const int64_t deadline = clock_ns(CLOCK_MONOTONIC) + (int64_t{timeout_ms} + 100) * 1'000'000;
+    const bool answered = wait_until(deadline, [ticket] { return state.flush_done >= ticket || state.writer_ended; });
+    result = answered && flush_failed < ticket ? 0 : 1;
+  }
+  pthread_mutex_unlock(&state.mutex);
+  errno = saved_errno;
+  return result;
+}
+
+void slr_stats(slr_statistics* out) {
+  if (!out || out->size < sizeof out->size) return;
+  slr_statistics s;
+  memset(&s, 0, sizeof s);
+  if (!is_on()) {
+    s = state.last_stats;
+  } else {
+    s.recording = 1;
+    const uint32_t count = state.hot->ring_count.load(std::memory_order_acquire);
+    uint64_t unwritten_slots = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+      const RingHeader* ring = ring_at(i);
+      const uint64_t tail = ring->tail.load(std::memory_order_acquire);
+      unwritten_slots += ring->head.load(std::memory_order_acquire) - tail;
+      s.drops[SLR_DROP_RING_FULL] += ring->dropped.load(std::memory_order_relaxed);
+    }
+    for (uint32_t i = SLR_DROP_RING_FULL + 1; i < SLR_DROP_REASONS; ++i)
+      s.drops[i] = state.hot->drops[i].load(std::memory_order_relaxed);
+    s.written_records = writer_facts.written_records.load();
+    s.records = s.written_records + unwritten_slots;
+    s.written_bytes = writer_facts.written_bytes.load();
+    s.write_errors = writer_facts.write_errors.load();
+    s.self_ns = writer_facts.self_ns.load();
+    add_device_stats(s);
+  }
+  const uint32_t size = out->size < sizeof s ? out->size : static_cast<uint32_t>(sizeof s);
+  s.size = out->size;
+  memcpy(out, &s, size);
+}
+
+const char* slr_path(void) { return is_on() ? state.cold.path() : ""; }
+
+}  // extern "C"

@@ -1,0 +1,114 @@
+// The one recorder of a process: what the hot path, the background thread and the devices share.
+//
+//   threads ──push/pop──▶ ring (hot file) ──writer──▶ chunks (cold file)
+//                           │ 32-byte records, one ring a thread, one producer, one consumer
+//                           └ the page cache owns them: a kill -9 leaves the file as it was
+//
+// Everything here is leaked on purpose: static destructors run while other threads still record.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "cold_file.h"
+#include "layout.h"
+#include "settings.h"
+#include "stageline_record.h"
+
+namespace slr {
+
+inline constexpr uint32_t kMaxRings = 1024;
+
+// One page that the kernel empties in a child (MADV_WIPEONFORK), also after a bare clone(2): whoever is forked finds
+// the recorder off, whatever the parent did.
+struct Control {
+  std::atomic<uint32_t> on;
+};
+extern std::atomic<Control*> control;
+inline bool is_on() { return control.load(std::memory_order_relaxed)->on.load(std::memory_order_acquire) != 0; }
+
+// A ring as its owner sees it; private memory, so that a child's copy is its own.
+struct Thread {
+  RingHeader* ring;
+  Record* records;
+  uint64_t head, known_tail;  // known_tail: the writer had read up to here at least
+  uint32_t depth;
+  uint32_t next_slot;
+  uint32_t index;
+  uint32_t recording;  // number of the recording (State::recording)
+  uint16_t lane;
+  volatile uint32_t busy;  // inside a call: a signal handler must keep out
+};
+extern thread_local Thread* this_thread __attribute__((tls_model("initial-exec")));
+
+struct DeviceLane;
+struct Lane {
+  LaneEntry entry;
+  void* stream;
+  std::atomic<DeviceLane*> device;  // nullptr: the host's times
+  std::atomic<uint32_t> closed;
+};
+
+struct State {
+  Settings settings;
+  HotHeader* hot;  // mapped; of a file, or anonymous where there can be none
+  uint64_t hot_bytes;
+  int hot_fd;  // −1: anonymous
+  char hot_path[1400];
+  uint32_t ring_records;
+  uint32_t recording;  // counts slr_init, so that nothing of an earlier recording is used
+  std::atomic<uint64_t> free_rings[kMaxRings / 64];
+  Thread threads[kMaxRings];
+
+  std::atomic<int32_t> step;
+  std::atomic<uint32_t> live;  // inside the window
+  std::atomic<int64_t> window_first, window_stop;
+
+  ColdFile cold;
+  Snapshot start;
+  pthread_t writer;
+  pthread_mutex_t mutex;  // of what follows; never taken in the hot path
+  pthread_cond_t wake, drained;
+  bool stopping, writer_ended;
+  uint64_t flush_wanted, flush_done;
+  uint32_t flush_ms;
+  slr_statistics last_stats;  // of the recording that ended
+};
+extern State state;
+
+// --- names.cc: texts and lanes live in private memory, so that they work before slr_init and in a child.
+extern Lane lanes[kMaxLanes];
+extern std::atomic<uint32_t> lane_count;  // lanes 1 … lane_count − 1
+uint16_t add_lane(const LaneEntry& entry, void* stream);
+// The names that are there; `bytes` as HotHeader::name_bytes counts them.
+const char* name_table(uint32_t* bytes);
+void publish_lane(uint16_t lane);  // its entry has changed
+// Copies texts and lanes to a new hot file, which gets all later ones too.
+void publish_names();
+void lock_names();
+void unlock_names(bool in_child);
+
+// --- hot_file.cc
+bool open_hot_file(const Settings& settings, const char* stem, const FileHeader& identity);
+void close_hot_file(bool remove);
+RingHeader* ring_at(uint32_t index);
+inline Record* records_of(RingHeader* ring) {
+  return reinterpret_cast<Record*>(reinterpret_cast<char*>(ring) + kRingHeaderBytes);
+}
+// A ring for the calling thread: its first range. nullptr when there is none left.
+Thread* acquire_thread();
+
+// --- ranges.cc
+void drop(slr_drop reason, uint64_t count = 1);
+void release_thread(void* thread);  // at thread exit: what is open is kept as open
+void record_open_ranges(Thread* thread);
+
+// --- writer.cc
+bool start_writer();
+void stop_writer();
+// META: who recorded where and how; JSON. Returns its length.
+size_t write_meta(char* to, size_t size);
+
+}  // namespace slr

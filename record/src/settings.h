@@ -1,0 +1,23 @@
+// What slr_config and the environment ask for, resolved once at slr_init.
+#pragma once
+
+#include <cstdint>
+
+#include "stageline_record.h"
+
+namespace slr {
+
+struct Settings {
+  char dir[1024];
+  char job[128];
+  char host[65];
+  int32_t rank, world, stage, dp_rank, pp, tp, dp, vp;
+  uint32_t memory_mb, flush_ms, rotate_mb, rotate_s, keep_files, ring_kb;
+  double max_overhead;
+  bool records_in_child;  // STAGELINE_FORK=1
+};
+
+// The caller's structure may be of an older version: fields beyond its size are taken as not said.
+Settings resolve_settings(const slr_config* config);
+
+}  // namespace slr

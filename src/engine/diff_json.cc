@@ -1,0 +1,49 @@
+#include "engine/diff_json.h"
+
+#include <cmath>
+
+#include "base/json_writer.h"
+#include "engine/diff_report.h"
+#include "exporters/table_text.h"
+
+namespace stageline {
+namespace {
+
+// Leaves the object open.
+void both(JsonWriter& json, const DiffLine& line) { json.begin_object().field("en", line.en).field("zh", line.zh); }
+
+}  // namespace
+
+std::string diff_json(const RunDiff& diff) {
+  JsonWriter json;
+  json.begin_object();
+  json.field("change_ns", whole_ns(diff.change_ns));
+  json.field("change_share", diff.a.step_ns > 0 ? diff.change_ns / diff.a.step_ns : std::nan(""));
+  json.field("beyond_noise", diff.sure);
+  const DiffLine head = headline(diff), cause = main_cause(diff), each = per_micro_batch(diff);
+  json.field("headline_en", head.en).field("headline_zh", head.zh);
+  json.field("cause_en", cause.en).field("cause_zh", cause.zh);
+  json.field("per_micro_batch_en", each.en).field("per_micro_batch_zh", each.zh);
+  json.key("changes").begin_array();
+  for (size_t i = 0; i < diff.changes_en.size(); ++i)
+    json.begin_object().field("en", diff.changes_en[i]).field("zh", diff.changes_zh[i]).end_object();
+  json.end_array();
+  json.field("matched", diff.matched).field("unmatched", diff.unmatched).field("unused", diff.unused);
+  json.key("runs").begin_array();
+  for (const DiffRun* run : {&diff.a, &diff.b}) both(json, run_line(*run)), json.end_object();
+  json.end_array().key("told").begin_array();
+  for (const DiffGroup& group : told_groups(diff)) {
+    both(json, group_line(diff, group));
+    json.field("effect_ns", whole_ns(group.effect_ns));
+    json.field("effect_share", diff.a.step_ns > 0 ? group.effect_ns / diff.a.step_ns : std::nan(""));
+    json.key("error_ns");
+    std::isnan(group.error_ns) ? json.null() : json.value(whole_ns(group.error_ns));
+    json.field("stage", group.stage).field("from_stage", group.from_stage).field("rank", group.rank).end_object();
+  }
+  json.end_array().key("tables").begin_array();
+  for (const Table& table : diff_tables(diff)) append_table_json(json, table);
+  json.end_array().end_object();
+  return json.take();
+}
+
+}  // namespace stageline

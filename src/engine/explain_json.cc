@@ -1,0 +1,72 @@
+#include "engine/explain_json.h"
+
+#include <cmath>
+
+#include "base/json_writer.h"
+
+namespace stageline {
+namespace {
+
+void finding_json(JsonWriter& json, const Finding& f, double step_ns, const std::vector<std::string>& paths) {
+  const auto whole = [](double ns) { return static_cast<int64_t>(std::llround(ns)); };
+  json.begin_object().field("id", f.id).field("cause", f.cause).field("priced", f.price.saving_ns > 0);
+  json.field("lost_ns", whole(f.lost_ns_per_step)).field("uncertainty_ns", whole(f.uncertainty_ns));
+  json.field("lost_share", step_ns > 0 ? f.lost_ns_per_step / step_ns : f.weight);
+  json.field("saving_ns", whole(f.price.saving_ns));
+  json.field("saving_share", step_ns > 0 ? f.price.saving_ns / step_ns : 0.0);
+  json.field("value", f.value).field("note_en", f.value_note_en).field("note_zh", f.value_note_zh);
+  json.field("title_en", f.title_en).field("title_zh", f.title_zh);
+  json.field("detail_en", f.detail_en).field("detail_zh", f.detail_zh);
+  json.field("fix_en", f.price.fix_en).field("fix_zh", f.price.fix_zh);
+  json.field("assumption_en", f.price.assumption_en).field("assumption_zh", f.price.assumption_zh);
+  json.field("analysis", f.evidence.analysis)
+      .field("table", f.evidence.table)
+      .field("command", finding_command(f, paths));
+  json.end_object();
+}
+
+}  // namespace
+
+std::string finding_command(const Finding& f, const std::vector<std::string>& paths) {
+  if (!f.price.command.empty()) return f.price.command;
+  if (f.evidence.analysis.empty()) return "";
+  std::string command = "stageline analyze " + f.evidence.analysis;
+  for (const std::string& path : paths) command += " " + path;
+  if (!f.evidence.table.empty()) command += " --table " + f.evidence.table;
+  return command;
+}
+
+ClosingWords closing_words(const Explanation& e) {
+  if (!e.findings.empty()) return {"Nothing else costs more than 1 % of a step.", "其他问题的代价都不超过每步的 1 %。"};
+  return {"Nothing stands out: no stage, rank, link or pause costs more than 1 % of a step.",
+          "没有突出的问题：没有哪一级、rank、链路或停顿的代价超过每步的 1 %。"};
+}
+
+std::string explain_json(const Explanation& e, const std::vector<std::string>& paths) {
+  JsonWriter json;
+  json.begin_object().field("run_en", e.run_en).field("run_zh", e.run_zh);
+  json.field("steps", e.steps).field("step_ns", static_cast<int64_t>(std::llround(e.step_ns)));
+  json.field("lost_ns", static_cast<int64_t>(std::llround(e.lost_ns))).field("lost_share", e.lost_share());
+  json.field("why_not", e.why_not);
+  json.field("title_en", e.headline.title_en).field("title_zh", e.headline.title_zh);
+  json.field("closing_en", closing_words(e).en).field("closing_zh", closing_words(e).zh);
+  json.field("lead_en", e.headline.lead_en).field("lead_zh", e.headline.lead_zh);
+  json.key("parts").begin_array();
+  for (const SpanPart& part : e.parts)
+    json.begin_object()
+        .field("id", part.id)
+        .field("label_en", part.label_en)
+        .field("label_zh", part.label_zh)
+        .field("share", part.share)
+        .end_object();
+  json.end_array();
+  json.key("findings").begin_array();
+  for (const Finding& f : e.findings) finding_json(json, f, e.step_ns, paths);
+  json.end_array();
+  json.key("offers").begin_array();
+  for (const Finding& f : e.offers) finding_json(json, f, e.step_ns, paths);
+  json.end_array().end_object();
+  return json.take();
+}
+
+}  // namespace stageline

@@ -1,0 +1,89 @@
+#include "model/number_steps.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "base/number.h"
+
+namespace stageline {
+namespace {
+
+struct Round {  // of one rank
+  int64_t first_start_ns = INT64_MAX, last_end_ns = INT64_MIN;
+};
+
+auto work_key(const Op& op) { return std::tuple(op.rank, op.kind, op.chunk, op.micro_batch); }
+
+// Calls take(i, k, n) for the k-th of the n times that an operation is there, in order of start.
+template <class Keep, class Take>
+void each_repetition(const std::vector<Op>& ops, Keep keep, Take take) {
+  std::vector<uint32_t> order;
+  for (uint32_t i = 0; i < ops.size(); ++i)
+    if (keep(ops[i])) order.push_back(i);
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return std::tuple(work_key(ops[a]), ops[a].start_ns, a) < std::tuple(work_key(ops[b]), ops[b].start_ns, b);
+  });
+  for (size_t begin = 0; begin < order.size();) {
+    size_t end = begin;
+    while (end < order.size() && work_key(ops[order[end]]) == work_key(ops[order[begin]])) ++end;
+    for (size_t k = begin; k < end; ++k) take(order[k], k - begin, end - begin);
+    begin = end;
+  }
+}
+
+}  // namespace
+
+void number_steps(std::vector<Op>& ops, std::string_view format, std::string_view unit, Diagnostics& diagnostics) {
+  const auto numbered = [](const Op& op) { return is_compute(op.kind) && op.micro_batch != kUnknown; };
+  for (Op& op : ops) op.step = 0;
+  std::map<int32_t, std::vector<Round>> rounds;  // by rank
+  size_t least = SIZE_MAX, most = 0;
+  std::vector<uint32_t> round_of(ops.size(), 0);
+  each_repetition(ops, numbered, [&](uint32_t i, size_t k, size_t n) {
+    least = std::min(least, n);
+    most = std::max(most, n);
+    round_of[i] = static_cast<uint32_t>(k);
+    std::vector<Round>& own = rounds[ops[i].rank];
+    if (own.size() <= k) own.resize(k + 1);
+    own[k].first_start_ns = std::min(own[k].first_start_ns, ops[i].start_ns);
+    own[k].last_end_ns = std::max(own[k].last_end_ns, ops[i].end_ns);
+  });
+  const std::string name(format), none = "no " + std::string(unit) + " names a step";
+  if (most <= 1) {
+    diagnostics.add(name + ".no_steps", Severity::kInfo, none + "; everything is step 0");
+    return;
+  }
+  bool told = least == most;
+  for (const auto& [rank, own] : rounds)
+    for (size_t k = 0; k + 1 < own.size(); ++k) told = told && own[k].last_end_ns <= own[k + 1].first_start_ns;
+  if (!told) {
+    diagnostics.add(name + ".steps_missing", Severity::kWarning,
+                    none + ", and work of one micro-batch is there up to " + grouped(static_cast<int64_t>(most)) +
+                        " times in an order that does not tell steps apart: everything is step 0, and nothing that "
+                        "follows from steps can be said. Write the step of every " +
+                        std::string(unit));
+    return;
+  }
+  diagnostics.add(name + ".steps_numbered", Severity::kWarning,
+                  none + "; every rank does each micro-batch's work " + grouped(static_cast<int64_t>(most)) +
+                      " times, one round after another, and the rounds were taken as steps");
+  const auto round_at = [&](const Op& op) {  // by time, in the rank's own rounds
+    const auto own = rounds.find(op.rank);
+    if (own == rounds.end()) return int32_t{0};
+    const auto after = std::upper_bound(own->second.begin(), own->second.end(), op.start_ns,
+                                        [](int64_t ns, const Round& round) { return ns < round.first_start_ns; });
+    return static_cast<int32_t>(std::max<std::ptrdiff_t>(0, after - own->second.begin() - 1));
+  };
+  for (size_t i = 0; i < ops.size(); ++i)
+    ops[i].step = numbered(ops[i]) ? static_cast<int32_t>(round_of[i]) : round_at(ops[i]);
+  // A receive may be posted while the step before still runs: its number says more than its start.
+  each_repetition(
+      ops, [](const Op& op) { return is_message(op.kind) && op.micro_batch != kUnknown; },
+      [&](uint32_t i, size_t k, size_t n) {
+        if (n == most) ops[i].step = static_cast<int32_t>(k);
+      });
+}
+
+}  // namespace stageline

@@ -1,0 +1,38 @@
+#include "model/palette_json.h"
+
+namespace stageline {
+
+std::string hex(Rgb colour) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string out = "#";
+  for (const uint8_t byte : {colour.r, colour.g, colour.b}) {
+    out += kDigits[byte >> 4];
+    out += kDigits[byte & 15];
+  }
+  return out;
+}
+
+namespace {
+
+void write_theme(JsonWriter& json, std::string_view name, const Theme& theme) {
+  json.key(name).begin_object();
+  json.field("bg", hex(theme.background)).field("ink", hex(theme.ink)).field("mut", hex(theme.muted));
+  json.field("line", hex(theme.line)).field("soft", hex(theme.soft)).field("idle", hex(theme.idle));
+  json.field("idle2", hex(theme.idle_hatch)).field("acc", hex(theme.accent));
+  json.key("group").begin_array();
+  for (const Rgb colour : theme.group) json.value(hex(colour));
+  json.end_array().key("kernel").begin_array();
+  for (const Rgb colour : theme.kernel) json.value(hex(colour));
+  json.end_array().end_object();
+}
+
+}  // namespace
+
+void write_palette(JsonWriter& json) {
+  json.key("palette").begin_object();
+  write_theme(json, "light", light_theme());
+  write_theme(json, "dark", dark_theme());
+  json.end_object();
+}
+
+}  // namespace stageline

@@ -1,0 +1,64 @@
+// Where causes are looked for: each search leaves drafts, a suspicion with the world without it. find_causes() replays
+// the worlds and keeps what costs enough. Part of causes; searches run in this order, for later ones divide out what
+// earlier ones found.
+#pragma once
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "pipeline/causes.h"
+#include "pipeline/cell_times.h"
+#include "pipeline/run_coverage.h"
+
+namespace stageline {
+
+// Changes an operation's times into those of a world without the cause.
+using CauseWorld = std::function<void(uint32_t op, double& dur_ns, double& delay_ns)>;
+
+struct CauseDraft {
+  Cause cause;
+  CauseWorld without, evened;  // evened: may be empty
+};
+
+// What all searches look at; worlds refer to it. All references must outlive it.
+struct CauseScene {
+  const Trace& trace;
+  const StepGraph& graph;
+  const std::vector<bool>& counts;  // by step of the graph
+  const RunCoverage& coverage;
+  CellTimes times;
+
+  // Whether the start of a compute cell tells of its rank or its message: it waits for something, all that it waits
+  // for was read, and it is there once.
+  bool tells_delay(uint32_t op) const {
+    return times.worker_of(op) != CellTimes::kNone && !graph.waits(op).empty() &&
+           (graph.cell[op] == kNoCell || (coverage.fed(graph.cell[op]) && !coverage.repeated(graph.cell[op])));
+  }
+  template <class Body>
+  void each_op(const Body& body) const {  // of the steps that count: body(op, step of the graph)
+    for (size_t s = 0; s < graph.steps.size(); ++s)
+      for (uint32_t op = graph.steps[s].begin; counts[s] && op < graph.steps[s].end; ++op) body(op, s);
+  }
+};
+
+inline constexpr double kSlowCause = 1.05;      // of a stage or worker, against the others
+inline constexpr size_t kMostWorkerCauses = 8;  // slow ones that are told apart
+
+// The median of a sorted list without its element `own`. Expects at least two.
+inline double median_of_others(const std::vector<double>& sorted, size_t own) {
+  const auto other = [&](size_t i) { return sorted[i < own ? i : i + 1]; };
+  const size_t n = sorted.size() - 1;
+  return (other((n - 1) / 2) + other(n / 2)) / 2;
+}
+
+void draft_sequences(const CauseScene& scene, std::vector<CauseDraft>& out);
+void draft_slow_workers(CauseScene& scene, std::vector<CauseDraft>& out);  // divides them out of scene.times
+void draft_slow_stages(const CauseScene& scene, std::vector<CauseDraft>& out);
+// Late ranks, pauses and late starts everywhere; messages that nobody recorded and that are late. Tells the workers
+// that are late, and by how much.
+using LateWorkers = std::vector<std::pair<uint32_t, double>>;
+LateWorkers draft_delays(const CauseScene& scene, std::vector<CauseDraft>& out);
+void draft_slow_links(const CauseScene& scene, const LateWorkers& late, std::vector<CauseDraft>& out);
+
+}  // namespace stageline

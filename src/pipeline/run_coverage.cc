@@ -1,0 +1,272 @@
+#include "pipeline/run_coverage.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/number.h"
+#include "base/parallel.h"
+#include "model/overlapped_pairs.h"
+#include "pipeline/link_cells.h"
+
+namespace stageline {
+namespace {
+
+constexpr uint8_t kForwards = 1, kBackwards = 2, kWeights = 4;
+constexpr size_t kMostSlots = 10'000'000;
+constexpr size_t kMostRanges = 4;  // of stage numbers in a sentence
+
+uint8_t bits_of(CellKind kind) {
+  switch (kind) {
+    case CellKind::kForward: return kForwards;
+    case CellKind::kBackward: return kBackwards | kWeights;
+    case CellKind::kInputGrad: return kBackwards;
+    case CellKind::kWeightGrad: return kWeights;
+    case CellKind::kForwardBackward: return kForwards | kBackwards;
+    default: return 0;
+  }
+}
+
+// "0, 1 and 3", "0 to 5 and 7"; "" where that gets long.
+std::string ranges_text(const std::vector<int32_t>& numbers, const char* to, const char* comma, const char* last) {
+  std::vector<std::string> ranges;
+  for (size_t i = 0; i < numbers.size();) {
+    size_t j = i;
+    while (j + 1 < numbers.size() && numbers[j + 1] == numbers[j] + 1) ++j;
+    if (j - i < 2) {
+      ranges.push_back(std::to_string(numbers[i++]));
+      continue;
+    }
+    ranges.push_back(std::to_string(numbers[i]) + to + std::to_string(numbers[j]));
+    i = j + 1;
+  }
+  if (ranges.size() > kMostRanges) return {};
+  std::string text;
+  for (size_t i = 0; i < ranges.size(); ++i) text += (i == 0 ? "" : i + 1 < ranges.size() ? comma : last) + ranges[i];
+  return text;
+}
+
+}  // namespace
+
+RunCoverage::RunCoverage(const Trace& trace, const TheoryRun& theory) : trace_(trace) {
+  find_places(theory);
+  find_repetitions();
+}
+
+size_t RunCoverage::slot(int32_t dp, int32_t way, int32_t vstage) const {
+  return (static_cast<size_t>(dp) * static_cast<size_t>(ways_) + static_cast<size_t>(way)) *
+             static_cast<size_t>(vstages_) +
+         static_cast<size_t>(vstage);
+}
+
+uint8_t RunCoverage::needs(size_t cell, size_t& at) const {
+  const Cells& cells = trace_.cells;
+  const Part& part = trace_.parts[static_cast<size_t>(cells.part[cell])];
+  const CellKind kind = cells.kind[cell];
+  const int32_t chunk = trace_.chunks_are_pieces ? 0 : std::max(cells.chunk[cell], 0);
+  if (!is_compute(kind) || part.stage == kUnknown || chunk >= shape_.sizes.chunks) return 0;
+  const int32_t dp = std::max(part.dp, 0), way = ways_ == 2 && chunk == 1 ? 1 : 0;
+  const int32_t vstage = virtual_stage(shape_, part.stage, chunk);
+  if (kind == CellKind::kForward || kind == CellKind::kForwardBackward) {
+    if (vstage == 0) return 0;
+    at = slot(dp, way, vstage - 1);
+    return kForwards;
+  }
+  if (kind == CellKind::kWeightGrad) {
+    at = slot(dp, way, vstage);
+    return kBackwards;
+  }
+  const bool last = vstage + 1 == vstages_;
+  at = slot(dp, way, last ? vstage : vstage + 1);
+  return last ? kForwards : kBackwards;
+}
+
+bool RunCoverage::fed(size_t cell) const {
+  if (missing_.empty()) return true;
+  size_t at = 0;
+  const uint8_t needed = needs(cell, at);
+  return (missing_[at] & needed) == needed;
+}
+
+// 1F1B's forwards before the first backward: stages − stage. Where every stage has as many more, stages at the end are
+// missing, of which no number tells.
+int32_t RunCoverage::stages_by_warm_up() const {
+  const Cells& cells = trace_.cells;
+  int32_t stages = 0;
+  for (const StepRange& range : step_ranges(cells)) {
+    if (range.step == kUnknown) continue;
+    for (size_t i = range.begin; i < range.end;) {
+      const int32_t part = cells.part[i], stage = trace_.parts[static_cast<size_t>(part)].stage;
+      int32_t before = 0, forwards = 0;
+      bool backward = false;
+      for (; i < range.end && cells.part[i] == part; ++i) {
+        backward = backward || is_backward(cells.kind[i]);
+        if (cells.kind[i] != CellKind::kForward) continue;
+        ++forwards;
+        before += backward ? 0 : 1;
+      }
+      if (stage == kUnknown || !backward) continue;
+      const int32_t own = before + stage;
+      // A list that is all forwards first says nothing.
+      if (before == forwards || (stages != 0 && own != stages)) return 0;
+      stages = own;
+    }
+  }
+  return stages;
+}
+
+void RunCoverage::find_places(const TheoryRun& theory) {
+  const Extent extent = extent_of(trace_);
+  const Cells& cells = trace_.cells;
+  int32_t chunks = 1;
+  for (size_t i = 0; i < cells.size(); ++i)
+    if (is_compute(cells.kind[i])) chunks = std::max(chunks, cells.chunk[i] < INT32_MAX ? cells.chunk[i] + 1 : 1);
+  if (trace_.chunks_are_pieces) chunks = 1;
+  stages_ = std::max({1, extent.stage_count, trace_.pipeline_stages});
+  if (chunks == 1)
+    if (const int32_t stages = stages_by_warm_up(); stages > stages_) stages_ = stages, by_warm_up_ = true;
+  shape_.sizes.stages = stages_;
+  shape_.sizes.chunks = chunks;
+  shape_.layout = theory.recognition.recognised ? theory.recognition.best().layout : guess_chunk_layout(trace_);
+  ways_ = shape_.layout == ChunkLayout::kBidirectional ? 2 : 1;
+  replicas_ = std::max(1, extent.dp_count);
+  const size_t slots = static_cast<size_t>(stages_) * static_cast<size_t>(replicas_) * static_cast<size_t>(chunks);
+  if (extent.stage_count < 1 || slots > kMostSlots) return;  // labels without sense
+  vstages_ = virtual_stage_count(shape_);
+  has_.assign(static_cast<size_t>(replicas_) * static_cast<size_t>(ways_) * static_cast<size_t>(vstages_), 0);
+  for (size_t i = 0; i < cells.size(); ++i) {
+    const Part& part = trace_.parts[static_cast<size_t>(cells.part[i])];
+    const int32_t chunk = trace_.chunks_are_pieces ? 0 : std::max(cells.chunk[i], 0);
+    if (part.stage == kUnknown || chunk >= chunks || !is_compute(cells.kind[i])) continue;
+    const int32_t way = ways_ == 2 && chunk == 1 ? 1 : 0;
+    has_[slot(std::max(part.dp, 0), way, virtual_stage(shape_, part.stage, chunk))] |= bits_of(cells.kind[i]);
+  }
+  missing_ = has_;
+  bool whole = true;
+  for (size_t i = 0; i < cells.size() && whole; ++i) whole = fed(i);
+  if (whole) missing_.clear();
+  say_places();
+}
+
+void RunCoverage::say_places() {
+  std::map<int32_t, std::vector<int32_t>> read;  // replica → stages
+  uint8_t kinds = 0;
+  for (const uint8_t bits : has_) kinds |= bits;
+  for (int32_t dp = 0; dp < replicas_; ++dp)
+    for (int32_t stage = 0; stage < stages_; ++stage) {
+      uint8_t bits = 0;
+      for (int32_t chunk = 0; chunk < shape_.sizes.chunks && chunk <= INT16_MAX; ++chunk)
+        bits |= has_[slot(dp, ways_ == 2 && chunk == 1 ? 1 : 0, virtual_stage(shape_, stage, chunk))];
+      if (bits != 0) read[dp].push_back(stage);
+    }
+  size_t places = 0;
+  bool alike = true;
+  for (const auto& [dp, stages] : read) {
+    places += stages.size();
+    alike = alike && stages == read.begin()->second;
+  }
+  const std::string of = grouped(stages_);
+  const auto all = static_cast<size_t>(stages_) * read.size();
+  if (places < all) {
+    const std::vector<int32_t>& stages = read.begin()->second;
+    const std::string one = stages.size() == 1 ? "stage " : "stages ";
+    const std::string en = ranges_text(stages, " to ", ", ", " and "), zh = ranges_text(stages, "–", "、", "、");
+    if (alike && !en.empty()) {
+      part_en_ = one + en + " of " + of;
+      part_zh_ = of + " 级中的第 " + zh + " 级";
+    } else {
+      part_en_ = grouped(static_cast<int64_t>(places)) + " of " + grouped(static_cast<int64_t>(all)) +
+                 (read.size() > 1 ? " places (stage and pipeline)" : " stages");
+      part_zh_ = grouped(static_cast<int64_t>(all)) + " 个位置（级与流水线）中的 " +
+                 grouped(static_cast<int64_t>(places)) + " 个";
+    }
+  } else if (!missing_.empty()) {
+    std::string en, zh;
+    const auto lacks = [&](uint8_t bit, const char* name_en, const char* name_zh) {
+      if ((kinds & bit) != 0) return;
+      en += (en.empty() ? "" : " and ") + std::string(name_en);
+      zh += (zh.empty() ? "" : "与") + std::string(name_zh);
+    };
+    lacks(kForwards, "forwards", "前向");
+    lacks(kBackwards, "backwards", "反向");
+    part_en_ = en.empty() ? "some work without what it waits for" : "a run without its " + en;
+    part_zh_ = zh.empty() ? "部分工作（其前驱未记录）" : "不含" + zh + "的运行";
+  }
+}
+
+std::string RunCoverage::note_en() const {
+  if (whole()) return {};
+  return "Only " + part_en_ + (part_en_.find(" of ") == std::string::npos ? " was" : " were") + " read" +
+         (by_warm_up_ ? " (the forwards before the first backward are those of 1F1B on " + grouped(stages_) + ")"
+                      : "") +
+         ": when work starts that waits for the rest is nobody's fault here, and what is said and priced stands on "
+         "this part of the run.";
+}
+
+std::string RunCoverage::note_zh() const {
+  if (whole()) return {};
+  return "只读取了" + part_zh_ +
+         (by_warm_up_ ? "（首个反向之前的前向数与 " + grouped(stages_) + " 级 1F1B 相同）" : "") +
+         "：等待其余部分的工作何时开始，不归咎于任何一方；结论与代价只依据读到的部分。";
+}
+
+void RunCoverage::find_repetitions() {
+  const Cells& cells = trace_.cells;
+  if (trace_.chunks_are_pieces) return;
+  struct Work {
+    int32_t micro_batch, chunk;
+    CellKind kind;
+    uint32_t cell;
+    auto key() const { return std::tuple(micro_batch, chunk, kind); }
+  };
+  const std::vector<StepRange> ranges = step_ranges(cells);
+  std::vector<std::vector<uint32_t>> found(ranges.size());
+  std::vector<size_t> compute(ranges.size(), 0);
+  parallel_for(ranges.size(), [&](size_t s) {
+    std::vector<Work> work;
+    for (size_t i = ranges[s].begin; i < ranges[s].end;) {
+      const int32_t part = cells.part[i];
+      work.clear();
+      for (; i < ranges[s].end && cells.part[i] == part; ++i) {
+        if (!is_compute(cells.kind[i])) continue;
+        ++compute[s];
+        if (ranges[s].step != kUnknown && cells.micro_batch[i] != kUnknown)
+          work.push_back({cells.micro_batch[i], cells.chunk[i], cells.kind[i], static_cast<uint32_t>(i)});
+      }
+      std::sort(work.begin(), work.end(),
+                [](const Work& a, const Work& b) { return std::tuple(a.key(), a.cell) < std::tuple(b.key(), b.cell); });
+      for (size_t k = 0; k < work.size(); ++k)
+        if ((k > 0 && work[k - 1].key() == work[k].key()) ||
+            (k + 1 < work.size() && work[k + 1].key() == work[k].key()))
+          found[s].push_back(work[k].cell);
+    }
+  });
+  for (size_t s = 0; s < ranges.size(); ++s) {
+    compute_ += compute[s];
+    repeated_.insert(repeated_.end(), found[s].begin(), found[s].end());
+  }
+  if (repeated_.empty()) return;
+  std::sort(repeated_.begin(), repeated_.end());
+  const std::vector<uint32_t> loss_of = loss_backwards(cells);  // two pieces of one backward
+  std::vector<bool> pieces(cells.size(), false);
+  for (size_t i = 0; i < loss_of.size(); ++i)
+    if (loss_of[i] != kNoPair) pieces[i] = pieces[loss_of[i]] = true;
+  std::erase_if(repeated_, [&](uint32_t cell) { return pieces[cell]; });
+}
+
+bool RunCoverage::repeated(size_t cell) const {
+  return std::binary_search(repeated_.begin(), repeated_.end(), static_cast<uint32_t>(cell));
+}
+
+const char* RunCoverage::repeats_en() {
+  return "ranks do the same work of one step several times: steps are not numbered, or files of several runs or ranks "
+         "were read as one. Nothing that follows from waits can be said; number the steps, or read one run";
+}
+
+const char* RunCoverage::repeats_zh() {
+  return "同一 rank "
+         "在一步内多次执行同一工作：可能没有步号，或把多次运行、多个 rank "
+         "的文件当作一个来读。无法判断等待的原因；请写入步号，或只读取一次运行";
+}
+
+}  // namespace stageline

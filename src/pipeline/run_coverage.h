@@ -1,0 +1,66 @@
+// How much of the run was read. Ranks may be left out (--ranks, a lost file), kinds of work may never have been
+// recorded, and steps that nobody numbered make work repeat: what is said of waits must know.
+//
+//     read       stage 0 ──F──▶ stage 1 ──F──▶   (2)   ──F──▶ stage 3
+//     fed        F, B of 3; F of 0 and 1; B of 0        its producer's place was read
+//     not fed    F of 3; B of 1                         when these start says nothing about their rank or link
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "pipeline/theory.h"
+
+namespace stageline {
+
+class RunCoverage {
+ public:
+  // `theory` of this trace: where its schedule puts the chunks. O(cells log cells of a rank's step), in parallel over
+  // steps.
+  RunCoverage(const Trace& trace, const TheoryRun& theory);
+
+  // Everything was read that some work that was read waits for.
+  bool whole() const { return missing_.empty(); }
+  // Whether what makes the input of a cell was read; true of what needs no input, of messages, and of cells whose stage
+  // nobody knows.
+  bool fed(size_t cell) const;
+
+  // Compute cells that are there several times in one step of their rank, all of them: O(log repetitions).
+  bool repeated(size_t cell) const;
+  // So many that no wait can be believed: another run in the same files, or steps without numbers.
+  bool repeats() const { return static_cast<double>(repeated_.size()) > kMostRepeated * static_cast<double>(compute_); }
+
+  int32_t stages() const { return stages_; }  // of the whole run, as far as anything tells; at least 1
+  // "stages 0, 1 and 3 of 4"; "" where all were read.
+  const std::string& part_en() const { return part_en_; }
+  const std::string& part_zh() const { return part_zh_; }
+  // A sentence on what that means, for notes; "" where the run is whole.
+  std::string note_en() const;
+  std::string note_zh() const;
+  // Why nothing that rests on waits is said, and what to do: where repeats().
+  static const char* repeats_en();
+  static const char* repeats_zh();
+
+  static constexpr double kMostRepeated = 0.05;  // of the compute cells
+
+ private:
+  void find_places(const TheoryRun& theory);
+  void say_places();
+  int32_t stages_by_warm_up() const;
+  void find_repetitions();
+  size_t slot(int32_t dp, int32_t way, int32_t vstage) const;
+  uint8_t needs(size_t cell, size_t& slot) const;  // bits of what must be there, in which slot; 0: nothing
+
+  const Trace& trace_;
+  Schedule shape_;  // sizes and layout only
+  int32_t stages_ = 1, ways_ = 1, vstages_ = 1, replicas_ = 1;
+  bool by_warm_up_ = false;
+  std::vector<uint8_t> has_;      // by slot: kinds of work that were read
+  std::vector<uint8_t> missing_;  // has_, where some work needs what is not there; else empty
+  size_t compute_ = 0;
+  std::vector<uint32_t> repeated_;  // cells, ascending
+  std::string part_en_, part_zh_;
+};
+
+}  // namespace stageline

@@ -1,0 +1,144 @@
+// Causes in what messages take: links that are slow beside the others.
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <tuple>
+
+#include "model/stage_costs.h"
+#include "pipeline/cause_drafts.h"
+#include "pipeline/links.h"
+
+namespace stageline {
+namespace {
+
+constexpr double kAlike = 0.25;  // two directions that differ by less, where clocks were tied by their gaps, are one
+
+using StagePair = std::pair<int32_t, int32_t>;       // from, to
+using Edge = std::tuple<int32_t, int32_t, int32_t>;  // replica, from, to
+
+bool receives(CellKind kind) { return kind == CellKind::kRecvForward || kind == CellKind::kRecvBackward; }
+
+// The stage on the other side of a message; kUnknown.
+int32_t sender_of(const StepGraph& g, uint32_t op) {
+  for (const uint32_t on : g.waits(op))
+    if (g.stage[on] != g.stage[op]) return g.stage[on];
+  if (g.group[op] != kNoGroup) {
+    const GraphGroup& group = g.groups[g.group[op]];
+    for (uint32_t i = group.begin; i < group.end && i < group.begin + 4; ++i)
+      if (g.stage[i] != g.stage[op]) return g.stage[i];
+  }
+  return kUnknown;
+}
+
+// Transfers by link, each replica's median, and which link an operation belongs to.
+struct Transfers {
+  std::map<StagePair, std::vector<std::pair<double, int32_t>>> links;  // (median, replica)
+  std::map<Edge, uint32_t> index;
+  std::shared_ptr<std::vector<uint32_t>> edge_of;  // by operation: into index; kNone
+  bool recorded = false;                           // some message was
+};
+
+Transfers transfers_of(const CauseScene& scene, const LateWorkers& late) {
+  const StepGraph& g = scene.graph;
+  Transfers t;
+  t.edge_of = std::make_shared<std::vector<uint32_t>>(g.size(), CellTimes::kNone);
+  std::map<Edge, std::vector<double>> values;
+  std::map<StagePair, double> late_of;  // (replica, stage)
+  for (const auto& [worker, ns] : late)
+    late_of[{scene.times.workers()[worker].dp, scene.times.workers()[worker].stage}] = ns;
+  for (uint32_t op = 0; op < g.size(); ++op) {
+    if (!is_message(g.kind[op]) || g.stage[op] == kUnknown) continue;
+    t.recorded = t.recorded || g.cell[op] != kNoCell;
+    const int32_t other = sender_of(g, op);
+    if (other == kUnknown) continue;
+    const bool in = receives(g.kind[op]);
+    const Edge edge = in ? Edge{g.dp[op], other, g.stage[op]} : Edge{g.dp[op], g.stage[op], other};
+    (*t.edge_of)[op] = t.index.try_emplace(edge, static_cast<uint32_t>(t.index.size())).first->second;
+    if (!in) continue;
+    // A gap between cells holds what its rank starts late, which is no link's doing.
+    const auto by = g.cell[op] == kNoCell ? late_of.find({std::max(g.dp[op], 0), g.stage[op]}) : late_of.end();
+    values[edge].push_back(std::max(0.0, g.dur_ns[op] - (by == late_of.end() ? 0 : by->second)));
+  }
+  for (auto& [edge, list] : values)
+    t.links[{std::get<1>(edge), std::get<2>(edge)}].emplace_back(median_of(std::move(list)), std::get<0>(edge));
+  return t;
+}
+
+struct SlowLink {
+  StagePair link;
+  double own_ns = 0, others_ns = 0;
+  int32_t dp = kUnknown;               // slow in this replica alone
+  std::map<uint32_t, double> factors;  // by edge: what the others' time is to its own
+};
+
+// One pair of stages in all replicas is one link; each against the median of the other links.
+std::vector<SlowLink> slow_links(const Transfers& t) {
+  std::vector<double> medians;
+  std::map<StagePair, double> median_link;
+  for (const auto& [link, replicas] : t.links) {
+    std::vector<double> values;
+    for (const auto& [ns, dp] : replicas) values.push_back(ns);
+    medians.push_back(median_link[link] = median_of(std::move(values)));
+  }
+  std::sort(medians.begin(), medians.end());
+  std::vector<SlowLink> found;
+  for (const auto& [link, replicas] : t.links) {
+    SlowLink slow{link, 0, median_link[link], kUnknown, {}};  // one way alone: against the other replicas
+    if (medians.size() > 1)
+      slow.others_ns = median_of_others(
+          medians,
+          static_cast<size_t>(std::lower_bound(medians.begin(), medians.end(), slow.others_ns) - medians.begin()));
+    std::vector<std::pair<double, int32_t>> own;
+    for (const auto& entry : replicas)
+      if (entry.first > kSlowLinkRatio * slow.others_ns && entry.first > 0) own.push_back(entry);
+    if (own.empty()) continue;
+    if (own.size() == 1 && replicas.size() > 1) slow.dp = own[0].second;
+    for (const auto& [ns, dp] : own) {
+      slow.own_ns += ns / static_cast<double>(own.size());
+      slow.factors[t.index.at({dp, link.first, link.second})] = slow.others_ns / ns;
+    }
+    found.push_back(std::move(slow));
+  }
+  std::stable_sort(found.begin(), found.end(), [](const SlowLink& a, const SlowLink& b) {
+    return a.own_ns - a.others_ns > b.own_ns - b.others_ns;
+  });
+  return found;
+}
+
+}  // namespace
+
+void draft_slow_links(const CauseScene& scene, const LateWorkers& late, std::vector<CauseDraft>& out) {
+  const Transfers t = transfers_of(scene, late);
+  std::vector<SlowLink> found = slow_links(t);
+  // Clocks that were tied by the gaps of both directions deal what one of them takes more out to both.
+  const bool by_gaps = !t.recorded && scene.trace.alignment == AlignState::kMapped;
+  size_t kept = 0;
+  for (size_t i = 0; i < found.size() && kept < kMostWorkerCauses; ++i) {
+    SlowLink& link = found[i];
+    if (link.factors.empty()) continue;  // told with its other direction
+    CauseDraft draft;
+    for (size_t j = i + 1; by_gaps && j < found.size(); ++j) {
+      SlowLink& back = found[j];
+      if (back.link != StagePair{link.link.second, link.link.first} || back.dp != link.dp ||
+          back.own_ns < (1 - kAlike) * link.own_ns)
+        continue;
+      link.factors.merge(back.factors);
+      back.factors.clear();
+      draft.cause.both_ways = true;
+    }
+    draft.cause.kind = CauseKind::kSlowLink;
+    draft.cause.from_stage = draft.cause.both_ways ? std::min(link.link.first, link.link.second) : link.link.first;
+    draft.cause.stage = draft.cause.both_ways ? std::max(link.link.first, link.link.second) : link.link.second;
+    draft.cause.dp = link.dp;
+    draft.cause.ratio = link.others_ns > 0 ? link.own_ns / link.others_ns : 0;
+    draft.cause.times = {{CellKind::kOther, link.own_ns, link.others_ns}};
+    draft.without = [edges = t.edge_of, factors = link.factors](uint32_t op, double& dur, double&) {
+      if ((*edges)[op] == CellTimes::kNone) return;
+      if (const auto it = factors.find((*edges)[op]); it != factors.end()) dur *= it->second;
+    };
+    out.push_back(std::move(draft));
+    ++kept;
+  }
+}
+
+}  // namespace stageline

@@ -1,0 +1,167 @@
+#include "readers/recording/chunks.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/crc32c.h"
+#include "base/input.h"
+
+namespace stageline::recording {
+namespace {
+
+constexpr size_t kReadBytes = size_t{1} << 18;
+constexpr size_t kMostChunkBytes = kChunkHeaderBytes + kMaxPayloadBytes + 8;
+constexpr int64_t kFreeSuspicion = int64_t{64} << 20;
+
+// The file as a window that slides: bytes [begin(), begin() + text().size()).
+class Window {
+ public:
+  explicit Window(Input& input) : input_(input) {}
+
+  // Sees to it that `bytes` are there from `at` on, as far as the file has them.
+  Status want(int64_t at, size_t bytes) {
+    if (at > begin_ + static_cast<int64_t>(kReadBytes)) {
+      data_.erase(0, static_cast<size_t>(at - begin_));
+      begin_ = at;
+    }
+    while (!ended_ && begin_ + static_cast<int64_t>(data_.size()) < at + static_cast<int64_t>(bytes)) {
+      const size_t had = data_.size();
+      data_.resize(had + kReadBytes);
+      Result<size_t> got = input_.read(data_.data() + had, kReadBytes);
+      data_.resize(had + (got ? *got : 0));
+      if (!got) return std::move(got).error();
+      ended_ = *got == 0;
+    }
+    return {};
+  }
+  // From `at` on, all that is held.
+  std::string_view from(int64_t at) const {
+    const auto skip = static_cast<size_t>(std::max<int64_t>(0, at - begin_));
+    return skip >= data_.size() ? std::string_view() : std::string_view(data_).substr(skip);
+  }
+  bool ended() const { return ended_; }
+  int64_t end() const { return begin_ + static_cast<int64_t>(data_.size()); }
+
+ private:
+  Input& input_;
+  std::string data_;
+  int64_t begin_ = 0;
+  bool ended_ = false;
+};
+
+bool header_is_right(std::string_view bytes) {
+  if (bytes.size() < kChunkHeaderBytes || !bytes.starts_with(kChunkMagic)) return false;
+  if (number_at<uint32_t>(bytes, kChunkBytesAt) > kMaxPayloadBytes) return false;
+  char copy[kChunkHeaderBytes];
+  std::copy_n(bytes.data(), kChunkHeaderBytes, copy);
+  std::fill_n(copy + kChunkHeaderCrcAt, 8, '\0');
+  return crc32c({copy, kChunkHeaderBytes}) == number_at<uint32_t>(bytes, kChunkHeaderCrcAt);
+}
+
+}  // namespace
+
+FileHead parse_head(std::string_view bytes) {
+  FileHead head;
+  if (bytes.size() < kFileHeaderBytes || !bytes.starts_with(kFileMagic)) return head;
+  char copy[kFileHeaderBytes];
+  std::copy_n(bytes.data(), kFileHeaderBytes, copy);
+  std::fill_n(copy + kFileCrcAt, 4, '\0');
+  head.good = crc32c({copy, kFileHeaderBytes}) == number_at<uint32_t>(bytes, kFileCrcAt);
+  if (!head.good) return head;
+  head.version = number_at<uint32_t>(bytes, kFileVersionAt);
+  head.part = number_at<uint32_t>(bytes, kFilePartAt);
+  head.pid = number_at<uint32_t>(bytes, kFilePidAt);
+  head.rank = number_at<int32_t>(bytes, kFileRankAt);
+  head.tick_shift = number_at<uint8_t>(bytes, kFileTickShiftAt);
+  head.ticks_per_second = number_at<uint64_t>(bytes, kFileTicksAt);
+  head.start_realtime_ns = number_at<uint64_t>(bytes, kFileRealtimeAt);
+  head.uuid = bytes.substr(kFileUuidAt, 16);
+  return head;
+}
+
+Result<ChunkCounts> for_each_chunk(const std::string& path, FileHead& head, ChunkSink& sink, Progress* progress) {
+  Result<Input> input = Input::open(path, progress);
+  if (!input) return std::move(input).error();
+  Window window(*input);
+  ChunkCounts counts;
+  std::optional<Error> read_error;
+  const auto want = [&](int64_t at, size_t bytes) {
+    if (read_error) return;
+    if (Status status = window.want(at, bytes); !status) read_error = std::move(status.error());
+  };
+  want(0, kFileHeaderBytes);
+  head = parse_head(window.from(0));
+  int64_t at = head.good ? static_cast<int64_t>(kFileHeaderBytes) : 0;
+  int64_t suspicion = 0, good_until = at;
+  bool torn_here = false;
+  const auto skip_to = [&](int64_t next) {
+    if (counts.first_damage < 0) counts.first_damage = at;
+    at = next;
+  };
+  for (;;) {
+    want(at, kMostChunkBytes);
+    const std::string_view bytes = window.from(at);
+    if (bytes.empty()) break;
+    if (!header_is_right(bytes)) {
+      const size_t next = bytes.find(kChunkMagic, 1);
+      // Magic may lie across the end of what is held.
+      const size_t step = next != std::string_view::npos ? next
+                          : window.ended() || read_error ? bytes.size()
+                                                         : bytes.size() - kChunkMagic.size() + 1;
+      skip_to(at + static_cast<int64_t>(std::max<size_t>(step, 1)));
+      continue;
+    }
+    const size_t payload_bytes = number_at<uint32_t>(bytes, kChunkBytesAt);
+    const size_t whole = (kChunkHeaderBytes + payload_bytes + 7) / 8 * 8;
+    if (bytes.size() < kChunkHeaderBytes + payload_bytes) {
+      torn_here = true;
+      skip_to(at + 4);
+      continue;
+    }
+    const std::string_view payload = bytes.substr(kChunkHeaderBytes, payload_bytes);
+    if (crc32c(payload) != number_at<uint32_t>(bytes, kChunkPayloadCrcAt)) {
+      ++counts.damaged;
+      suspicion += static_cast<int64_t>(payload_bytes);
+      const bool patient = suspicion < std::max(kFreeSuspicion, kMaxSuspicion * window.end());
+      skip_to(at + (patient ? 4 : static_cast<int64_t>(whole)));
+      continue;
+    }
+    counts.skipped_bytes += at - good_until;
+    torn_here = false;
+    Chunk chunk;
+    chunk.type = static_cast<ChunkType>(bytes[kChunkTypeAt]);
+    chunk.codec = static_cast<uint8_t>(bytes[kChunkCodecAt]);
+    chunk.flags = number_at<uint16_t>(bytes, kChunkFlagsAt);
+    chunk.sequence = number_at<uint32_t>(bytes, kChunkSequenceAt);
+    chunk.first_ticks = number_at<uint64_t>(bytes, kChunkTicksAt);
+    chunk.offset = at;
+    chunk.payload = payload;
+    chunk.whole = bytes.substr(0, std::min(whole, bytes.size()));
+    sink.take(chunk);
+    ++counts.chunks;
+    at += static_cast<int64_t>(whole);
+    good_until = at;
+  }
+  counts.bytes = window.end();
+  // What follows the last chunk: the piece of one that was being written, or damage.
+  const int64_t rest = window.end() - good_until;
+  counts.torn = rest > 0 && (torn_here || rest < static_cast<int64_t>(kChunkHeaderBytes));
+  if (rest > 0 && !counts.torn) counts.skipped_bytes += rest;
+  if (read_error && counts.chunks == 0) return std::move(*read_error);
+  if (read_error) counts.torn = true;
+  return counts;
+}
+
+void report_damage(const ChunkCounts& counts, const std::string& path, Diagnostics& diagnostics) {
+  if (counts.skipped_bytes > 0)
+    diagnostics.add(
+        "recording.damaged", Severity::kLoss,
+        "bytes that belong to no intact chunk were stepped over; every chunk before and after them was kept",
+        {path, 0, counts.first_damage}, counts.skipped_bytes);
+  if (counts.torn)
+    diagnostics.add("recording.torn_tail", Severity::kWarning,
+                    "a file ends within a chunk: it is being written, or its writer was killed while it wrote",
+                    {path, 0, counts.bytes});
+}
+
+}  // namespace stageline::recording

@@ -1,0 +1,165 @@
+#include "readers/recording/hot_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace stageline::recording {
+namespace {
+
+constexpr uint32_t kMaxRingRecords = 1 << 20;
+
+// A file by places: it is mapped by its writer, so it is never mapped here (a truncation would be a SIGBUS).
+class Places {
+ public:
+  explicit Places(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  Places(const Places&) = delete;
+  ~Places() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  bool is_open() const { return fd_ >= 0; }
+  // As much of [at, at + size) as there is.
+  std::string read(uint64_t at, size_t size) const {
+    std::string out(size, '\0');
+    size_t got = 0;
+    if (at > INT64_MAX / 2) size = 0;
+    while (got < size) {
+      const ssize_t n = ::pread(fd_, out.data() + got, size - got, static_cast<off_t>(at + got));
+      if (n <= 0) break;
+      got += static_cast<size_t>(n);
+    }
+    out.resize(got);
+    return out;
+  }
+
+ private:
+  int fd_;
+};
+
+class HotReader {
+ public:
+  HotReader(const Places& file, std::string head) : file_(file), head_(std::move(head)) {}
+
+  HotContent read() {
+    Content& content = out_.content;
+    content.head.good = true;
+    content.head.version = number_at<uint32_t>(head_, kHotVersionAt);
+    content.head.pid = out_.pid = number_at<uint32_t>(head_, kHotPidAt);
+    content.head.rank = number_at<int32_t>(head_, kHotRankAt);
+    content.head.ticks_per_second = number_at<uint64_t>(head_, kHotTicksAt);
+    content.head.start_realtime_ns = number_at<uint64_t>(head_, kHotRealtimeAt);
+    content.head.uuid = head_.substr(kHotUuidAt, 16);
+    const std::string_view head(head_);
+    content.snapshots = {snapshot_of(head.substr(kHotFirstAt, 40)), snapshot_of(head.substr(kHotSecondAt, 40))};
+    for (uint32_t i = 0; i < kDropReasons; ++i)
+      content.drops[i] = std::max<int64_t>(0, number_at<int64_t>(head_, kHotDropsAt + 8 * size_t{i}));
+    const size_t meta_bytes = std::min<size_t>(number_at<uint32_t>(head_, kHotMetaBytesAt), kHotMetaRoom);
+    content.meta = head_.substr(kHotMetaAt, meta_bytes);
+
+    const uint32_t lane_count = std::min(number_at<uint32_t>(head_, kHotLaneCountAt), kMaxLanes);
+    const std::string lanes = file_.read(number_at<uint64_t>(head_, kHotLanesAt), lane_count * kLaneEntryBytes);
+    for (size_t id = 1; (id + 1) * kLaneEntryBytes <= lanes.size(); ++id)
+      content.lanes[static_cast<uint16_t>(id)] =
+          lane_of(std::string_view(lanes).substr(id * kLaneEntryBytes, kLaneEntryBytes));
+    constexpr uint32_t kMostNameBytes = 1 << 20;
+    const std::string names = file_.read(number_at<uint64_t>(head_, kHotNamesAt),
+                                         std::min(number_at<uint32_t>(head_, kHotNameBytesAt), kMostNameBytes));
+    if (!take_names(names, content)) ++content.bad_chunks;
+    read_rings();
+    return std::move(out_);
+  }
+
+ private:
+  void read_rings() {
+    const uint32_t records = number_at<uint32_t>(head_, kHotRingRecordsAt);
+    const uint64_t ring_bytes = number_at<uint64_t>(head_, kHotRingBytesAt),
+                   rings_at = number_at<uint64_t>(head_, kHotRingsAt);
+    if (records == 0 || (records & (records - 1)) != 0 || records > kMaxRingRecords ||
+        ring_bytes < kRingHeaderBytes + uint64_t{records} * kRecordBytes || ring_bytes > INT32_MAX ||
+        rings_at > INT32_MAX) {
+      ++out_.content.bad_chunks;
+      return;
+    }
+    const uint32_t count = std::min(number_at<uint32_t>(head_, kHotRingCountAt), kMaxRings);
+    for (uint32_t i = 0; i < count; ++i) read_ring(i, rings_at + i * ring_bytes, records);
+  }
+
+  void read_ring(uint32_t index, uint64_t at, uint32_t records) {
+    const std::string before = file_.read(at, kRingHeaderBytes);
+    if (before.size() < kRingHeaderBytes) return;
+    out_.content.drops[0] += std::max<int64_t>(0, number_at<int64_t>(before, kRingDroppedAt));
+    const auto head = number_at<uint64_t>(before, kRingHeadAt), old_tail = number_at<uint64_t>(before, kRingTailAt);
+    std::string data;
+    if (head != old_tail) data = file_.read(at + kRingHeaderBytes, size_t{records} * kRecordBytes);
+    const std::string after = file_.read(at, kRingTailAt + 8);
+    if (after.size() < kRingTailAt + 8) return;
+    const auto tail = number_at<uint64_t>(after, kRingTailAt);
+    if (tail > head) return read_open(before);  // written meanwhile
+    if (head - tail > records || data.size() < size_t{records} * kRecordBytes) {
+      if (head != tail) ++out_.content.bad_chunks;
+      return read_open(before);
+    }
+    RowBlock block;
+    block.ring = index;
+    block.first = tail;
+    block.slots = head - tail;
+    block.begin = out_.content.rows.size();
+    out_.raw_begin.push_back(out_.raw.size());
+    for (uint64_t position = tail; position < head; ++position) {
+      const std::string_view record =
+          std::string_view(data).substr((position & (records - 1)) * kRecordBytes, kRecordBytes);
+      std::string_view extra;
+      out_.raw += record;
+      if ((static_cast<uint8_t>(record[20]) & kHasExtra) != 0 && position + 1 < head) {
+        ++position;
+        extra = std::string_view(data).substr((position & (records - 1)) * kRecordBytes, kRecordBytes);
+        out_.raw += extra;
+      }
+      out_.content.rows.push_back(row_of(record, extra));
+    }
+    block.end = out_.content.rows.size();
+    out_.content.blocks.push_back(block);
+    read_open(before);
+  }
+
+  void add_open(std::string_view bytes) {
+    Row row = row_of(bytes.substr(0, kRecordBytes), bytes.substr(kRecordBytes, kRecordBytes));
+    if (row.start == 0) return;  // pushed outside the window
+    row.type = RecordType::kOpenRange;
+    row.end = row.start;
+    out_.open.push_back(row);
+  }
+
+  void read_open(const std::string& header) {
+    const std::string_view bytes(header);
+    const uint32_t depth = std::min(number_at<uint32_t>(bytes, kRingDepthAt), kMaxOpen);
+    for (uint32_t d = 0; d < depth; ++d) add_open(bytes.substr(kRingStackAt + d * kOpenRangeBytes, kOpenRangeBytes));
+    for (uint32_t s = 0; s < kMaxOpen; ++s) {
+      const std::string_view slot = bytes.substr(kRingSlotsAt + s * kOpenSlotBytes, kOpenSlotBytes);
+      if ((number_at<uint64_t>(slot, 0) & kSlotPhaseMask) == kSlotIsOpen) add_open(slot.substr(8));
+    }
+  }
+
+  const Places& file_;
+  std::string head_;
+  HotContent out_;
+};
+
+}  // namespace
+
+bool is_hot_file(std::string_view head) { return head.starts_with(kHotMagic); }
+
+Result<HotContent> read_hot(const std::string& path) {
+  const Places file(path);
+  if (!file.is_open()) return Error{ErrorCode::kIo, "cannot be opened", {path}, ""};
+  std::string head = file.read(0, kHotHeaderBytes);
+  if (head.size() < kHotHeaderBytes || !is_hot_file(head))
+    return Error{ErrorCode::kBadInput,
+                 "not a recorder's hot file",
+                 {path},
+                 "it begins with SLHOT01; give the folder that was recorded to"};
+  return HotReader(file, std::move(head)).read();
+}
+
+}  // namespace stageline::recording

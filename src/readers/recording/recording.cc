@@ -1,0 +1,397 @@
+// Recordings of libstageline_record: docs/formats/recording.md.
+//
+//   files ──chunks──▶ rows ──by recording──▶ clocks ──▶ ops ──▶ parts, lanes, cells
+//   (chunks.h)       (rows.h, hot_file.h)   (clocks.h)
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "base/text.h"
+#include "model/ops.h"
+#include "readers/machines.h"
+#include "readers/reader.h"
+#include "readers/recording/clocks.h"
+#include "readers/recording/recordings.h"
+
+namespace stageline {
+namespace recording {
+namespace {
+
+Match sniff(const Source& source) {
+  constexpr size_t kSniffedFiles = 64;
+  size_t looked = 0;
+  for (size_t i = 0; i < source.files.size() && looked < kSniffedFiles; ++i) {
+    const std::string& path = source.files[i].path;
+    const bool named = path.find(".slrec") != std::string::npos || path.ends_with(".slhot");
+    if (!named && !source.files[i].given) continue;
+    ++looked;
+    const std::string_view head = source.head(i);
+    if (head.starts_with(kFileMagic) || is_hot_file(head)) return Match::kCertain;
+    if (named && is_cold(head)) return Match::kCertain;
+  }
+  return Match::kNo;
+}
+
+// enum slr_kind of stageline_record.h
+constexpr CellKind kKinds[] = {CellKind::kOther,        CellKind::kForward,     CellKind::kBackward,
+                               CellKind::kInputGrad,    CellKind::kWeightGrad,  CellKind::kForwardBackward,
+                               CellKind::kSendForward,  CellKind::kRecvForward, CellKind::kSendBackward,
+                               CellKind::kRecvBackward, CellKind::kCollective,  CellKind::kOptimizer,
+                               CellKind::kOther};
+constexpr uint8_t kLoadKind = 12;
+
+// What a reason takes away, in the order of enum slr_drop.
+struct DropWords {
+  const char* name;
+  const char* message;
+};
+constexpr DropWords kDropWords[] = {
+    {"recording.ring_full",
+     "records were dropped because the disk or the writer could not follow; give the recorder more memory "
+     "(STAGELINE_RING_KB)"},
+    {"recording.no_ring",
+     "records of threads were dropped because more threads recorded at once than memory was allowed for "
+     "(STAGELINE_MEM_MB)"},
+    {"recording.too_deep", "ranges nested more than 64 deep were dropped"},
+    {"recording.reentrant", "records of signal handlers that interrupted the recorder itself were dropped"},
+    {"recording.bad_handle", "a range was ended twice, or popped without a push; nothing was recorded for it"},
+    {"recording.capture", "ranges have the host's times because their stream was being captured to a graph"},
+    {"recording.no_event", "ranges have the host's times because all events were in flight"},
+    {"recording.device_refused", "ranges have the host's times because the device's driver was not there or refused"},
+    {"recording.bad_device_time", "ranges have the host's times because the device's were out of order"},
+    {"recording.guard",
+     "ranges have the host's times because device events would have cost more than the limit (STAGELINE_MAX_OVERHEAD)"},
+    {"recording.unfinished_device",
+     "ranges have the host's times because the device had not finished them when they had to be written"},
+    {"recording.one_queue",
+     "ranges of all streams but the first have the host's times: CUDA_DEVICE_MAX_CONNECTIONS=1 makes events hold up "
+     "other streams"},
+    {"recording.names", "names beyond the limit of 65534 or 1 MiB were dropped; their records are there without one"},
+};
+
+class Maker {
+ public:
+  explicit Maker(Trace& trace) : trace_(trace) {}
+
+  void add(Recording& r, int32_t rank) {
+    const auto file = static_cast<uint32_t>(paths_.size());
+    paths_.push_back(r.paths.empty() ? r.hot_path : r.paths[0]);
+    const Clocks clocks(r.content.snapshots, r.content.anchors,
+                        r.meta.ticks_per_second ? r.meta.ticks_per_second : r.content.head.ticks_per_second,
+                        r.meta.start_realtime_ns ? r.meta.start_realtime_ns : r.content.head.start_realtime_ns);
+    say(r, clocks, paths_.back());
+    const std::map<uint16_t, uint32_t> lane_of = name_lanes(r);
+    std::map<uint32_t, StringId> name_of;
+    int64_t last_ns = INT64_MIN;
+    uint32_t index = 0;
+    const Place place{r, clocks, rank, file};
+    for (const Row& row : r.content.rows) {
+      if (row.type == RecordType::kOpenRange) {
+        r.open.push_back(row);
+        continue;
+      }
+      take(place, row, lane_of, name_of, index++, last_ns);
+    }
+    for (const Row& row : r.open) take_open(place, row, lane_of, name_of, index++, last_ns);
+    trace_.diagnostics.add("recording.unfinished", Severity::kInfo,
+                           "ranges had begun and not ended when the recording stopped; they are drawn to its end",
+                           {paths_.back()}, static_cast<int64_t>(r.open.size()));
+  }
+
+  std::vector<Op> ops;
+  const std::vector<std::string>& paths() const { return paths_; }
+  const std::vector<std::string>& lanes() const { return lane_names_; }
+
+  // Marks and counters find their part when there are parts.
+  void add_series() {
+    for (const auto& [rank, marks] : marks_) {
+      Part* part = part_of(rank);
+      if (!part) continue;
+      for (const auto& [mark, lane] : marks) {
+        const auto at = std::find_if(part->lanes.begin(), part->lanes.end(),
+                                     [&](const Lane& l) { return l.name == lane_names_[lane]; });
+        if (at == part->lanes.end()) continue;
+        part->marks.push_back(mark);
+        part->marks.back().lane = static_cast<uint32_t>(at - part->lanes.begin());
+      }
+    }
+    for (auto& [rank, series] : counters_) {
+      Part* part = part_of(rank);
+      if (!part) continue;
+      for (auto& [name, values] : series) {
+        std::stable_sort(values.begin(), values.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+        CounterSeries out;
+        out.name = name;
+        for (const auto& [time_ns, value] : values) {
+          out.time_ns.push_back(time_ns);
+          out.value.push_back(value);
+        }
+        part->counters.push_back(std::move(out));
+      }
+    }
+  }
+
+ private:
+  struct Place {
+    const Recording& recording;
+    const Clocks& clocks;
+    int32_t rank;
+    uint32_t file;
+  };
+
+  void say(const Recording& r, const Clocks& clocks, const std::string& path) {
+    Diagnostics& d = trace_.diagnostics;
+    for (size_t i = 0; i < std::size(kDropWords); ++i)
+      d.add(kDropWords[i].name,
+            i == kDropGuard         ? Severity::kInfo
+            : i >= kFirstDeviceDrop ? Severity::kWarning
+                                    : Severity::kLoss,
+            kDropWords[i].message, {path}, r.content.drops[i]);
+    d.add("recording.lost_records", Severity::kLoss,
+          "records are missing between those that were found: their chunks were damaged", {path}, r.lost_slots);
+    d.add("recording.bad_chunk", Severity::kLoss,
+          "a chunk is intact but not as the format says; what of it was understood was kept", {path},
+          r.content.bad_chunks);
+    d.add("recording.newer", Severity::kWarning,
+          "chunks of kinds that this version does not know were left out; a newer stageline may read them", {path},
+          r.content.unknown_chunks);
+    d.add("recording.bad_clock", Severity::kWarning, "readings of clocks that go backwards were left out", {path},
+          clocks.bad_readings);
+    d.add(
+        "recording.clock_step", Severity::kInfo,
+        "the wall clock was set by more than a millisecond while it recorded; times follow the clock that is never set",
+        {path}, clocks.clock_steps);
+    if (!r.content.ended)
+      d.add(r.hot_path.empty() ? "recording.cut" : "recording.not_closed",
+            r.hot_path.empty() ? Severity::kWarning : Severity::kInfo,
+            r.hot_path.empty()
+                ? "a recording has no end and its hot file (.slhot) is gone: the last second may be missing"
+                : "a recording was not closed: its process is running, or was killed; what it held in memory was read "
+                  "too",
+            {path});
+  }
+
+  // The recording's lanes by number → place in lane_names_. Lanes of one name on one rank are told apart.
+  std::map<uint16_t, uint32_t> name_lanes(const Recording& r) {
+    std::map<uint16_t, uint32_t> places;
+    std::map<std::string, int> used;
+    for (const auto& [id, lane] : r.content.lanes) {
+      std::string name = lane.name;
+      if (lane.device_kind == 0) {  // "python 4711": the number says nothing across ranks
+        const size_t digits = name.find_last_not_of("0123456789");
+        if (digits != std::string::npos && digits + 1 < name.size() && name[digits] == ' ' && digits > 0)
+          name.resize(digits);
+      }
+      if (name.empty()) name = "lane";
+      const int count = ++used[name];
+      if (count > 1) name += " (" + std::to_string(count) + ")";
+      places[id] = lane_place(name);
+    }
+    return places;
+  }
+
+  uint32_t lane_place(const std::string& name) {
+    const auto [at, is_new] = lane_index_.try_emplace(name, static_cast<uint32_t>(lane_names_.size()));
+    if (is_new) lane_names_.push_back(name);
+    return at->second;
+  }
+
+  StringId name_id(const Place& p, const Row& row, std::map<uint32_t, StringId>& name_of, const char* suffix = "") {
+    const uint32_t key = uint32_t{row.name} << 8 | row.kind;
+    const auto known = name_of.find(key);
+    if (*suffix == '\0' && known != name_of.end()) return known->second;
+    const auto text = p.recording.content.names.find(row.name);
+    std::string name;
+    if (row.name != 0 && text != p.recording.content.names.end())
+      name = text->second;
+    else if (row.kind == kLoadKind)
+      name = "load";
+    else if (row.kind != 0 && row.kind < std::size(kKinds))
+      name = kind_name(kKinds[row.kind]);
+    else
+      name = row.name != 0 ? "(name lost)" : "(no name)";
+    const StringId id = trace_.names.intern(name + suffix);
+    if (*suffix == '\0') name_of[key] = id;
+    return id;
+  }
+
+  uint32_t lane_for(const Place& p, const Row& row, const std::map<uint16_t, uint32_t>& lane_of) {
+    const auto at = lane_of.find(row.lane);
+    const uint32_t place = at == lane_of.end() ? lane_place("other threads") : at->second;
+    const auto entry = p.recording.content.lanes.find(row.lane);
+    // Host times on a device's lane would be taken for the device's.
+    if (row.host_instead && entry != p.recording.content.lanes.end() && entry->second.device_kind != 0)
+      return lane_place(lane_names_[place] + " (host times)");
+    return place;
+  }
+
+  Op op_of(const Place& p, const Row& row, uint32_t index) {
+    Op op;
+    op.rank = p.rank;
+    op.stage = row.stage >= 0 ? row.stage : p.recording.meta.stage;
+    op.dp = p.recording.meta.dp_rank;
+    op.step = row.step;
+    op.kind = row.kind < std::size(kKinds) ? kKinds[row.kind] : CellKind::kOther;
+    op.is_cell = op.kind != CellKind::kOther;
+    op.chunk = row.chunk >= 0 ? std::min<int32_t>(row.chunk, kMaxChunkNumber - 1) : is_compute(op.kind) ? 0 : kUnknown;
+    op.micro_batch = row.micro_batch < kMaxMicroBatchNumber ? row.micro_batch : kUnknown;
+    op.file = p.file;
+    op.file_index = index;
+    return op;
+  }
+
+  void take(const Place& p, const Row& row, const std::map<uint16_t, uint32_t>& lane_of,
+            std::map<uint32_t, StringId>& name_of, uint32_t index, int64_t& last_ns) {
+    int64_t start = 0, end = 0;
+    const auto lane = p.recording.content.lanes.find(row.lane);
+    if (row.device_times) {
+      const uint8_t clock = lane == p.recording.content.lanes.end() ? 0 : lane->second.clock;
+      if (!p.clocks.knows_device(clock)) return lose(p);
+      start = p.clocks.device_ns(clock, row.start);
+      end = p.clocks.device_ns(clock, row.end);
+    } else {
+      start = p.clocks.host_ns(row.start);
+      end = row.type == RecordType::kRange ? p.clocks.host_ns(row.end) : start;
+    }
+    if (!sane_interval(start, end)) return lose(p);
+    last_ns = std::max(last_ns, end);
+    switch (row.type) {
+      case RecordType::kRange: {
+        Op op = op_of(p, row, index);
+        op.start_ns = start;
+        op.end_ns = end;
+        op.name_id = name_id(p, row, name_of);
+        op.lane = lane_for(p, row, lane_of);
+        ops.push_back(op);
+        return;
+      }
+      case RecordType::kInstant:
+        marks_[p.rank].push_back({{start, name_id(p, row, name_of), 0, index}, lane_for(p, row, lane_of)});
+        return;
+      case RecordType::kCounter: {
+        double value;
+        std::memcpy(&value, &row.end, sizeof value);
+        counters_[p.rank][std::string(trace_.names.text(name_id(p, row, name_of)))].emplace_back(start, value);
+        return;
+      }
+      default: return;
+    }
+  }
+
+  void take_open(const Place& p, const Row& row, const std::map<uint16_t, uint32_t>& lane_of,
+                 std::map<uint32_t, StringId>& name_of, uint32_t index, int64_t last_ns) {
+    const int64_t start = p.clocks.host_ns(row.start);
+    if (!sane_interval(start, start)) return lose(p);
+    Op op = op_of(p, row, index);
+    op.start_ns = start;
+    op.end_ns = std::max(start, last_ns);
+    op.name_id = name_id(p, row, name_of, " (unfinished)");
+    op.lane = lane_for(p, row, lane_of);
+    op.is_cell = false;
+    ops.push_back(op);
+  }
+
+  void lose(const Place& p) {
+    trace_.diagnostics.add("recording.bad_time", Severity::kLoss,
+                           "a record whose times are out of range, or of a clock without anchors, was left out",
+                           {paths_[p.file]});
+  }
+
+  Part* part_of(int32_t rank) {
+    const auto at =
+        std::find_if(trace_.parts.begin(), trace_.parts.end(), [rank](const Part& part) { return part.rank == rank; });
+    return at == trace_.parts.end() ? nullptr : &*at;
+  }
+
+  Trace& trace_;
+  std::vector<std::string> paths_, lane_names_;
+  std::map<std::string, uint32_t> lane_index_;
+  std::map<int32_t, std::vector<std::pair<Mark, uint32_t>>> marks_;
+  std::map<int32_t, std::map<std::string, std::vector<std::pair<int64_t, double>>>> counters_;
+};
+
+// Of several recordings of one rank, those of the newest one's job; the others are runs of their own.
+void keep_one_run(std::vector<Recording>& recordings, Diagnostics& diagnostics) {
+  std::vector<Recording> kept;
+  for (size_t i = 0; i < recordings.size();) {
+    size_t end = i + 1;
+    while (end < recordings.size() && recordings[end].meta.rank == recordings[i].meta.rank &&
+           recordings[i].meta.rank >= 0)
+      ++end;
+    const std::string job = recordings[end - 1].meta.job;
+    for (size_t k = i; k < end; ++k) {
+      if (k + 1 == end || (!job.empty() && recordings[k].meta.job == job))
+        kept.push_back(std::move(recordings[k]));
+      else
+        diagnostics.add(
+            "recording.other_run", Severity::kLoss,
+            "a rank was recorded several times; the newest was read, and those of the same job (STAGELINE_JOB)",
+            {recordings[k].paths.empty() ? recordings[k].hot_path : recordings[k].paths[0]});
+    }
+    i = end;
+  }
+  recordings = std::move(kept);
+}
+
+Result<Trace> read(const Source& source, const ReadOptions& options) {
+  Trace trace;
+  trace.format = "recording";
+  trace.clock = ClockState::kUnaligned;
+  if (options.progress)
+    for (const SourceFile& file : source.files)
+      if (file.path.find(".slrec") != std::string::npos) options.progress->expect(file.size_bytes);
+  std::vector<Recording> recordings = read_recordings(source, options.progress, trace.diagnostics);
+  keep_one_run(recordings, trace.diagnostics);
+  std::set<int32_t> ranks;
+  for (const Recording& r : recordings) ranks.insert(r.meta.rank);
+  int32_t next_rank = 0;
+  Maker maker(trace);
+  std::map<int32_t, std::string> hosts;
+  size_t rows = 0;
+  for (Recording& r : recordings) {
+    int32_t rank = r.meta.rank;
+    if (rank < 0) {
+      while (ranks.contains(next_rank)) ++next_rank;
+      rank = next_rank++;
+      trace.diagnostics.add(
+          "recording.rank_unknown", Severity::kWarning,
+          "a recording does not say its rank (set RANK, or slr_config.rank); it got the next free number",
+          {r.paths.empty() ? r.hot_path : r.paths[0]});
+    }
+    hosts[rank] = r.meta.host;
+    rows += r.content.rows.size();
+    maker.add(r, rank);
+  }
+  if (maker.ops.empty())
+    return Error{ErrorCode::kBadInput,
+                 "the recording holds no range",
+                 {source.roots.empty() ? "" : source.roots[0]},
+                 rows > 0 ? "it has marks or counters only"
+                          : "was anything recorded? slr_init, then slr_begin and slr_end or slr_push and slr_pop"};
+  if (maker.ops.size() > kMaxOps)
+    return Error{ErrorCode::kLimit,
+                 "more than " + std::to_string(kMaxOps) + " ranges",
+                 {source.roots[0]},
+                 "read fewer ranks at once"};
+  resolve_ranks(maker.ops, "recording", trace.diagnostics);
+  settle_steps(maker.ops, "recording", "range", trace);
+  const size_t range_count = maker.ops.size();
+  build_parts(maker.ops, maker.lanes(), maker.paths(), trace);
+  for (Part& part : trace.parts) part.machine_name = hosts[part.rank];
+  number_machines(trace);
+  maker.add_series();
+  trace.description = std::to_string(trace.parts.size()) + (trace.parts.size() == 1 ? " rank, " : " ranks, ") +
+                      std::to_string(range_count) + " ranges";
+  return trace;
+}
+
+}  // namespace
+}  // namespace recording
+
+extern const Reader recording_reader;
+const Reader recording_reader = {"recording",
+                                 "files of libstageline_record (.slrec, .slhot), also while they are written",
+                                 recording::sniff, recording::read};
+
+}  // namespace stageline

@@ -1,0 +1,208 @@
+#include "readers/recording/recordings.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+
+#include "base/json_members.h"
+#include "base/parallel.h"
+#include "base/text.h"
+
+namespace stageline::recording {
+namespace {
+
+constexpr size_t kMaxMetaMembers = 256;
+
+// 32 hexadecimal digits → 16 bytes; "" when it is none.
+std::string bytes_of_hex(std::string_view text) {
+  const auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; };
+  std::string out;
+  for (size_t i = 0; i + 1 < text.size() && out.size() < 16; i += 2) {
+    const int high = digit(text[i]), low = digit(text[i + 1]);
+    if (high < 0 || low < 0) return "";
+    out.push_back(static_cast<char>(high << 4 | low));
+  }
+  return out.size() == 16 ? out : "";
+}
+
+// "…/host.r00003.p4711.1700000000.002.slrec" → "host.r00003.p4711.1700000000"
+std::string stem_of(const std::string& path) {
+  std::string name = file_name(path);
+  const size_t hot = name.rfind(".slhot");
+  if (hot != std::string::npos) return name.substr(0, hot);
+  const size_t cold = name.rfind(".slrec");
+  if (cold == std::string::npos) return name;
+  name.resize(cold);
+  const size_t dot = name.rfind('.');
+  return dot == std::string::npos ? name : name.substr(0, dot);
+}
+
+// What says which recording a file is of: its own uuid, else its name.
+std::string key_of(const Content& content, const Meta& meta, const std::string& path) {
+  if (content.head.good) return content.head.uuid;
+  return meta.uuid.empty() ? stem_of(path) : meta.uuid;
+}
+
+struct File {
+  std::string path;
+  bool hot = false;
+  std::optional<Result<Content>> cold_content;
+  std::optional<Result<HotContent>> hot_content;
+};
+
+// Adds a file's content to what is there: rows whose places of the ring are new.
+void append(Content& all, Content& file, std::map<uint32_t, uint64_t>& next, Recording& recording) {
+  for (const RowBlock& block : file.blocks) {
+    if (block.ring < kMaxRings) {
+      const auto known = next.find(block.ring);
+      // Of a recording whose oldest files were removed (STAGELINE_KEEP) nobody knows where rings began.
+      const uint64_t from = known != next.end() ? known->second : recording.content.head.part > 0 ? block.first : 0;
+      // A block of a ring that was looked at before begins where the last one ended. One that begins earlier is there
+      // twice: written to the file, and still in memory when the process died.
+      if (block.first < from) {
+        recording.repeated_rows += static_cast<int64_t>(block.end - block.begin);
+        continue;
+      }
+      recording.lost_slots += static_cast<int64_t>(std::min<uint64_t>(block.first - from, INT32_MAX));
+      next[block.ring] = block.first > UINT64_MAX - block.slots ? UINT64_MAX : block.first + block.slots;
+    }
+    all.rows.insert(all.rows.end(), file.rows.begin() + static_cast<std::ptrdiff_t>(block.begin),
+                    file.rows.begin() + static_cast<std::ptrdiff_t>(block.end));
+  }
+  for (auto& [id, name] : file.names) all.names.try_emplace(id, std::move(name));
+  for (auto& [id, lane] : file.lanes) all.lanes[id] = std::move(lane);
+  all.snapshots.insert(all.snapshots.end(), file.snapshots.begin(), file.snapshots.end());
+  all.anchors.insert(all.anchors.end(), file.anchors.begin(), file.anchors.end());
+  for (size_t i = 0; i < all.drops.size(); ++i)
+    all.drops[i] = std::min<int64_t>(INT64_MAX / 4, all.drops[i] + std::min<int64_t>(INT64_MAX / 4, file.drops[i]));
+  all.ended |= file.ended;
+  all.bad_chunks += file.bad_chunks;
+  all.unknown_chunks += file.unknown_chunks;
+}
+
+}  // namespace
+
+bool is_cold(std::string_view head) {
+  return head.starts_with(kFileMagic) || head.substr(0, size_t{1} << 16).find(kChunkMagic) != std::string_view::npos;
+}
+
+Meta parse_meta(std::string_view json) {
+  Meta meta;
+  const auto whole = [](std::string_view value, int64_t least, int64_t most, int64_t none) {
+    const auto number = json_integer(value);
+    return number && *number >= least && *number <= most ? *number : none;
+  };
+  for (const JsonMember& m : json_members(json, kMaxMetaMembers)) {
+    if (!m.whole) continue;
+    constexpr int64_t kMostRank = (int64_t{1} << 24) - 1;
+    if (m.key == "rank") meta.rank = static_cast<int32_t>(whole(m.value, 0, kMostRank, -1));
+    if (m.key == "stage") meta.stage = static_cast<int32_t>(whole(m.value, 0, (1 << 16) - 1, -1));
+    if (m.key == "dp_rank") meta.dp_rank = static_cast<int32_t>(whole(m.value, 0, kMostRank, -1));
+    if (m.key == "world") meta.world = static_cast<int32_t>(whole(m.value, 0, kMostRank, 0));
+    if (m.key == "pp") meta.pp = static_cast<int32_t>(whole(m.value, 0, 1 << 16, 0));
+    if (m.key == "dp") meta.dp = static_cast<int32_t>(whole(m.value, 0, kMostRank, 0));
+    if (m.key == "boot") meta.boot = whole(m.value, 0, UINT32_MAX, 0);
+    if (m.key == "ticks_per_second") meta.ticks_per_second = static_cast<uint64_t>(whole(m.value, 0, INT64_MAX, 0));
+    if (m.key == "start_realtime_ns") meta.start_realtime_ns = static_cast<uint64_t>(whole(m.value, 0, INT64_MAX, 0));
+    if (m.key == "uuid") meta.uuid = bytes_of_hex(json_text(m.value));
+    if (m.key == "host") meta.host = valid_utf8(json_text(m.value));
+    if (m.key == "job") meta.job = valid_utf8(json_text(m.value));
+    if (m.key == "hot") meta.hot = json_text(m.value);
+  }
+  return meta;
+}
+
+std::vector<Recording> read_recordings(const Source& source, Progress* progress, Diagnostics& diagnostics) {
+  std::vector<File> files;
+  for (size_t i = 0; i < source.files.size(); ++i) {
+    const std::string_view head = source.head(i);
+    const std::string name = file_name(source.files[i].path);
+    if (is_hot_file(head))
+      files.push_back({source.files[i].path, true, {}, {}});
+    else if (is_cold(head) || (name.find(".slrec") != std::string::npos && !head.empty()))
+      files.push_back({source.files[i].path, false, {}, {}});
+    else if (source.files[i].given)
+      diagnostics.add("recording.unusable_file", Severity::kLoss, "a file that is no recording was left out",
+                      {source.files[i].path});
+  }
+  // Hot before cold: what a ring gives away in between is in the cold file by then.
+  parallel_for(files.size(), [&](size_t i) {
+    if (files[i].hot) files[i].hot_content.emplace(read_hot(files[i].path));
+  });
+  parallel_for(files.size(), [&](size_t i) {
+    if (!files[i].hot) files[i].cold_content.emplace(read_cold(files[i].path, progress));
+  });
+
+  struct Group {
+    std::vector<File*> cold;
+    File* hot = nullptr;
+  };
+  std::map<std::string, Group> groups;
+  for (File& file : files) {
+    if (file.hot ? !*file.hot_content : !*file.cold_content) {
+      const Error& error = file.hot ? file.hot_content->error() : file.cold_content->error();
+      diagnostics.add("recording.unreadable_file", Severity::kLoss, "a file could not be read: " + error.what,
+                      {file.path});
+      continue;
+    }
+    const Content& content = file.hot ? (**file.hot_content).content : **file.cold_content;
+    Group& group = groups[key_of(content, parse_meta(content.meta), file.path)];
+    if (file.hot)
+      group.hot = &file;
+    else
+      group.cold.push_back(&file);
+  }
+  std::vector<Recording> recordings;
+  for (auto& [key, group] : groups) {
+    std::stable_sort(group.cold.begin(), group.cold.end(), [](const File* a, const File* b) {
+      return (*a->cold_content)->head.part < (*b->cold_content)->head.part;
+    });
+    Recording r;
+    std::map<uint32_t, uint64_t> next;
+    for (File* file : group.cold) {
+      Content& content = **file->cold_content;
+      if (!r.content.head.good) r.content.head = content.head;
+      if (!content.meta.empty()) r.content.meta = content.meta;
+      r.paths.push_back(file->path);
+      report_damage(content.counts, file->path, diagnostics);
+      r.content.counts.torn |= content.counts.torn;
+      append(r.content, content, next, r);
+    }
+    std::optional<Result<HotContent>> found;
+    const std::string elsewhere = parse_meta(r.content.meta).hot;
+    if (!group.hot && !r.content.ended && !elsewhere.empty() && r.content.head.good &&
+        std::filesystem::path(elsewhere).extension() == ".slhot") {
+      std::error_code ignored;
+      if (std::filesystem::is_regular_file(elsewhere, ignored)) found.emplace(read_hot(elsewhere));
+      if (found && (!*found || (**found).content.head.uuid != r.content.head.uuid)) found.reset();
+    }
+    HotContent* hot = group.hot ? &**group.hot->hot_content : found ? &**found : nullptr;
+    if (hot) {
+      r.hot_path = group.hot ? group.hot->path : elsewhere;
+      if (!r.content.head.good) r.content.head = hot->content.head;
+      if (r.content.meta.empty()) r.content.meta = hot->content.meta;
+      const size_t before = r.content.rows.size();
+      const auto said = r.content.drops;
+      const auto in_memory = hot->content.drops;
+      append(r.content, hot->content, next, r);
+      for (size_t i = 0; i < said.size(); ++i)
+        r.content.drops[i] = std::max(said[i], in_memory[i]);  // GAPs repeat the counters
+      r.hot_rows = static_cast<int64_t>(r.content.rows.size() - before);
+      r.open = std::move(hot->open);
+    }
+    r.meta = parse_meta(r.content.meta);
+    if (r.meta.rank < 0)
+      r.meta.rank = r.content.head.rank >= 0 && r.content.head.rank < 1 << 24 ? r.content.head.rank : -1;
+    recordings.push_back(std::move(r));
+  }
+  std::stable_sort(recordings.begin(), recordings.end(), [](const Recording& a, const Recording& b) {
+    if (a.meta.rank != b.meta.rank) return a.meta.rank < b.meta.rank;
+    if (a.meta.start_realtime_ns != b.meta.start_realtime_ns)
+      return a.meta.start_realtime_ns < b.meta.start_realtime_ns;
+    return a.paths < b.paths;
+  });
+  return recordings;
+}
+
+}  // namespace stageline::recording

@@ -1,0 +1,67 @@
+// Answers that take time: each is made once, on a thread of its own, and kept. Whoever asks gets it, or hears how long
+// it has been worked on and asks again; nobody has to wait, and what is left is still made.
+//
+// Two answers are made at a time, of those that wait the one asked last first: who went on to another page is not held
+// up by what was left behind. Bounds: kMostWaiting that wait (the oldest is forgotten, and made when it is asked
+// again), kMostKeptBytes that are kept (what nobody asked for longest goes first; a single larger answer stays).
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+
+namespace stageline {
+
+class AnswerDesk {
+ public:
+  using Work = std::function<Result<std::string>()>;
+  struct Answer {
+    std::shared_ptr<const Result<std::string>> done;  // null: it is being made
+    double seconds = 0;                               // that it took, or has taken so far
+    bool begun = false;                               // of one that is not done: others are made before it
+  };
+  static constexpr size_t kMostWaiting = 64;
+  static constexpr size_t kMostKeptBytes = size_t{256} << 20;
+
+  AnswerDesk() = default;
+  ~AnswerDesk();  // waits for what is being made; busy() says whether something is
+  AnswerDesk(const AnswerDesk&) = delete;
+  AnswerDesk& operator=(const AnswerDesk&) = delete;
+
+  // Starts `work` when nothing is known of `key` yet. Waits up to `patience` for it. Any thread.
+  Answer ask(const std::string& key, Work work, std::chrono::milliseconds patience = {});
+  bool busy() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Entry {
+    Work work;
+    std::shared_ptr<const Result<std::string>> done;
+    Clock::time_point asked, began, ended;
+    bool begun = false;
+    uint64_t used = 0;
+  };
+  void make_answers();
+  void forget_some();
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::unordered_map<std::string, Entry> entries_;
+  std::list<std::string> waiting_;  // the one asked last first
+  std::vector<std::thread> threads_;
+  uint64_t uses_ = 0;
+  size_t idle_ = 0, kept_bytes_ = 0;
+  bool stopping_ = false;
+};
+
+}  // namespace stageline

@@ -1,0 +1,59 @@
+// A walk over slices of a lane in the lane's own order, by start, which knows what encloses each.
+//
+// Rows are laid out in that order (row_index.cc): a slice stands in the first row that is free at its start. So the
+// walk finds the row of each from the ends of those that are open, without looking it up, and reads the columns from
+// front to back. The slice that holds another whole is in the nearest row above where one reaches as far.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "server/row_index.h"
+
+namespace stageline {
+
+class LaneWalk {
+ public:
+  static constexpr uint32_t kNoTag = UINT32_MAX;
+
+  // Stands before slice `from`; tag_of(slice) is what holders are called. O(rows · log slices).
+  template <class TagOf>
+  LaneWalk(const ViewLane& lane, size_t from, TagOf tag_of) : lane_(lane), next_(from), open_(lane.rows.size()) {
+    for (size_t r = 0; from > 0 && r < open_.size(); ++r) {
+      const size_t position = first_slice_from(lane.rows[r], from);
+      if (position == 0) continue;
+      const size_t last = lane.rows[r].slice_at(position - 1);
+      open_[r] = {lane.end(last), tag_of(last)};
+    }
+  }
+
+  // Calls tag = visit(slice, start, dur, tag of the holder or kNoTag) for the slices before `to` that have a row.
+  template <class Visit>
+  void until(size_t to, Visit visit) {
+    // A lane that is one row holds both.
+    const bool is_stream = lane_.type == ViewLaneType::kStream && lane_.rows.size() > 1;
+    for (; next_ < to; ++next_) {
+      const int64_t start = lane_.start(next_), dur = lane_.dur(next_), end = start + dur;
+      const bool is_range = is_stream && lane_.kind(next_) == static_cast<uint8_t>(ViewKind::kAnnotation);
+      const size_t top = is_range ? lane_.range_row : 0, rows = is_range ? open_.size() : lane_.range_row;
+      size_t r = top;
+      while (r < rows && open_[r].end_ns > start) ++r;
+      if (r >= rows) continue;  // deeper than rows are drawn
+      uint32_t holder = kNoTag;
+      for (size_t above = r; above-- > top && holder == kNoTag;)
+        if (open_[above].end_ns >= end) holder = open_[above].tag;
+      open_[r] = {end, visit(next_, start, dur, holder)};
+    }
+  }
+
+ private:
+  struct Open {
+    int64_t end_ns = -1;
+    uint32_t tag = kNoTag;
+  };
+  const ViewLane& lane_;
+  size_t next_;
+  std::vector<Open> open_;  // by row: the last that began
+};
+
+}  // namespace stageline

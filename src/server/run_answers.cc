@@ -1,0 +1,242 @@
+#include "server/run_answers.h"
+
+#include <algorithm>
+
+#include "analyses/analysis.h"
+#include "base/json_writer.h"
+#include "base/text.h"
+#include "engine/clock_table.h"
+#include "engine/diff_json.h"
+#include "engine/engine.h"
+#include "engine/explain_json.h"
+#include "exporters/table_text.h"
+#include "model/run_extent.h"
+#include "pipeline/run_diff.h"
+
+namespace stageline {
+namespace {
+
+constexpr auto kPatience = std::chrono::milliseconds(30);  // what is quick needs no second request
+constexpr size_t kMostRows = 100'000;                      // of a table in an answer; all are counted
+constexpr size_t kMostEventRows = 2'000'000;               // as in all_tables(): above, no row per event
+
+bool is_dump(const Analysis& analysis) { return std::string_view(analysis.name) == "events"; }
+
+// What has no place in a page: input of its own, or rows without end.
+bool is_offered(const Analysis& analysis, const Trace& trace) {
+  if (analysis.needs == AnalysisNeeds::kTwoRuns || analysis.needs == AnalysisNeeds::kFiles) return false;
+  return suits(analysis, trace) && !(is_dump(analysis) && trace.slice_count() > kMostEventRows);
+}
+
+void write_strings(JsonWriter& json, std::string_view key, const std::vector<std::string>& list) {
+  json.key(key).begin_array();
+  for (const std::string& text : list) json.value(valid_utf8(text));
+  json.end_array();
+}
+
+void write_descriptor(JsonWriter& json, const Analysis& analysis) {
+  json.begin_object().field("name", analysis.name).field("summary", analysis.summary);
+  json.field("in_report", analysis.in_report).key("tables").begin_array();
+  for (const AnalysisTable& table : analysis.tables)
+    json.begin_object().field("name", table.name).field("summary", table.summary).end_object();
+  json.end_array().key("options").begin_array();
+  for (const AnalysisOption& option : analysis.options) {
+    json.begin_object().field("name", option.name).field("value", option.value).field("help", option.help);
+    json.key("choices").begin_array();
+    if (option.choices[0] != '\0')
+      for (const std::string_view choice : split(option.choices, ',')) json.value(choice);
+    json.end_array().end_object();
+  }
+  json.end_array().end_object();
+}
+
+// Numbers of a page hold 53 bits, stamps of most runs need more: times count from what axes call 0.
+int64_t origin_of(const Trace& trace) { return trace.clock == ClockState::kPerRank ? 0 : axis_zero_ns(trace); }
+
+std::string result_json(const char* name, const AnalysisResult& result, int64_t origin_ns) {
+  JsonWriter json;
+  json.begin_object().field("analysis", name);
+  json.key("tables").begin_array();
+  for (const Table& table : result.tables) append_table_page(json, table, kMostRows, origin_ns);
+  json.end_array().key("notes").begin_array();
+  for (const Diagnostic& d : result.notes.items()) {
+    json.begin_object().field("name", d.name).field("severity", severity_name(d.severity)).field("count", d.count);
+    json.field("message", valid_utf8(d.message)).end_object();
+  }
+  json.end_array().end_object();
+  return json.take();
+}
+
+// The options of `query` that are the analysis's own. Errors: kUsage, as on the command line.
+Result<AnalysisOptions> options_of(const Analysis& analysis, const Query& query) {
+  AnalysisOptions options;
+  for (const auto& [name, value] : query.parameters) {
+    if (name == "name" || name == "token") continue;
+    const auto known = std::find_if(analysis.options.begin(), analysis.options.end(),
+                                    [&](const AnalysisOption& option) { return name == option.name; });
+    if (known == analysis.options.end() || std::string_view(known->value) == "PATH")
+      return Error{ErrorCode::kUsage,
+                   std::string(analysis.name) + " has no option \"" + name + "\"",
+                   {},
+                   std::string("stageline help ") + analysis.name + " lists its options"};
+    const auto choices = split(known->choices, ',');
+    if (known->choices[0] != '\0' && std::find(choices.begin(), choices.end(), value) == choices.end())
+      return Error{ErrorCode::kUsage, name + " is one of " + known->choices + ", not \"" + value + "\"", {}, ""};
+    options.set(name, value);
+  }
+  return options;
+}
+
+bool has_profile(const Trace& trace) {
+  return std::any_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.event_count > 0; });
+}
+
+}  // namespace
+
+struct RunAnswers::Other {
+  std::string title;
+  std::vector<std::string> paths;
+  Read read;
+  std::mutex mutex;
+  std::optional<Result<Trace>> trace;
+};
+
+RunAnswers::RunAnswers(const Trace& trace, std::vector<std::string> paths, Read again)
+    : trace_(trace), paths_(std::move(paths)), again_(std::move(again)) {
+  write_list();
+}
+RunAnswers::~RunAnswers() = default;
+
+void RunAnswers::set_other(std::string title, std::vector<std::string> paths, Read read) {
+  other_ = std::make_unique<Other>();
+  other_->title = std::move(title);
+  other_->paths = std::move(paths);
+  other_->read = std::move(read);
+  write_list();
+}
+
+void RunAnswers::write_list() {
+  JsonWriter json;
+  json.begin_object().key("answers").begin_array();
+  for (const Analysis* analysis : analyses())
+    if (is_offered(*analysis, trace_)) write_descriptor(json, *analysis);
+  json.end_array();
+  write_strings(json, "paths", paths_);
+  json.key("other");
+  if (other_) {
+    json.begin_object().field("title", valid_utf8(other_->title));
+    write_strings(json, "paths", other_->paths);
+    json.end_object();
+  } else {
+    json.null();
+  }
+  json.end_object();
+  list_json_ = json.take();
+}
+
+// Stamps are gone where ranks were drawn on one clock: the run is read a second time, once.
+Result<const Trace*> RunAnswers::as_recorded() {
+  if (trace_.alignment != AlignState::kDrawn || !again_) return &trace_;
+  const std::lock_guard lock(recorded_mutex_);
+  if (!recorded_) recorded_ = again_();
+  if (!*recorded_) return recorded_->error();
+  return &**recorded_;
+}
+
+Result<const Trace*> RunAnswers::other_trace() {
+  const std::lock_guard lock(other_->mutex);
+  if (!other_->trace) other_->trace = other_->read();
+  if (!*other_->trace) return other_->trace->error();
+  return &**other_->trace;
+}
+
+Result<RunAnswers::Answer> RunAnswers::ask(const std::string& key, AnswerDesk::Work work) {
+  const AnswerDesk::Answer answer = desk_.ask(key, std::move(work), kPatience);
+  if (!answer.done) {
+    JsonWriter json;
+    json.begin_object()
+        .field("state", answer.begun ? "running" : "waiting")
+        .field("seconds", answer.seconds)
+        .end_object();
+    return Answer{202, json.take()};
+  }
+  if (!*answer.done) return answer.done->error();
+  return Answer{200, **answer.done};
+}
+
+Result<RunAnswers::Answer> RunAnswers::explain() {
+  return ask("explain", [this]() -> Result<std::string> {
+    const Result<const Trace*> trace = as_recorded();
+    if (!trace) return trace.error();
+    Diagnostics diagnostics = (*trace)->diagnostics;
+    const std::vector<Table> tables = has_profile(**trace) ? all_tables(**trace, diagnostics) : std::vector<Table>{};
+    return explain_json(stageline::explain(**trace, tables, true), paths_);
+  });
+}
+
+Result<RunAnswers::Answer> RunAnswers::clocks() {
+  if (clock_summary(trace_).by.empty() && trace_.alignment == AlignState::kRaw)
+    return Error{ErrorCode::kUnavailable, "no clock of this run was measured", {}, "stageline align says why"};
+  return ask("clocks", [this]() -> Result<std::string> {
+    const Result<const Trace*> trace = as_recorded();
+    if (!trace) return trace.error();
+    std::vector<ClockMap> clocks;
+    for (const Part& part : (*trace)->parts) clocks.push_back(part.clock_map);
+    AnalysisResult result;
+    result.tables.push_back(clock_table(**trace, clocks, false));
+    return result_json("align", result, origin_of(**trace));
+  });
+}
+
+Result<RunAnswers::Answer> RunAnswers::compare() {
+  if (!other_)
+    return Error{ErrorCode::kUnavailable, "there is no second run", {}, "stageline view A --compare B opens two"};
+  return ask("compare", [this]() -> Result<std::string> {
+    const Result<const Trace*> a = as_recorded();
+    if (!a) return a.error();
+    const Result<const Trace*> b = other_trace();
+    if (!b) return b.error();
+    if ((*a)->cells.size() == 0 && (*b)->cells.size() == 0) return std::string("{}");  // trace-diff says what differs
+    const Result<RunDiff> diff = diff_runs(**a, **b);
+    if (!diff) return diff.error();
+    return diff_json(*diff);
+  });
+}
+
+Result<RunAnswers::Answer> RunAnswers::analysis(const Query& query) {
+  const std::string name(query.text("name"));
+  const Analysis* analysis = find_analysis(name);
+  const bool two = analysis && analysis->needs == AnalysisNeeds::kTwoRuns && other_;
+  if (!analysis || (!two && !is_offered(*analysis, trace_)))
+    return Error{ErrorCode::kNotFound, "this run has no answer \"" + name + "\"", {}, "/api/answers lists them"};
+  Result<AnalysisOptions> options = options_of(*analysis, query);
+  if (!options) return std::move(options).error();
+  std::string key = std::string("analysis ") + analysis->name;
+  for (const AnalysisOption& option : analysis->options)
+    if (options->has(option.name)) key += std::string("\n") + option.name + "=" + options->text(option.name);
+  return ask(key, [this, analysis, two, options = std::move(*options)]() -> Result<std::string> {
+    const Result<const Trace*> trace = as_recorded();
+    if (!trace) return trace.error();
+    AnalysisInput input;
+    input.options = options;
+    if (two) {
+      const Result<const Trace*> other = other_trace();
+      if (!other) return other.error();
+      input.control = *trace;
+      input.test = *other;
+    } else {
+      input.trace = *trace;
+    }
+    const bool huge = (*trace)->slice_count() > kMostEventRows;
+    input.for_report = input.brief = huge;
+    Result<AnalysisResult> result = analysis->run(input);
+    if (!result) return std::move(result).error();
+    if (huge)
+      result->notes.add("view.no_event_tables", Severity::kInfo,
+                        "tables with a row per event are left out of so large a run; stageline analyze " +
+                            std::string(analysis->name) + " has them");
+    return result_json(analysis->name, *result, origin_of(**trace));
+  });
+}
+
+}  // namespace stageline

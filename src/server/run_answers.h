@@ -1,0 +1,62 @@
+// What the viewer's pages ask of a run beside its timeline: where the time went, analyses, clocks, and a second run to
+// compare with. docs/viewer-protocol.md is the contract. The numbers are those that `stageline explain`, `analyze`,
+// `align` and `diff` print of the same input.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/trace.h"
+#include "server/answer_desk.h"
+#include "server/query.h"
+
+namespace stageline {
+
+class RunAnswers {
+ public:
+  using Read = std::function<Result<Trace>()>;
+
+  // `trace`: the run, which outlives this. `again` (may be empty): reads it once more; asked where the clocks of
+  // `trace` were drawn on one axis, for tables show stamps as recorded.
+  RunAnswers(const Trace& trace, std::vector<std::string> paths, Read again);
+  // The run to compare with; before the first question.
+  void set_other(std::string title, std::vector<std::string> paths, Read read);
+  ~RunAnswers();
+
+  // {answers: [{name, summary, tables, options, in_report}], other: {title, paths} or null}. O(analyses).
+  const std::string& list_json() const { return list_json_; }
+
+  struct Answer {
+    int status = 200;  // 202: being made, {state: "waiting"|"running", seconds}
+    std::string body;
+  };
+  // Errors: kUsage, kNotFound, and those of the analysis.
+  Result<Answer> explain();
+  Result<Answer> clocks();
+  Result<Answer> compare();
+  Result<Answer> analysis(const Query& query);
+  bool busy() const { return desk_.busy(); }
+
+ private:
+  struct Other;
+  Result<const Trace*> as_recorded();
+  Result<const Trace*> other_trace();
+  Result<Answer> ask(const std::string& key, AnswerDesk::Work work);
+  void write_list();
+
+  const Trace& trace_;
+  std::vector<std::string> paths_;
+  Read again_;
+  std::mutex recorded_mutex_;
+  std::optional<Result<Trace>> recorded_;
+  std::unique_ptr<Other> other_;
+  std::string list_json_;
+  AnswerDesk desk_;  // last: its threads end before what they use goes
+};
+
+}  // namespace stageline

@@ -1,0 +1,3 @@
+#include "unit/source_dir.h"
+
+std::string source_dir() { return STAGELINE_SOURCE_DIR; }

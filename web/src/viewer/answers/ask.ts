@@ -1,0 +1,89 @@
+// Answers of the server that take time: asked once, then kept. While one is made the server says for how long (202), and
+// the page asks again.
+import type {Column, Table, Value} from '../../data/report';
+import {shownUnit} from '../../format';
+import type {Api} from '../api';
+
+export interface Option { name: string; value: string; help: string; choices: string[] }
+export interface Offer {
+  name: string; summary: string; in_report: boolean;
+  tables: {name: string; summary: string}[];
+  options: Option[];
+}
+export interface Offers { answers: Offer[]; paths: string[]; other: {title: string; paths: string[]} | null }
+export interface Note { name: string; severity: 'info' | 'warning' | 'loss'; count: number; message: string }
+export interface Answer { analysis: string; tables: Table[]; notes: Note[] }
+export interface Working { state: 'waiting' | 'running'; seconds: number }
+export type Choice = Record<string, string>;  // options that are not the default
+
+interface WireColumn { name: string; title: string; type: Column['type']; help: string }
+interface WireAnswer {
+  analysis: string; notes: Note[];
+  tables: {name: string; title: string; columns: WireColumn[]; row_count: number; rows: Value[][]}[];
+}
+
+// Rows to columns, as the report has them; units are those that people see.
+const tableOf = (wire: WireAnswer['tables'][number]): Table => ({
+  name: wire.name, title: wire.title, rowCount: wire.row_count,
+  columns: wire.columns.map(column => ({...column, unit: shownUnit(column.type)})),
+  values: wire.columns.map((_, i) => wire.rows.map(row => row[i]!)),
+});
+
+const FIRST_PAUSE_MS = 60, LONGEST_PAUSE_MS = 150;  // what is done is shown within 200 ms
+
+export class Desk {
+  private readonly kept = new Map<string, Promise<unknown>>();
+  private readonly watching = new Map<string, Set<(now: Working) => void>>();
+  private offered: Promise<Offers> | null = null;
+  constructor(private readonly api: Api) {}
+
+  offers(): Promise<Offers> {
+    this.offered ??= this.api.json<Offers>('answers');
+    this.offered.catch(() => { this.offered = null; });
+    return this.offered;
+  }
+  // `watch` hears how long it has taken, until it is there. Failures are not kept.
+  ask<T>(path: string, params: Choice, watch: (now: Working) => void): Promise<T> {
+    const key = path + '?' + JSON.stringify(Object.entries(params).sort());
+    const watchers = this.watching.get(key) ?? new Set();
+    watchers.add(watch);
+    this.watching.set(key, watchers);
+    let made = this.kept.get(key);
+    if (!made) {
+      made = this.poll(path, params, now => { for (const one of watchers) one(now); });
+      this.kept.set(key, made);
+      made.catch(() => this.kept.delete(key)).finally(() => this.watching.delete(key));
+    }
+    return made as Promise<T>;
+  }
+  async answer(name: string, options: Choice, watch: (now: Working) => void): Promise<Answer> {
+    const wire = await this.ask<WireAnswer>('answer', {...options, name}, watch);
+    return read(wire);
+  }
+  async clocks(watch: (now: Working) => void): Promise<Answer> {
+    return read(await this.ask<WireAnswer>('clocks', {}, watch));
+  }
+  private async poll(path: string, params: Choice, said: (now: Working) => void): Promise<unknown> {
+    for (let pause = FIRST_PAUSE_MS;; pause = Math.min(pause * 1.3, LONGEST_PAUSE_MS)) {
+      const found = await this.api.long<unknown>(path, params);
+      if (found.done) return found.answer;
+      said(found.answer as Working);
+      await new Promise(done => setTimeout(done, pause));
+    }
+  }
+}
+
+const answers = new WeakMap<WireAnswer, Answer>();
+function read(wire: WireAnswer): Answer {
+  let answer = answers.get(wire);
+  if (!answer) answers.set(wire, answer = {analysis: wire.analysis, notes: wire.notes, tables: wire.tables.map(tableOf)});
+  return answer;
+}
+
+// One desk for all pages.
+const desks = new WeakMap<Api, Desk>();
+export function deskOf(api: Api): Desk {
+  let desk = desks.get(api);
+  if (!desk) desks.set(api, desk = new Desk(api));
+  return desk;
+}

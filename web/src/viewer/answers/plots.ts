@@ -1,0 +1,128 @@
+// Charts of questions that only the viewer draws: waterfall, schedule, stragglers, critical path, clocks.
+import {frameOf, groupBy, most, sum, type Row} from '../../data/frame';
+import type {Table} from '../../data/report';
+import {h} from '../../dom';
+import {duration, percent} from '../../format';
+import {cellValue, t} from '../../i18n/i18n';
+import {barTable, legend, type BarRow, type Kind} from '../../plots/bars';
+import {rankLabel, type Topic} from '../../profile/topic';
+import {w, type Word} from '../words';
+
+// A text of a table in the reader's language, where it has one.
+const said = (table: Table, row: Row, name: string): string =>
+  String(cellValue(table, table.columns.find(column => column.name === name)!, row.text(name)));
+const share = (row: Row, name: string): string => (row.text(name) === '' ? '–' : percent(row.num(name)).replace('-', '−'));
+const time = (row: Row, name: string): string => (row.text(name) === '' ? '–' : duration(row.num(name)).replace('-', '−'));
+
+// Parts of the step, in the colours of the bar on the first screen.
+const PART_KINDS: Record<string, Kind> = {
+  'compute': 'part-compute', 'schedule bubble': 'part-bubble', 'stage imbalance': 'part-imbalance', 'jitter': 'part-jitter',
+  'message latency': 'part-comm', 'tail': 'part-tail'};
+const STAGE_PARTS: readonly (readonly [string, Kind, Word])[] = [
+  ['busy_ns', 'part-compute', 'part.compute'], ['schedule_ns', 'part-bubble', 'part.bubble'], ['imbalance_ns', 'part-imbalance', 'part.imbalance'],
+  ['jitter_ns', 'part-jitter', 'part.jitter'], ['latency_ns', 'part-comm', 'part.latency'], ['rest_ns', 'part-rest', 'part.rest']];
+
+export const waterfall: Topic = {
+  id: 'waterfall',
+  build({app: {report}}) {
+    const frame = frameOf(report, 'waterfall', 'within', 'mean_ns'), stages = frameOf(report, 'waterfall-stages', 'busy_ns');
+    if (!frame) return null;
+    const rows = frame.rows.filter(row => row.text('within') === '' && !['pipeline', 'step'].includes(row.text('part')));
+    const whole = frame.rows.find(row => row.text('part') === 'step') ?? frame.rows.find(row => row.text('part') === 'pipeline');
+    const bars = rows.map((row): BarRow => ({
+      label: said(frame.table, row, 'part'), title: said(frame.table, row, 'meaning'), ...(whole ? {whole: whole.num('mean_ns')} : {}),
+      parts: [{kinds: [PART_KINDS[row.text('part')] ?? 'part-rest'], value: row.num('mean_ns'),
+               words: `${said(frame.table, row, 'part')}: ${time(row, 'mean_ns')}`}],
+      cells: [time(row, 'mean_ns'), share(row, 'step_share')]}));
+    const nodes: Node[] = [h('h3', {}, w('plot.step')), barTable(w('plot.step'), w('plot.part'), [w('plot.time'), w('plot.ofStep')], bars)];
+    if (stages) {
+      const parts = STAGE_PARTS.filter(([column]) => most(stages.rows, row => row.num(column)) > 0);
+      nodes.push(h('h3', {}, w('plot.stages')), legend(parts.map(([, kind, word]) => [[kind], w(word)] as const)),
+        barTable(w('plot.stages'), w('plot.stage'), [...parts.map(([, , word]) => w(word)), w('plot.pipeline')], stages.rows.map((row): BarRow => ({
+          label: row.text('stage'),
+          parts: parts.map(([column, kind, word]) => ({kinds: [kind], value: Math.max(0, row.num(column)), words: `${w(word)}: ${time(row, column)}`})),
+          cells: [...parts.map(([column]) => time(row, column)), time(row, 'pipeline_ns')]}))));
+    }
+    return {nodes, tables: []};
+  },
+};
+
+export const schedulePlot: Topic = {
+  id: 'schedulePlot',
+  build({app: {report}}) {
+    const nodes: Node[] = [], names = frameOf(report, 'recognition', 'score'), loss = frameOf(report, 'theory-loss', 'mean_ns');
+    if (names) nodes.push(h('h3', {}, w('plot.recognised')),
+      barTable(w('plot.recognised'), w('plot.schedule'), [w('plot.score'), w('plot.lists')], names.rows.slice(0, 8).map((row): BarRow => ({
+        label: row.text('schedule'), whole: 1,
+        parts: [{kinds: ['plain'], value: row.num('score'), words: share(row, 'score')}],
+        cells: [share(row, 'score'), `${row.text('equal_lists')} / ${row.text('lists')}`]}))));
+    if (loss) nodes.push(h('h3', {}, w('plot.theory')),
+      barTable(w('plot.theory'), w('plot.part'), [w('plot.time'), w('plot.ofPipeline')], loss.rows.map((row): BarRow => ({
+        label: said(loss.table, row, 'part'),
+        parts: [{kinds: [row.text('part') === 'span' || row.text('part') === 'theory' ? 'part-compute' : 'part-imbalance'],
+                 value: Math.max(0, row.num('mean_ns')), words: time(row, 'mean_ns')}],
+        cells: [time(row, 'mean_ns'), share(row, 'share')]}))));
+    return nodes.length > 0 ? {nodes, tables: []} : null;
+  },
+};
+
+const MOST_WORKERS = 64;
+export const slowness: Topic = {
+  id: 'slowness',
+  build({app: {report}}) {
+    const frame = frameOf(report, 'straggler-workers', 'busy_ns', 'peer_ratio');
+    if (!frame) return null;
+    const rows = [...frame.rows].sort((a, b) => b.num('busy_ratio') - a.num('busy_ratio')).slice(0, MOST_WORKERS);
+    return {tables: [], nodes: [h('h3', {}, w('plot.workers')), barTable(w('plot.workers'), t('details.rank'),
+      [w('plot.busy'), w('plot.ratio'), w('plot.peers'), w('plot.verdict')], rows.map((row): BarRow => ({
+        label: [rankLabel(row.num('rank')), row.text('stage') !== '' && t('row.stage', row.text('stage'))].filter(Boolean).join(' · '),
+        title: row.text('words'),
+        parts: [{kinds: [row.text('verdict') === 'fine' ? 'part-compute' : 'part-imbalance'], value: row.num('busy_ns'),
+                 words: `${w('plot.busy')}: ${time(row, 'busy_ns')}`}],
+        cells: [time(row, 'busy_ns'), row.text('busy_ratio') === '' ? '–' : `${row.num('busy_ratio').toFixed(2)}×`,
+                row.text('peer_ratio') === '' ? '–' : `${row.num('peer_ratio').toFixed(2)}×`, said(frame.table, row, 'verdict')]})))]};
+  },
+};
+
+const TYPE_KINDS: Record<string, Kind> = {forward: 'mem-activation', backward: 'mem-gradient', 'weight gradient': 'mem-parameter',
+  computation: 'computing', communication: 'communication', memory: 'memory', host_operators: 'host'};
+const kindOfType = (type: string): Kind => TYPE_KINDS[type] ?? (/send|receive|collective|comm|nccl/.test(type) ? 'communication' : 'other');
+
+export const critical: Topic = {
+  id: 'critical',
+  build({app: {report}}) {
+    const nodes: Node[] = [], cells = frameOf(report, 'shares', 'path_ns'), host = frameOf(report, 'summary', 'bound_by', 'path_share');
+    if (cells) nodes.push(h('h3', {}, w('plot.path')), barTable(w('plot.path'), w('plot.piece'), [w('plot.time'), w('plot.ofPath')],
+      cells.rows.slice(0, 24).map((row): BarRow => ({
+        label: [row.text('stage') !== '' && t('row.stage', row.text('stage')), said(cells.table, row, 'type'),
+                row.text('piece') !== 'work' && said(cells.table, row, 'piece')].filter(Boolean).join(' · '),
+        parts: [{kinds: [row.text('piece') === 'work' ? kindOfType(row.text('type')) : 'idle'], value: row.num('path_ns'), words: time(row, 'path_ns')}],
+        cells: [time(row, 'path_ns'), share(row, 'path_share')]}))));
+    if (host) {
+      const kinds = [...new Set(host.rows.map(row => row.text('bound_by')))];
+      const rows = [...groupBy(host.rows, row => row.text('rank'))].map(([rank, list]): BarRow => ({
+        label: rankLabel(Number(rank)), whole: sum(list, row => row.num('dur_ns')),
+        parts: list.map(row => ({kinds: [kindOfType(row.text('bound_by'))], value: row.num('dur_ns'), words: `${said(host.table, row, 'bound_by')}: ${time(row, 'dur_ns')}`})),
+        cells: kinds.map(kind => { const row = list.find(one => one.text('bound_by') === kind); return row ? share(row, 'path_share') : '–'; })}));
+      nodes.push(h('h3', {}, w('plot.hostPath')), barTable(w('plot.hostPath'), t('details.rank'), kinds, rows));
+    }
+    return nodes.length > 0 ? {nodes, tables: []} : null;
+  },
+};
+
+const MOST_CLOCKS = 128;
+export const clockQuality: Topic = {
+  id: 'clockQuality',
+  build({app: {report}}) {
+    const frame = frameOf(report, 'clocks', 'offset_ns');
+    if (!frame) return null;
+    const high = most(frame.rows, row => row.num('offset_half_ns'));
+    const rows = frame.rows.slice(0, MOST_CLOCKS).map((row): BarRow => ({
+      label: [rankLabel(row.num('rank')), row.text('host')].filter(Boolean).join(' · '), whole: high || 1,
+      parts: [{kinds: ['part-jitter'], value: row.num('offset_half_ns'), words: `± ${time(row, 'offset_half_ns')}`}],
+      cells: [time(row, 'offset_ns'), row.text('offset_half_ns') === '' ? '–' : `± ${time(row, 'offset_half_ns')}`, time(row, 'offset_error_ns'),
+              row.text('drift_ppb') === '' ? '–' : `${(row.num('drift_ppb') / 1000).toFixed(2)} ppm`.replace('-', '−'), said(frame.table, row, 'method')]}));
+    return {tables: [], nodes: [barTable(w('plot.clocks'), t('details.rank'),
+      [w('plot.offset'), w('plot.bound'), w('plot.likely'), w('plot.drift'), w('plot.method')], rows)]};
+  },
+};

@@ -1,0 +1,171 @@
+// One analysis on a page of answers: its tables, and how its numbers were made: what to type, options, what columns mean.
+import type {Column, Table} from '../../data/report';
+import {h, type Child} from '../../dom';
+import {grouped} from '../../format';
+import {columnTitle, flawWords, t, tableTitle} from '../../i18n/i18n';
+import {dataTable, type TableView} from '../../views/data_table';
+import type {TextTip} from '../../views/text_tip';
+import type {Shell} from '../page';
+import {w, wordOr} from '../words';
+import {CLOCKS} from './families';
+import type {Answer, Choice, Desk, Offer, Working} from './ask';
+import {failure, working} from './working';
+
+export interface Section {
+  element: HTMLElement;
+  start(): void;             // asks, once, what is asked without being told to
+  busy(): boolean;
+  answer(): Answer | null;
+  choose(table: string, query: URLSearchParams | null): void;  // from an address; null: not this one
+  address(): Record<string, string> | null;                    // null: nothing of this section is in the address
+  restyle(): void;
+}
+export interface SectionUse {
+  shell: Shell; desk: Desk; tip: TextTip; offer: Offer; paths: string[];
+  changed(): void;  // the address
+  came(): void;     // the answer
+}
+
+// As a shell reads it.
+const quoted = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+export const commandOf = (name: string, paths: readonly string[], options: Choice): string => ['stageline',
+  ...(name === CLOCKS ? ['align'] : ['analyze', name]), ...paths.map(quoted),
+  ...Object.entries(options).flatMap(([option, value]) => [`--${option}`, quoted(value)])].join(' ');
+
+export function answerSection(use: SectionUse): Section {
+  const {shell, desk, tip, offer} = use, own = h('section', {class: 'answer', id: `answer-${offer.name}`});
+  const views = new Map<string, TableView>(), open = new Set<string>();
+  let options: Choice = {}, answer: Answer | null = null, wrong: unknown = null, now: Working | null = null, asked = false, busy = false, chosen = '';
+  let how = false, turn = 0, first = true;
+
+  function ask(): void {
+    const mine = ++turn, watch = (state: Working): void => { if (mine === turn && state.seconds > 0.3) { now = state; draw(); } };
+    asked = busy = true;
+    wrong = null;
+    (offer.name === CLOCKS ? desk.clocks(watch) : desk.answer(offer.name, options, watch)).then(found => {
+      if (mine !== turn) return;
+      answer = found;
+      if (first && !chosen) for (const table of found.tables.slice(0, 1)) if (table.rowCount > 0 && table.rowCount <= 40) open.add(table.name);
+      first = false;
+    }, (error: unknown) => { if (mine === turn) { wrong = error; answer = null; } }).finally(() => {
+      if (mine !== turn) return;
+      busy = false;
+      now = null;
+      draw();
+      use.came();
+      if (chosen) own.querySelector(`#table-${CSS.escape(chosen)}`)?.scrollIntoView({block: 'start'});
+    });
+    draw();
+  }
+  // A step leads to its place in the timeline.
+  function link(table: Table, row: number, column: Column, words: string): Child {
+    if (column.name !== 'step') return false;
+    const value = table.values[table.columns.indexOf(column)]![row], step = shell.run.steps.find(one => one.number === value);
+    return step !== undefined && h('a', {href: shell.href('timeline', {query: `v=${step.start_ns},${step.end_ns}`}), title: w('answers.toStep')}, words);
+  }
+  function fold(table: Table): HTMLElement {
+    const count = table.values[0]?.length ?? 0;
+    const view = views.get(table.name) ?? {sorted: '', down: false, filter: '', whole: false};
+    views.set(table.name, view);
+    const element = h('details', {class: 'fold', id: `table-${table.name}`, open: open.has(table.name)},
+      h('summary', {}, tableTitle(table), h('small', {}, table.rowCount === 1 ? t('tables.rows.one') : t('tables.rows', grouped(table.rowCount)))));
+    const fill = (): void => {
+      if (element.children.length > 1) return;
+      element.append(dataTable(table, {tip, view, link, changed() { chosen = table.name; use.changed(); }}));
+      if (count < table.rowCount) element.append(h('p', {class: 'quiet'}, w('answers.first', grouped(count), grouped(table.rowCount)), ' ',
+        h('code', {}, `${commandOf(offer.name, use.paths, options)} --table ${table.name} --format csv`)));
+    };
+    if (open.has(table.name)) fill();
+    element.addEventListener('toggle', () => {
+      if (element.open) {
+        fill();
+        if (!open.has(table.name)) chosen = table.name;
+        open.add(table.name);
+      } else {
+        open.delete(table.name);
+        if (chosen === table.name) chosen = '';
+      }
+      use.changed();
+    });
+    return element;
+  }
+  function form(): HTMLElement | false {
+    if (offer.options.length === 0) return false;
+    const fields = offer.options.map(option => {
+      const id = `option-${offer.name}-${option.name}`, value = options[option.name] ?? '';
+      const choices = option.value === 'BOOL' ? ['true', 'false'] : option.choices;
+      const field = choices.length > 0
+        ? h('select', {id}, h('option', {value: ''}, w('answers.default')), ...choices.map(one => h('option', {value: one, selected: one === value}, one)))
+        : h('input', {id, value, placeholder: option.value, type: 'text'});
+      return {option, field, view: h('div', {class: 'option'}, h('label', {for: id}, `--${option.name}`), field, h('span', {class: 'quiet'}, option.help))};
+    });
+    return h('form', {class: 'options', submit(event: Event) {
+      event.preventDefault();
+      options = Object.fromEntries(fields.map(({option, field}) => [option.name, field.value.trim()]).filter(([, value]) => value !== ''));
+      ask();
+      use.changed();
+    }}, ...fields.map(one => one.view), h('button', {type: 'submit'}, w('answers.again')));
+  }
+  function columnsOf(table: Table): HTMLElement {
+    return h('div', {}, h('h4', {}, tableTitle(table)), h('dl', {class: 'columns-help'}, ...table.columns.flatMap(column =>
+      [h('dt', {}, columnTitle(column), column.unit && h('small', {}, ` ${column.unit}`)), h('dd', {}, column.help || '–')])));
+  }
+  function howMade(): HTMLElement {
+    const tables = answer?.tables ?? [];
+    const element = h('details', {class: 'how-made', open: how}, h('summary', {}, w('answers.how')));
+    const fill = (): void => {
+      if (element.children.length > 1) return;
+      element.append(
+        h('p', {}, w('answers.same'), ' ', h('code', {}, commandOf(offer.name, use.paths, options))),
+        h('p', {class: 'quiet'}, w('answers.defined'), ' ', h('code', {}, offer.name === CLOCKS ? 'stageline help align' : `stageline help ${offer.name}`), ' · ',
+          h('code', {}, offer.name === CLOCKS ? 'docs/howto/clocks.md' : `docs/analyses/${offer.name}.md`)),
+        form() || '', ...tables.map(columnsOf));
+    };
+    if (how) fill();
+    element.addEventListener('toggle', () => { how = element.open; if (how) fill(); });
+    return element;
+  }
+  function content(): Child[] {
+    if (busy && !answer) return [working(w('answers.working'), now)];
+    if (wrong) return [failure(wrong, ask), howMade()];
+    if (!answer) return [h('p', {class: 'quiet'}, w('answers.notAsked'), ' ', h('button', {class: 'ask', click: ask}, w('answers.ask')))];
+    const full = answer.tables.filter(table => table.rowCount > 0), empty = answer.tables.filter(table => table.rowCount === 0);
+    return [busy && working(w('answers.working'), now), ...full.map(fold),
+      empty.length > 0 && h('p', {class: 'quiet'}, t('tables.without', empty.map(tableTitle).join(t('list.comma')))),
+      answer.notes.length > 0 && h('ul', {class: 'notes quiet'}, ...answer.notes.map(note => h('li', {}, flawWords(note.name) || note.message))), howMade()];
+  }
+  function draw(): void {
+    own.replaceChildren(...[h('h2', {class: 'title', tabindex: -1}, wordOr(`answer.${offer.name}`, offer.name)),
+      ...content()].filter((child): child is Node | string => !!child));
+  }
+  return {
+    element: own,
+    start() { if (!asked && offer.in_report) ask(); else if (!asked) draw(); },
+    busy: () => busy,
+    answer: () => answer,
+    choose(table, query) {
+      if (!query) { chosen = ''; return; }
+      const known = new Set(offer.options.map(option => option.name)), next: Choice = {};
+      for (const [key, value] of query) if (known.has(key) && key !== 'rank' && key !== 'table') next[key] = value;
+      const other = JSON.stringify(next) !== JSON.stringify(options);
+      options = next;
+      chosen = offer.tables.some(one => one.name === table) ? table : '';
+      if (chosen) {
+        open.add(chosen);
+        const at = query.get('sort');
+        if (at !== null || query.has('filter'))
+          views.set(chosen, {sorted: at?.replace(/^-/, '') ?? '', down: at?.startsWith('-') ?? false, filter: query.get('filter') ?? '', whole: false});
+      }
+      if (other || !asked) ask();
+      else draw();
+      (chosen ? own.querySelector(`#table-${CSS.escape(chosen)}`) : own)?.scrollIntoView({block: 'start'});
+    },
+    address() {
+      if (!chosen && Object.keys(options).length === 0) return null;
+      const view = views.get(chosen);
+      return {...options, ...(chosen ? {table: chosen} : {}), ...(view?.sorted ? {sort: (view.down ? '-' : '') + view.sorted} : {}),
+              ...(view?.filter ? {filter: view.filter} : {})};
+    },
+    restyle: draw,
+  };
+}

@@ -1,0 +1,18 @@
+// What stands in the place of an answer: that it is being made, or why it cannot be.
+import {h} from '../../dom';
+import {ApiError} from '../api';
+import {w} from '../words';
+import type {Working} from './ask';
+
+// Said once a second is over: what is quick needs no words.
+export function working(words: string, now: Working | null): HTMLElement {
+  const time = now && now.seconds >= 1 ? w(now.state === 'waiting' ? 'working.waiting' : 'working.running', now.seconds.toFixed(0)) : '';
+  return h('p', {class: 'working', role: 'status'}, h('i', {'aria-hidden': 'true'}), words, time && ` ${time}`);
+}
+
+export function failure(error: unknown, again: () => void): HTMLElement {
+  const known = error instanceof ApiError;
+  return h('div', {class: 'notice', role: 'alert'}, h('p', {}, known ? error.message : w('failed', String(error))),
+    known && !!error.hint && h('p', {class: 'quiet'}, error.hint),
+    (!known || error.status >= 500) && h('button', {class: 'plain link', click: again}, w('working.again')));
+}

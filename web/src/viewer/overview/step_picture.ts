@@ -1,0 +1,76 @@
+// One usual step of the pipeline, a row a stage: what the run looks like, before any of it is explained. Drawn from the
+// timeline's own slices; a click goes to the pipeline.
+import {h, styled} from '../../dom';
+import {duration} from '../../format';
+import {t} from '../../i18n/i18n';
+import type {Lane, SlicesAnswer} from '../api';
+import type {Shell} from '../page';
+import {w} from '../words';
+import {usualStep} from './places';
+
+const MOST_ROWS = 16, ROW = 30, GAP = 5, FIRST_COMPUTE = 'compute';
+
+// The first replica's ranks, by stage; of many every so manyth, the first and the last always.
+function lanesOf(shell: Shell): Lane[] {
+  const {run} = shell, ofRank = (i: number): Lane | undefined =>
+    run.lanes.find(lane => lane.rank_index === i && lane.type === 'cells' && lane.name === FIRST_COMPUTE);
+  const dps = run.ranks.map(rank => rank.dp).filter(dp => dp >= 0), first = dps.length > 0 ? Math.min(...dps) : -1;
+  const ranks = run.ranks.map((rank, i) => ({rank, i})).filter(({rank}) => first < 0 || rank.dp === first)
+    .sort((a, b) => a.rank.stage - b.rank.stage || a.rank.rank - b.rank.rank);
+  const lanes = ranks.flatMap(({i}) => ofRank(i) ?? []);
+  if (lanes.length <= MOST_ROWS) return lanes;
+  return Array.from({length: MOST_ROWS}, (_, k) => lanes[Math.round(k * (lanes.length - 1) / (MOST_ROWS - 1))]!);
+}
+
+export function stepPicture(shell: Shell): HTMLElement | null {
+  const {run} = shell, step = usualStep(run), lanes = lanesOf(shell);
+  if (!step || lanes.length === 0) return null;
+  const canvas = h('canvas', {role: 'img'}), ends = h('div', {class: 'picture-ends quiet'}, h('span', {}, '0'), h('span', {}, duration(step.end_ns - step.start_ns)));
+  const labels = lanes.map(lane => {
+    const rank = run.ranks[lane.rank_index]!;
+    return styled(h('span', {}, rank.stage >= 0 ? t('row.stage', rank.stage) : t('row.rank', rank.rank)), {height: `${ROW}px`});
+  });
+  const height = lanes.length * (ROW + GAP) - GAP, place = h('a', {class: 'picture', href: shell.href('pipeline', {query: `step=${step.number}`}),
+    'aria-label': w('overview.picture', step.number)}, h('div', {class: 'picture-labels'}, ...labels), h('div', {class: 'picture-plot'}, canvas, ends));
+  let slices: SlicesAnswer | null = null;
+
+  function paint(): void {
+    const width = canvas.clientWidth, ratio = Math.min(devicePixelRatio || 1, 3), context = canvas.getContext('2d');
+    if (!context || width === 0 || !slices) return;
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(height * ratio);
+    context.scale(ratio, ratio);
+    const palette = run.palette[shell.theme], x = (ns: number): number => (ns - step!.start_ns) / (step!.end_ns - step!.start_ns) * width;
+    lanes.forEach((_, row) => {
+      context.fillStyle = palette.idle;
+      context.fillRect(0, row * (ROW + GAP), width, ROW);
+    });
+    context.font = '600 11.5px system-ui, sans-serif';
+    context.textAlign = 'center';
+    context.textBaseline = 'middle';
+    const rowOf = new Map(lanes.map((lane, row) => [lane.id, row])), paints = new Map(run.kinds.map(kind => [kind.id, kind[shell.theme]]));
+    for (let i = 0; i < slices.count; ++i) {
+      const row = rowOf.get(slices.lane[i]!), colours = paints.get(slices.kind[i]!);
+      if (row === undefined || !colours || slices.row[i] !== 0) continue;
+      const x0 = Math.max(0, x(slices.start[i]!)), x1 = Math.min(width, x(slices.start[i]! + slices.dur[i]!)), gap = x1 - x0 > 4 ? 1 : 0;
+      context.fillStyle = colours.fill;
+      context.fillRect(x0, row * (ROW + GAP), Math.max(x1 - x0 - gap, 0.5), ROW);
+      if (slices.microBatch[i]! >= 0 && x1 - x0 > 9 * String(slices.microBatch[i]).length + 4) {
+        context.fillStyle = colours.text;
+        context.fillText(String(slices.microBatch[i]), (x0 + x1) / 2, row * (ROW + GAP) + ROW / 2 + 0.5);
+      }
+    }
+  }
+  styled(canvas, {height: `${height}px`});
+  shell.api.slices({lanes: lanes.map(lane => lane.id).join(), t0: step.start_ns, t1: step.end_ns, limit: 20000})
+    .then(found => { slices = found; paint(); }, () => { place.hidden = true; });
+  new ResizeObserver(paint).observe(canvas);
+  const kinds = run.kinds.filter(kind => ['forward', 'backward', 'weight', 'optimizer'].includes(kind.group));
+  const seen = new Set<string>(), key = h('ul', {class: 'key'}, ...kinds.flatMap(kind => {
+    if (seen.has(kind.group)) return [];
+    seen.add(kind.group);
+    const word = {forward: 'group.0', backward: 'group.1', weight: 'group.2', optimizer: 'group.5'}[kind.group] as 'group.0';
+    return [h('li', {}, styled(h('i', {}), {background: kind[shell.theme].fill}), t(word))];
+  }), h('li', {}, styled(h('i', {}), {background: run.palette[shell.theme].idle, 'box-shadow': `inset 0 0 0 1px ${run.palette[shell.theme].idle2}`}), t('group.idle')));
+  return h('section', {class: 'step-picture'}, h('div', {class: 'chart-head'}, h('h2', {}, w('overview.picture.title', step.number)), key), place);
+}

@@ -1,0 +1,114 @@
+// One table with all its rows: sorted by a click on a head, filtered by what is typed, copied as it is shown.
+import {h, type Child} from '../dom';
+import type {Column, Table, Value} from '../data/report';
+import {grouped, shown} from '../format';
+import {cellValue, columnTitle, t, tableTitle} from '../i18n/i18n';
+import type {TextTip} from './text_tip';
+
+const FIRST_ROWS = 100, LEAST_TO_FILTER = 8;
+
+// How a table is shown; kept by those who remake it.
+export interface TableView { sorted: string; down: boolean; filter: string; whole: boolean }
+export interface TableUse {
+  tip: TextTip;
+  link?(table: Table, row: number, column: Column, words: string): Child;  // what a cell leads to; false: only its words
+  view?: TableView;
+  changed?(view: TableView): void;
+}
+
+// Row numbers in the order of `values`; unknown ones stay last. Equal ones keep their order.
+export function sortedRows(values: Value[] | undefined, rows: number[], direction: number): number[] {
+  if (!values || direction === 0) return rows;
+  return rows.sort((a, b) => {
+    const x = values[a]!, y = values[b]!;
+    if (x === y) return a - b;
+    if (x === null || y === null) return x === null ? 1 : -1;
+    const order = typeof x === 'number' && typeof y === 'number' ? x - y
+      : String(x).localeCompare(String(y), undefined, {numeric: true});
+    return order * direction || a - b;
+  });
+}
+
+async function copy(text: string): Promise<void> {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const field = h('textarea', {'aria-hidden': 'true', class: 'live'});  // file:// has no clipboard of its own everywhere
+  field.value = text;
+  document.body.append(field);
+  field.select();
+  const done = document.execCommand('copy');
+  field.remove();
+  if (!done) throw new Error('copy');
+}
+
+export function dataTable(table: Table, use: TableUse): HTMLElement {
+  const count = table.values[0]?.length ?? 0;
+  if (count === 0) return h('p', {class: 'quiet'}, t('tables.empty'));
+  const view: TableView = use.view ?? {sorted: '', down: false, filter: '', whole: false};
+  const holder = h('div', {class: 'wide', tabindex: 0, role: 'group', 'aria-label': tableTitle(table)});
+  const counted = h('span', {class: 'quiet', 'aria-live': 'polite'}), titles = table.columns.map(columnTitle);
+  const words = (row: number, i: number): string => shown(cellValue(table, table.columns[i]!, table.values[i]![row]!), table.columns[i]!.type);
+
+  function chosen(): number[] {
+    const wishes = view.filter.toLowerCase().split(/\s+/).filter(Boolean), all = Array.from({length: count}, (_, i) => i);
+    const fits = (row: number): boolean => {
+      const line = table.columns.map((_, i) => words(row, i)).join('\n').toLowerCase();
+      return wishes.every(wish => line.includes(wish));
+    };
+    const at = table.columns.findIndex(column => column.name === view.sorted);
+    return sortedRows(table.values[at], wishes.length > 0 ? all.filter(fits) : all, at < 0 ? 0 : view.down ? -1 : 1);
+  }
+  function header(index: number): HTMLElement {
+    const column = table.columns[index]!, own = view.sorted === column.name;
+    const button = h('button', {class: 'plain', title: t('tables.sort', titles[index]!), click: () => {
+      // Of numbers the largest are looked for.
+      const first = column.type !== 'text' && column.type !== 'integer';
+      view.down = own ? !view.down : first;
+      view.sorted = column.name;
+      draw();
+      use.changed?.(view);
+      holder.querySelectorAll<HTMLElement>('th button')[index]?.focus();
+    }}, titles[index]!, column.unit && h('small', {}, ` ${column.unit}`), h('span', {class: 'arrow', 'aria-hidden': 'true'}));
+    if (column.help) {
+      button.removeAttribute('title');
+      button.setAttribute('aria-description', column.help);
+      for (const event of ['pointerenter', 'focus']) button.addEventListener(event, () => use.tip.showText(column.help, button));
+      for (const event of ['pointerleave', 'blur']) button.addEventListener(event, () => use.tip.hide());
+    }
+    return h('th', {scope: 'col', 'aria-sort': !own ? 'none' : view.down ? 'descending' : 'ascending',
+                    class: column.type === 'text' ? 'text' : ''}, button);
+  }
+  function content(row: number, i: number): Child {
+    const text = words(row, i);
+    return use.link?.(table, row, table.columns[i]!, text) || text;
+  }
+  function draw(): void {
+    const rows = chosen(), shownRows = view.whole ? rows : rows.slice(0, FIRST_ROWS);
+    use.tip.hide();
+    holder.replaceChildren(
+      h('table', {}, h('thead', {}, h('tr', {}, ...table.columns.map((_, i) => header(i)))),
+        h('tbody', {}, ...shownRows.map(row => h('tr', {}, ...table.columns.map((column, i) =>
+          h('td', {class: column.type === 'text' ? 'text' : ''}, content(row, i))))))),
+      ...(shownRows.length < rows.length ? [h('button', {class: 'plain link', click: () => {
+        view.whole = true;
+        draw();
+        use.changed?.(view);
+      }}, t('tables.showAll', grouped(rows.length)))] : []));
+    counted.textContent = rows.length < count ? t('tables.filtered', grouped(rows.length), grouped(count)) : '';
+  }
+  const field = h('input', {type: 'search', class: 'filter', value: view.filter, placeholder: t('tables.filter'),
+                            'aria-label': t('tables.filterOf', tableTitle(table)), input: () => {
+    view.filter = field.value;
+    draw();
+    use.changed?.(view);
+  }});
+  // Whole numbers and names, tabs between: what a spreadsheet takes.
+  const button = h('button', {class: 'copy', click: () => {
+    const lines = [table.columns.map((column, i) => titles[i]! + (column.unit ? ` ${column.unit}` : '')).join('\t'),
+                   ...chosen().map(row => table.columns.map((_, i) => words(row, i).replace(/[\t\n]/g, ' ')).join('\t'))];
+    copy(lines.join('\n') + '\n').then(() => { button.textContent = t('tables.copied', grouped(lines.length - 1)); },
+                                       () => { button.textContent = t('tables.notCopied'); })
+      .finally(() => window.setTimeout(() => { button.textContent = t('tables.copy'); }, 2500));
+  }}, t('tables.copy'));
+  draw();
+  return h('div', {class: 'data-table'}, h('div', {class: 'table-tools'}, count >= LEAST_TO_FILTER && field, button, counted), holder);
+}
