@@ -137,7 +137,5 @@ struct ReplayedOps {
   std::vector<double> start_ns, end_ns;
 };
 ReplayedOps replay_ops(const StepGraph& graph, const OpTimes& times);
-// Of one step alone; times and answer are of its operations, from step.begin on.
-ReplayedOps replay_step_ops(const StepGraph& graph, const GraphStep& step, const OpTimes& times);
 
 }  // namespace stageline

@@ -1,13 +1,14 @@
 // The replay of step_graph.h. Worlds are lanes: up to 16 of them go through a step together, so that every operation's
 // waits are looked up once for all and the inner loops are plain arithmetic on neighbours. A block's ends of one step
 // (ops · 16 · 8 B) stay in the cache; what is left over of the worlds goes through in narrower blocks.
+#include "pipeline/step_replay.h"
+
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <type_traits>
 
 #include "base/parallel.h"
-#include "pipeline/step_graph.h"
 
 namespace stageline {
 namespace {

@@ -9,6 +9,7 @@
 #include "base/parallel.h"
 #include "model/pipeline_sums.h"
 #include "model/stage_costs.h"
+#include "pipeline/step_replay.h"
 #include "schedules/registry.h"
 
 namespace stageline {

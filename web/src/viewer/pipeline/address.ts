@@ -16,7 +16,7 @@ export function stateOf({app, recorded}: Pipe, query: string): State {
   const stages = openable(app), open = fields.get('open'), beside = fields.get('beside');
   state.folded = stages.length > 0;
   state.dp ??= model.dps[0] ?? null;
-  state.open = new Set(open === 'all' ? stages : (open ?? '').split(',').filter(Boolean).map(Number).filter(stage => stages.includes(stage)));
+  state.open = new Set(open === 'all' || fields.get('dp') === 'all' ? stages : (open ?? '').split(',').filter(Boolean).map(Number).filter(stage => stages.includes(stage)));
   if (beside !== null && model.steps.some(step => step.step === Number(beside))) state.beside = Number(beside);
   state.causes = fields.get('causes') !== 'off';
   return state;
