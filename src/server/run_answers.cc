@@ -91,6 +91,11 @@ bool has_profile(const Trace& trace) {
   return std::any_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.event_count > 0; });
 }
 
+bool has_facts(const Trace& trace) {
+  return std::any_of(trace.parts.begin(), trace.parts.end(),
+                     [](const Part& part) { return part.slices.size() > 0 && part.slices.has_facts(); });
+}
+
 }  // namespace
 
 struct RunAnswers::Other {
@@ -160,8 +165,14 @@ Result<RunAnswers::Answer> RunAnswers::ask(const std::string& key, AnswerDesk::W
         .end_object();
     return Answer{202, json.take()};
   }
-  if (!*answer.done) return answer.done->error();
-  return Answer{200, **answer.done};
+  if (*answer.done) return Answer{200, **answer.done};
+  // The request was right, and this is what the run has to say to it.
+  const Error& error = answer.done->error();
+  const std::string where = error.where.text();
+  JsonWriter json;
+  json.begin_object().field("error", valid_utf8(where.empty() ? error.what : where + ": " + error.what));
+  json.field("hint", valid_utf8(error.hint)).end_object();
+  return Answer{200, json.take()};
 }
 
 Result<RunAnswers::Answer> RunAnswers::explain() {
@@ -222,6 +233,8 @@ Result<RunAnswers::Answer> RunAnswers::analysis(const Query& query) {
     if (two) {
       const Result<const Trace*> other = other_trace();
       if (!other) return other.error();
+      for (const Trace* side : {*trace, *other})  // a run without operators has none to compare, which is no fault
+        if (!has_facts(*side)) return result_json(analysis->name, {}, 0);
       input.control = *trace;
       input.test = *other;
     } else {

@@ -32,10 +32,10 @@ class RunAnswers {
   const std::string& list_json() const { return list_json_; }
 
   struct Answer {
-    int status = 200;  // 202: being made, {state: "waiting"|"running", seconds}
+    int status = 200;  // 202: being made, {state: "waiting"|"running", seconds}; {error, hint}: this run has none
     std::string body;
   };
-  // Errors: kUsage, kNotFound, and those of the analysis.
+  // Errors: kUsage, kNotFound, kUnavailable: of the request.
   Result<Answer> explain();
   Result<Answer> clocks();
   Result<Answer> compare();

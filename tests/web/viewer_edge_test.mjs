@@ -105,9 +105,9 @@ export const cases = [
     await page.route('**/api/tiles*', route => route.fulfill({status: 503, json: {error: 'the server sleeps', hint: 'wake it'}}));
     page.removeAllListeners('console');
     await page.keyboard.press('w');
-    await page.waitForFunction(() => /the server sleeps/.test(document.querySelector('.bar').textContent));
+    await page.waitForFunction(() => /the server sleeps/.test(document.querySelector('.toolbar').textContent));
     await page.unroute('**/api/tiles*');
-    await page.waitForFunction(() => !/the server sleeps/.test(document.querySelector('.bar').textContent), null, {timeout: 6000});
+    await page.waitForFunction(() => !/the server sleeps/.test(document.querySelector('.toolbar').textContent), null, {timeout: 6000});
     await settle(page);
   }],
   ['Open in Perfetto hands the trace over; where nobody answers it is saved', async (open, {context}) => {

@@ -1,38 +1,10 @@
 // Rows: groups, folds, order, pins, hidden lanes, arrows, counters; languages, themes, sizes. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
-import {clickSlice, drag, settle, state} from './viewer_help.mjs';
+import {clickSlice, drag, poorContrast, settle, state, visibleTexts} from './viewer_help.mjs';
 
 const rows = page => page.evaluate('stageline.rows().map(r => ({kind: r.kind, key: r.key, rank: r.rank, lane: r.lane, y: r.y}))');
 const label = (page, text) => page.locator('.labels.body .label', {hasText: text}).first();
 
-// Every text a reader can see outside the canvas.
-const visibleTexts = page => page.evaluate(() => {
-  const texts = [];
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) {
-    const text = walker.currentNode.textContent.trim(), element = walker.currentNode.parentElement;
-    if (text && !/^(SCRIPT|NOSCRIPT|OPTION|TITLE)$/.test(element.tagName) && element.getClientRects().length > 0) texts.push(text);
-  }
-  return texts;
-});
-
-const poorContrast = page => page.evaluate(() => {
-  const parse = text => text.match(/[\d.]+/g).map(Number);
-  const luminance = c => c.slice(0, 3).map(v => v / 255).map(v => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
-    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-  const found = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) {
-    const element = walker.currentNode.parentElement;
-    if (!walker.currentNode.textContent.trim() || element.getClientRects().length === 0) continue;
-    let ground = element;
-    while (ground && (parse(getComputedStyle(ground).backgroundColor)[3] ?? 1) === 0) ground = ground.parentElement;
-    const [a, b] = [luminance(parse(getComputedStyle(element).color)),
-        luminance(parse(getComputedStyle(ground ?? document.body).backgroundColor))];
-    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (ratio < 4.5) found.push(`${walker.currentNode.textContent} ${ratio.toFixed(2)}`);
-  }
-  return found;
-});
 
 export const cases = [
   ['ranks are grouped by stage, by replica, by nothing', async open => {

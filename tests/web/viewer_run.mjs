@@ -15,7 +15,7 @@ const runs = makeRuns(stageline, folder);
 const servers = new Map();
 function serve(name) {
   if (servers.has(name)) return servers.get(name).address;
-  const child = spawn(stageline, ['view', runs[name], '--port', '0', '--no-open', '--quiet'], {stdio: ['ignore', 'pipe', 'inherit']});
+  const child = spawn(stageline, ['view', ...[runs[name]].flat(), '--port', '0', '--no-open', '--quiet'], {stdio: ['ignore', 'pipe', 'inherit']});
   const address = new Promise((done, fail) => {
     let text = '';
     child.stdout.on('data', data => {
@@ -30,7 +30,7 @@ function serve(name) {
 }
 
 const only = process.env.STAGELINE_WEB_ONLY ?? '';  // cases whose name has this
-const files = ['viewer_test', 'viewer_select_test', 'viewer_rows_test', 'viewer_edge_test', 'pipeline_test'];
+const files = ['viewer_test', 'viewer_select_test', 'viewer_rows_test', 'viewer_edge_test', 'answers_test', 'pipeline_test'];
 const cases = (await Promise.all(files.map(file => import(`./${file}.mjs`)))).flatMap(file => file.cases)
     .filter(([name]) => name.includes(only));
 let failed = 0;
@@ -49,13 +49,13 @@ for (const [name, run] of cases) {
     page.on('request', request => { if (!request.url().startsWith(address) && !options.foreign &&
         !/^(data|blob):/.test(request.url())) problems.push(`request: ${request.url()}`); });
     page.on('dialog', dialog => { problems.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
-    await page.goto(`${address}/${query.includes('#') ? query : query + '#/timeline'}`);
-    if (options.raw) return page;
+    await page.goto(`${address}/${query.includes('#') || options.first ? query : query + '#/timeline'}`);
+    if (options.raw || options.first || /#\/(?!timeline)/.test(query)) return page;
     await page.waitForFunction(() => window.stageline?.frames?.() > 0 && window.stageline.settled());
     return page;
   }
   try {
-    await run(open, {folder, runs, shot: (page, file) => page.screenshot({path: join(folder, file + '.png')}), serve, context});
+    await run(open, {folder, stageline, runs, shot: (page, file) => page.screenshot({path: join(folder, file + '.png')}), serve, context});
     if (problems.length > 0) throw new Error(problems.join('\n'));
     console.log(`ok    ${name}`);
   } catch (error) {

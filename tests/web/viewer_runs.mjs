@@ -4,8 +4,7 @@ import {existsSync, mkdirSync, writeFileSync} from 'node:fs';
 import {dirname, join} from 'node:path';
 import {fileURLToPath} from 'node:url';
 
-const here = dirname(fileURLToPath(import.meta.url)), gen = join(here, '../gen');
-const shared = name => join(here, '../../../shared/data/bytedance', name);
+const gen = join(dirname(fileURLToPath(import.meta.url)), '../gen');
 
 // A Chrome trace of one rank; times are microseconds.
 function chrome(folder, name, events) {
@@ -31,15 +30,20 @@ export function makeRuns(stageline, folder) {
   const busy = [];
   for (let i = 0; i < 40000; ++i) busy.push(slice(i % 3 ? 'small op' : 'other op', i * 10 + (i * 7919) % 5, 1 + (i * 104729) % 7,
       {tid: 1 + i % 2}));
-  return {
-    pipeline: simulated('pipeline', '1f1b', '--stages', '4', '--dp', '2', '--micro-batches', '8', '--steps', '4', '--cost', '10,20',
+  const pipeline = simulated('pipeline', '1f1b', '--stages', '4', '--dp', '2', '--micro-batches', '8', '--steps', '4', '--cost', '10,20',
         '--jitter', '0.08',
-                        '--messages', '--optimizer', '5'),
+                        '--messages', '--optimizer', '5');
+  const slower = simulated('slower', '1f1b', '--stages', '4', '--dp', '2', '--micro-batches', '8', '--steps', '4', '--cost', '10,20',
+      '--jitter', '0.02', '--stage-cost', '1,1,1,1.5', '--messages', '--optimizer', '5');
+  const recorded = join(gen, '../../../shared/data/pipeline_ops/bytedance/ideal-timeline-ST.json.gz');  // beside the checkout, or not
+  return {
+    pipeline, slower,
+    compared: [pipeline, '--compare', slower],
+    ascend: simulated('ascend', '1f1b', '--stages', '2', '--dp', '2', '--micro-batches', '4', '--steps', '2', '--format', 'ascend'),
+    ...(existsSync(recorded) ? {bytedance: recorded} : {}),
     dualpipe: simulated('dualpipe', 'dualpipe-v', '--stages', '4', '--micro-batches', '10', '--steps', '2'),
     vpp: simulated('vpp', 'vpp', '--stages', '4', '--chunks', '2', '--micro-batches', '8', '--steps', '2'),
     zbv: simulated('zbv', 'zb-v', '--stages', '4', '--micro-batches', '8', '--steps', '2'),
-    ascend: simulated('ascend', '1f1b', '--stages', '4', '--micro-batches', '8', '--steps', '2', '--format', 'ascend'),
-    ...(existsSync(shared('ST')) ? {bytedance: shared('ST')} : {}),
     split: simulated('split', 'zb-h1', '--stages', '4', '--micro-batches', '6', '--steps', '2'),
     profile: once('profile', out => python('-o', out, '--ranks', '4', '--events', '12000', '--shape', 'pipeline', '--micro-batches', '8',
         '--steps', '3',

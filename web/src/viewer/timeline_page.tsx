@@ -19,7 +19,7 @@ import {w} from './words';
 
 export function makeTimeline(shell: Shell): Page {
   const {api, run} = shell, store = new Store(run, shell.theme), stage = makeStage(api, store);
-  const bar = h('div', {class: 'bar-place'}), bottom = h('div', {class: 'panel-place'}), tip = makeTip(store);
+  const bar = h('div', {class: 'toolbar-place'}), bottom = h('div', {class: 'panel-place'}), tip = makeTip(store);
   const element = h('div', {}, bar, stage.element, bottom, tip.element);
   let actions: Actions;
   const doors = {

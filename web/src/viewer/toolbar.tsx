@@ -25,7 +25,7 @@ function legendOf(kinds: readonly Kind[]): [Kind, string][] {
 export function Toolbar({store, stage, actions}: {store: Store; stage: Stage; actions: Actions}) {
   const {run, state} = store;
   return (
-    <div class="bar">
+    <div class="toolbar">
       <ul class="key">
         {legendOf(run.kinds).map(([kind, name]) => (
           <li><i style={{background: kind[store.theme].fill}} class={kind.group === 'weight' ? 'hatched' : ''} />{name}</li>))}

@@ -2,7 +2,7 @@
 // the page asks again.
 import type {Column, Table, Value} from '../../data/report';
 import {shownUnit} from '../../format';
-import type {Api} from '../api';
+import {ApiError, type Api} from '../api';
 
 export interface Option { name: string; value: string; help: string; choices: string[] }
 export interface Offer {
@@ -12,19 +12,20 @@ export interface Offer {
 }
 export interface Offers { answers: Offer[]; paths: string[]; other: {title: string; paths: string[]} | null }
 export interface Note { name: string; severity: 'info' | 'warning' | 'loss'; count: number; message: string }
-export interface Answer { analysis: string; tables: Table[]; notes: Note[] }
+export type AnswerTable = Table & { origin: string };  // what times count from, as text: it may pass 2^53
+export interface Answer { analysis: string; tables: AnswerTable[]; notes: Note[] }
 export interface Working { state: 'waiting' | 'running'; seconds: number }
 export type Choice = Record<string, string>;  // options that are not the default
 
 interface WireColumn { name: string; title: string; type: Column['type']; help: string }
 interface WireAnswer {
   analysis: string; notes: Note[];
-  tables: {name: string; title: string; columns: WireColumn[]; row_count: number; rows: Value[][]}[];
+  tables: {name: string; title: string; columns: WireColumn[]; row_count: number; origin_ns: string; rows: Value[][]}[];
 }
 
 // Rows to columns, as the report has them; units are those that people see.
-const tableOf = (wire: WireAnswer['tables'][number]): Table => ({
-  name: wire.name, title: wire.title, rowCount: wire.row_count,
+const tableOf = (wire: WireAnswer['tables'][number]): AnswerTable => ({
+  name: wire.name, title: wire.title, rowCount: wire.row_count, origin: wire.origin_ns,
   columns: wire.columns.map(column => ({...column, unit: shownUnit(column.type)})),
   values: wire.columns.map((_, i) => wire.rows.map(row => row[i]!)),
 });
@@ -66,7 +67,11 @@ export class Desk {
   private async poll(path: string, params: Choice, said: (now: Working) => void): Promise<unknown> {
     for (let pause = FIRST_PAUSE_MS;; pause = Math.min(pause * 1.3, LONGEST_PAUSE_MS)) {
       const found = await this.api.long<unknown>(path, params);
-      if (found.done) return found.answer;
+      if (found.done) {
+        const {error, hint} = found.answer as {error?: string; hint?: string};
+        if (error) throw new ApiError(422, error, hint ?? '');  // of the run, not of the request
+        return found.answer;
+      }
       said(found.answer as Working);
       await new Promise(done => setTimeout(done, pause));
     }

@@ -23,7 +23,7 @@ interface Shown { family: Family; offers: Offer[]; sections: Map<string, Section
 export function makeAnswers(shell: Shell): Page {
   const desk = deskOf(shell.api), tip = makeTextTip();
   const nav = h('nav', {class: 'families'}), place = h('div', {class: 'answer-place'});
-  const element = h('main', {class: 'sheet answers'}, h('div', {class: 'answers-grid'}, nav, place), tip.element);
+  const element = h('div', {}, h('main', {class: 'sheet answers'}, h('div', {class: 'answers-grid'}, nav, place)), tip.element);
   const made = new Map<FamilyId, Shown>();
   let offers: Offers | null = null, families: Family[] = [], current: FamilyId | null = null, wanted: {rest: string; query: string} | null = null;
   let visible = false;
@@ -81,7 +81,7 @@ export function makeAnswers(shell: Shell): Page {
     if (!shown) made.set(id, shown = familyView(families.find(family => family.id === id)!));
     drawNav();
     restyleShown(shown);
-    place.replaceChildren(h('header', {}, shown.title, h('p', {class: 'lead'}, w(`family.${id}.what`))), shown.charts,
+    place.replaceChildren(h('header', {}, shown.title, h('p', {class: 'lead'}, w(`family.${id}.what`))), shown.charts, h('h2', {class: 'tables-head'}, w('answers.tables')),
       ...[...shown.sections.values()].map(section => section.element));
     for (const section of shown.sections.values()) section.start();
     if (route) goTo(shown, route.query);
@@ -142,6 +142,7 @@ export function makeAnswers(shell: Shell): Page {
       const shown = made.get(current)!;
       restyleShown(shown);
       place.querySelector('.lead')!.textContent = w(`family.${current}.what`);
+      place.querySelector('.tables-head')!.textContent = w('answers.tables');
     },
     keys: () => [{keys: 'Tab', does: w('keys.answers.tab')}],
   };

@@ -135,7 +135,7 @@ export function answerSection(use: SectionUse): Section {
       answer.notes.length > 0 && h('ul', {class: 'notes quiet'}, ...answer.notes.map(note => h('li', {}, flawWords(note.name) || note.message))), howMade()];
   }
   function draw(): void {
-    own.replaceChildren(...[h('h2', {class: 'title', tabindex: -1}, wordOr(`answer.${offer.name}`, offer.name)),
+    own.replaceChildren(...[h('h3', {class: 'title', tabindex: -1}, wordOr(`answer.${offer.name}`, offer.name)),
       ...content()].filter((child): child is Node | string => !!child));
   }
   return {

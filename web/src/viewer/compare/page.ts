@@ -26,7 +26,7 @@ const signedShare = (share: number): string => `${share < 0 ? '−' : '+'}${perc
 const said = (both: Both): string => (currentLang() === 'zh' ? both.zh : both.en);
 
 export function makeCompare(shell: Shell): Page {
-  const desk = deskOf(shell.api), tip = makeTextTip(), body = h('div'), element = h('main', {class: 'sheet compare'}, body, tip.element);
+  const desk = deskOf(shell.api), tip = makeTextTip(), body = h('div'), element = h('div', {}, h('main', {class: 'sheet compare'}, body), tip.element);
   let offers: Offers | null = null, diff: Partial<Diff> | null = null, wrong: unknown = null, now: Working | null = null;
   let names: Answer | null = null, noNames: unknown = null, visible = false, asked = false;
 

@@ -1,6 +1,6 @@
 // The first screen: what was run, how fast, how much was lost and to what, and what to do first, each with the place that
 // shows it. The words and numbers are those of `stageline explain`.
-import type {Finding, SpanPart, Table} from '../../data/report';
+import {tableColumn, type Finding, type SpanPart, type Table} from '../../data/report';
 import {h, type Child} from '../../dom';
 import {duration, grouped} from '../../format';
 import {currentLang, description, flawWords, t} from '../../i18n/i18n';
@@ -9,12 +9,13 @@ import {headlineView} from '../../views/headline';
 import {stagesView} from '../../views/stages';
 import {stepBarsView} from '../../views/step_bars';
 import {countOf} from '../../words';
-import {deskOf, type Working} from '../answers/ask';
+import {deskOf, type AnswerTable, type Working} from '../answers/ask';
 import {failure, working} from '../answers/working';
+import type {Step} from '../api';
 import type {Page, Shell} from '../page';
 import {hasPipeline} from '../shell';
 import {w} from '../words';
-import {placesOf, timelineOf, usualStep} from './places';
+import {placesOf, usualStep, windowOf} from './places';
 import {stepPicture} from './step_picture';
 
 // The answer to /api/explain, which is `stageline explain --json`.
@@ -41,13 +42,13 @@ const closing = (told: Explained): Finding[] => (told.findings.length > 0 ? [] :
   id: 'none', weight: 0, value: '', note: ['', ''], title: [told.closing_en, told.closing_zh], detail: ['', '']}]);
 
 export function makeOverview(shell: Shell): Page {
-  const {run, api} = shell, desk = deskOf(api), element = h('main', {class: 'sheet overview'});
+  const {run, api} = shell, desk = deskOf(api), sheet = h('main', {class: 'sheet overview'}), element = h('div', {}, sheet);
   let told: Explained | null = null, wrong: unknown = null, now: Working | null = null, asked = false, visible = false;
-  let tables: Table[] = [];
+  let tables: Table[] = [], steps: Step[] = run.steps;
 
   function evidence(finding: Finding): Child {
     if (finding.id === 'none') return false;
-    const links = placesOf(shell, finding).flatMap((place, i) => [i > 0 && ' · ', h('a', {href: place.href, class: 'place'}, place.words)]);
+    const links = placesOf(shell, finding, usualStep(steps)).flatMap((place, i) => [i > 0 && ' · ', h('a', {href: place.href, class: 'place'}, place.words)]);
     return h('p', {class: 'detail places'}, ...links, !!finding.command && h('code', {}, finding.command));
   }
   function facts(): HTMLElement {
@@ -70,14 +71,20 @@ export function makeOverview(shell: Shell): Page {
         h('span', {class: `severity ${flaw.severity}`}, t(flaw.severity === 'loss' ? 'severity.loss' : 'severity.warning')), ' ',
         flawWords(flaw.name) || flaw.message, flaw.count > 1 && ` (${grouped(flaw.count)}×)`))));
   }
-  // Each step's own time; a click shows it in the timeline.
-  function steps(): Child {
-    const table = tables.find(one => one.name === 'steps'), at = (name: string): number => table!.columns.findIndex(c => c.name === name);
-    const known = new Map(table ? table.values[at('step')]!.map((step, i) => [Number(step), Number(table.values[at('span_ns')]![i])]) : []);
-    const times = run.steps.map(step => ({step: step.number, span: known.get(step.number) ?? step.end_ns - step.start_ns}));
-    return stepBarsView(times, () => usualStep(run)?.number ?? null, number => {
-      const step = run.steps.find(one => one.number === number);
-      if (step) shell.go('timeline', {query: `v=${step.start_ns},${step.end_ns}`});
+  // The pipeline's own steps, on the timeline's axis; the profiler's may begin while the one before still runs.
+  function stepsOf(list: AnswerTable[]): Step[] {
+    const table = list.find(one => one.name === 'steps');
+    const [number, start, span] = ['step', 'start_ns', 'span_ns'].map(name => table && tableColumn(table, name));
+    if (!table || !number || !start || !span) return run.steps;
+    const shift = Number(BigInt(table.origin) - BigInt(run.origin_ns));
+    return number.map((value, i) => ({number: Number(value), start_ns: Number(start[i]) + shift, end_ns: Number(start[i]) + shift + Number(span[i])}));
+  }
+  // A click shows the step in the timeline.
+  function stepBars(): Child {
+    const times = steps.map(step => ({step: step.number, span: step.end_ns - step.start_ns}));
+    return stepBarsView(times, () => usualStep(steps)?.number ?? null, number => {
+      const step = steps.find(one => one.number === number);
+      if (step) shell.go('timeline', {query: windowOf(step)});
     });
   }
   function headline(): HTMLElement {
@@ -90,20 +97,20 @@ export function makeOverview(shell: Shell): Page {
   function draw(): void {
     const findings = told ? [...told.findings.map(findingOf), ...closing(told), ...told.offers.map(findingOf)] : [];
     const runLine = told ? (currentLang() === 'zh' ? told.run_zh : told.run_en) : '';
-    element.replaceChildren(
+    sheet.replaceChildren(
       h('p', {class: 'run-line'}, h('b', {}, run.title), runLine ? ` ${runLine}` : ''), headline(),
       h('div', {class: 'cols'},
         h('div', {}, told ? findingsView(findings, evidence) : '',
           told?.why_not ? h('p', {class: 'quiet'}, w('overview.whyNot', told.why_not)) : ''),
-        h('aside', {}, ...[stagesView(tables.find(table => table.name === 'stages')), steps(), facts()].filter((one): one is HTMLElement => !!one))),
-      ...[hasPipeline(run) && stepPicture(shell), ways(), flaws()].filter((one): one is HTMLElement => !!one));
+        h('aside', {}, ...[stagesView(tables.find(table => table.name === 'stages')), stepBars(), facts()].filter((one): one is HTMLElement => !!one))),
+      ...[tables.length > 0 && stepPicture(shell, usualStep(steps)), ways(), flaws()].filter((one): one is HTMLElement => !!one));
   }
   // Where to go on.
   function ways(): HTMLElement {
     const link = (href: string, words: string, does: string): HTMLElement => h('li', {}, h('a', {href}, words), ' ', h('span', {class: 'quiet'}, does));
     return h('section', {class: 'ways'}, h('h2', {}, w('overview.ways')), h('ul', {},
       hasPipeline(run) && link(shell.href('pipeline'), w('page.pipeline'), w('overview.pipeline')),
-      link(timelineOf(shell, ''), w('page.timeline'), w('overview.timeline')),
+      link(shell.href('timeline'), w('page.timeline'), w('overview.timeline')),
       link(shell.href('answers'), w('page.answers'), w('overview.answers')),
       link(shell.href('compare'), w('page.compare'), w('overview.compare'))));
   }
@@ -114,7 +121,7 @@ export function makeOverview(shell: Shell): Page {
     desk.ask<Explained>('explain', {}, state => { now = state; if (!told) redraw(); })
       .then(found => { told = found; }, (error: unknown) => { wrong = error; }).finally(redraw);
     if (!hasPipeline(run)) return;
-    desk.answer('pipeline-summary', {}, () => undefined).then(answer => { tables = answer.tables; redraw(); }, () => undefined);
+    desk.answer('pipeline-summary', {}, () => undefined).then(answer => { tables = answer.tables; steps = stepsOf(answer.tables); redraw(); }, () => undefined);
     redraw();
   }
   Object.assign((window as {stageline?: object}).stageline ??= {}, {overviewReady: () => told !== null && (tables.length > 0 || !hasPipeline(run))});

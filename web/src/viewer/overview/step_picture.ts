@@ -3,10 +3,9 @@
 import {h, styled} from '../../dom';
 import {duration} from '../../format';
 import {t} from '../../i18n/i18n';
-import type {Lane, SlicesAnswer} from '../api';
+import type {Lane, SlicesAnswer, Step} from '../api';
 import type {Shell} from '../page';
 import {w} from '../words';
-import {usualStep} from './places';
 
 const MOST_ROWS = 16, ROW = 30, GAP = 5, FIRST_COMPUTE = 'compute';
 
@@ -22,8 +21,8 @@ function lanesOf(shell: Shell): Lane[] {
   return Array.from({length: MOST_ROWS}, (_, k) => lanes[Math.round(k * (lanes.length - 1) / (MOST_ROWS - 1))]!);
 }
 
-export function stepPicture(shell: Shell): HTMLElement | null {
-  const {run} = shell, step = usualStep(run), lanes = lanesOf(shell);
+export function stepPicture(shell: Shell, step: Step | undefined): HTMLElement | null {
+  const {run} = shell, lanes = lanesOf(shell);
   if (!step || lanes.length === 0) return null;
   const canvas = h('canvas', {role: 'img'}), ends = h('div', {class: 'picture-ends quiet'}, h('span', {}, '0'), h('span', {}, duration(step.end_ns - step.start_ns)));
   const labels = lanes.map(lane => {
@@ -62,7 +61,7 @@ export function stepPicture(shell: Shell): HTMLElement | null {
     }
   }
   styled(canvas, {height: `${height}px`});
-  shell.api.slices({lanes: lanes.map(lane => lane.id).join(), t0: step.start_ns, t1: step.end_ns, limit: 20000})
+  shell.api.slices({lanes: lanes.map(lane => lane.id).join(), t0: Math.max(0, step.start_ns), t1: step.end_ns, limit: 20000})
     .then(found => { slices = found; paint(); }, () => { place.hidden = true; });
   new ResizeObserver(paint).observe(canvas);
   const kinds = run.kinds.filter(kind => ['forward', 'backward', 'weight', 'optimizer'].includes(kind.group));
