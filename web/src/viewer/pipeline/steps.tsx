@@ -3,7 +3,7 @@ import {BUBBLE_PARTS} from '../../data/bubbles';
 import type {Table} from '../../data/report';
 import {frameOf} from '../../data/frame';
 import {duration, percent} from '../../format';
-import {t} from '../../i18n/i18n';
+import {currentLang, t} from '../../i18n/i18n';
 import {replicaName} from '../../words';
 import {barHeight, stepTimes} from '../../views/step_bars';
 import {w, type Word} from '../words';
@@ -87,7 +87,7 @@ function BesideSentence({pipe}: {pipe: Pipe}) {
 export function StepHead({pipe}: {pipe: Pipe}) {
   const {app} = pipe, {state} = app, split = splitOf(pipe), {steps, dps} = pipe.recorded.model;
   const span = stepTimes({...app, model: pipe.recorded.model}).find(s => s.step === state.step)?.span;
-  const replica = dps.length > 1 && state.dp !== null ? `, ${replicaName(app, state.dp)}` : '';
+  const replica = dps.length > 1 && state.dp !== null ? `${currentLang() === 'zh' ? '，' : ', '}${replicaName(app, state.dp)}` : '';
   const title = state.step === null ? w('pipe.title.all', steps.length) : span === undefined ? t('chart.step', state.step)
     : split ? w('pipe.title', state.step, duration(span), percent(split.parts[0]![1] / split.spanNs), replica)
       : w('pipe.title.span', state.step, duration(span), replica);
