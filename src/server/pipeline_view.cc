@@ -2,21 +2,15 @@
 
 #include <array>
 
-#include "analyses/analysis.h"
 #include "base/json_writer.h"
-#include "engine/engine.h"
 #include "exporters/html/payload.h"
 #include "exporters/html/report_json.h"
-#include "exporters/table_text.h"
 #include "pipeline/waterfall.h"
 #include "server/timeline.h"
 #include "server/wire.h"
 
 namespace stageline {
 namespace {
-
-// What the page draws beside the chart: balance and bubbles of stages, heat maps of workers, why cells are late.
-constexpr const char* kPageAnalyses[] = {"pipeline-summary", "waterfall", "slowdown", "stragglers", "schedule"};
 
 Error no_cells() {
   return {ErrorCode::kUnavailable,
@@ -72,31 +66,6 @@ const TheoryRun& PipelineView::theory() const {
   return theory_;
 }
 
-const std::string& PipelineView::tables_json() const {
-  std::call_once(tables_once_, [&] {
-    const Trace& trace = timeline_.trace();
-    JsonWriter json;
-    json.begin_object().key("analyses").begin_array();
-    for (const char* name : kPageAnalyses) {
-      const Analysis* analysis = find_analysis(name);
-      if (!analysis || !suits(*analysis, trace)) continue;
-      AnalysisInput input;
-      input.trace = &trace;
-      input.for_report = true;
-      Result<AnalysisResult> made = analysis->run(input);
-      json.begin_object().field("analysis", name);
-      if (!made) json.field("error", made.error().what);
-      json.key("tables").begin_array();
-      if (made)
-        for (const Table& table : made->tables) append_table_json(json, table);
-      json.end_array().end_object();
-    }
-    json.end_array().end_object();
-    tables_json_ = json.take();
-  });
-  return tables_json_;
-}
-
 const Result<PricedRun>& PipelineView::what_if() const {
   std::call_once(what_if_once_, [&] {
     Diagnostics notes;
@@ -112,10 +81,11 @@ const Result<PricedRun>& PipelineView::what_if() const {
   return *what_if_;
 }
 
-Result<std::string> pipeline_answer(const Timeline& timeline, const Query&) {
+Result<std::string> pipeline_answer(const PipelineView& view, const Query&) {
+  const Timeline& timeline = view.timeline();
   const Trace& trace = timeline.trace();
   if (trace.cells.size() == 0) return no_cells();
-  const TheoryRun& theory = timeline.pipeline().theory();
+  const TheoryRun& theory = view.theory();
   const CellPayload payload = make_cell_payload(trace, kMostPipelineCells, &theory.theory);
   const std::vector<Table> no_tables;
   const Headline no_headline;
@@ -132,11 +102,6 @@ Result<std::string> pipeline_answer(const Timeline& timeline, const Query&) {
   json.key("report").raw(report_json(input, payload, HtmlLimits{}));
   json.end_object();
   return std::move(columns).with_header(json.take());
-}
-
-Result<std::string> pipeline_tables_answer(const Timeline& timeline, const Query&) {
-  if (timeline.trace().cells.size() == 0) return no_cells();
-  return timeline.pipeline().tables_json();
 }
 
 }  // namespace stageline

@@ -33,22 +33,17 @@ class PipelineView {
 
   const Timeline& timeline() const { return timeline_; }
   const TheoryRun& theory() const;
-  // The answers of the analyses that the page draws from, as `stageline analyze --format json` has their tables.
-  const std::string& tables_json() const;
   // Prices as `stageline what-if` has them. Errors: those of WhatIf::of.
   const Result<PricedRun>& what_if() const;
 
  private:
   const Timeline& timeline_;
-  mutable std::once_flag theory_once_, tables_once_, what_if_once_;
+  mutable std::once_flag theory_once_, what_if_once_;
   mutable TheoryRun theory_;
-  mutable std::string tables_json_;
   mutable std::optional<Result<PricedRun>> what_if_;
 };
 
 // /api/pipeline: everything that the chart draws. Errors: kUnavailable for a run without pipeline cells.
-Result<std::string> pipeline_answer(const Timeline& timeline, const Query& query);
-// /api/pipeline/tables
-Result<std::string> pipeline_tables_answer(const Timeline& timeline, const Query& query);
+Result<std::string> pipeline_answer(const PipelineView& view, const Query& query);
 
 }  // namespace stageline

@@ -6,9 +6,9 @@
 
 #include "base/json_writer.h"
 #include "base/text.h"
+#include "engine/schedule_list.h"
 #include "engine/what_if_answer.h"
 #include "model/run_extent.h"
-#include "schedules/registry.h"
 #include "server/pipeline_view.h"
 #include "server/timeline.h"
 #include "server/wire.h"
@@ -19,11 +19,11 @@ namespace {
 constexpr int64_t kMostMicroBatches = 65'536, kLongestNs = 3'600'000'000'000;
 
 // kUsage and the like are the asker's; what cannot be told of this run is not there.
-Result<const PricedRun*> priced(const Timeline& timeline) {
-  if (timeline.trace().cells.size() == 0)
+Result<const PricedRun*> priced(const PipelineView& view) {
+  if (view.timeline().trace().cells.size() == 0)
     return Error{
         ErrorCode::kUnavailable, "this run holds no pipeline cells", {}, "docs/formats says how they are found"};
-  const Result<PricedRun>& made = timeline.pipeline().what_if();
+  const Result<PricedRun>& made = view.what_if();
   if (!made) return Error{ErrorCode::kUnavailable, made.error().what, {}, made.error().hint};
   return &*made;
 }
@@ -66,7 +66,7 @@ Result<Changes> changes_of(const Query& query, const PricedRun& run) {
   }
   if (const std::string_view name = query.text("schedule"); !name.empty()) {
     own.schedule = dashed(name);
-    if (!find_schedule(own.schedule))
+    if (!knows_schedule(own.schedule))
       return Error{ErrorCode::kUsage, "no schedule \"" + valid_utf8(name) + "\"", {}, "stageline help schedules"};
   }
   for (const auto& [name, place] : {std::pair("chunks", &own.chunks), std::pair("group", &own.group),
@@ -130,8 +130,8 @@ class StepWriter {
 
 }  // namespace
 
-Result<std::string> pipeline_fixes_answer(const Timeline& timeline, const Query&) {
-  const Result<const PricedRun*> run = priced(timeline);
+Result<std::string> pipeline_fixes_answer(const PipelineView& view, const Query&) {
+  const Result<const PricedRun*> run = priced(view);
   if (!run) return std::move(run).error();
   const WhatIf& model = (*run)->model;
   const OrderModel& order = model.order();
@@ -151,8 +151,8 @@ Result<std::string> pipeline_fixes_answer(const Timeline& timeline, const Query&
     json.null();
   }
   json.key("schedules").begin_array();
-  for (const ScheduleDef* def : schedules())
-    json.begin_object().field("name", def->name).field("chunks", def->default_chunks).end_object();
+  for (const ScheduleOffer& offer : schedule_list())
+    json.begin_object().field("name", offer.name).field("chunks", offer.chunks).end_object();
   json.end_array().key("fixes").begin_array();
   for (const Fix& fix : (*run)->fixes.fixes) {
     json.begin_object().field("id", fix.id).field("bound", fix.bound);
@@ -166,8 +166,8 @@ Result<std::string> pipeline_fixes_answer(const Timeline& timeline, const Query&
   return json.take();
 }
 
-Result<std::string> pipeline_what_if_answer(const Timeline& timeline, const Query& query) {
-  const Result<const PricedRun*> run = priced(timeline);
+Result<std::string> pipeline_what_if_answer(const PipelineView& view, const Query& query) {
+  const Result<const PricedRun*> run = priced(view);
   if (!run) return std::move(run).error();
   const WhatIf& model = (*run)->model;
   const Result<Changes> changes = changes_of(query, **run);
@@ -185,7 +185,7 @@ Result<std::string> pipeline_what_if_answer(const Timeline& timeline, const Quer
   const auto step = std::find_if(steps.begin(), steps.end(), [&](const GraphStep& s) { return s.step == *number; });
   if (step != steps.end()) {
     const auto at = static_cast<uint32_t>(step - steps.begin());
-    StepWriter(timeline.trace(), *step).add_to(columns, model.step_cells(*changes, at));
+    StepWriter(view.timeline().trace(), *step).add_to(columns, model.step_cells(*changes, at));
     ns_or_null(json, "this_recorded_ns", static_cast<double>(step->span_ns));
     ns_or_null(json, "this_step_ns", model.step_times(*changes)[at]);
   }

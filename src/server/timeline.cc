@@ -9,7 +9,6 @@
 #include "base/parallel.h"
 #include "server/area_sums.h"
 #include "server/name_index.h"
-#include "server/pipeline_view.h"
 #include "server/name_kinds.h"
 #include "server/row_index.h"
 
@@ -35,7 +34,6 @@ Timeline::Timeline(Trace trace) : trace_(std::move(trace)), kind_table_(slice_ki
   build_rows();
   find_steps();
   occurrences_ = std::make_unique<NameIndex>(lanes_, trace_.names.size());
-  pipeline_ = std::make_unique<PipelineView>(*this);
   name_kinds_ = std::make_unique<NameKinds>(lanes_, trace_.names.size());
   area_sums_ = std::make_unique<AreaSums>(lanes_, *name_kinds_);
 }

@@ -108,7 +108,6 @@ struct SlicePlace {
 };
 
 class NameIndex;
-class PipelineView;
 class NameKinds;
 class AreaSums;
 
@@ -124,7 +123,6 @@ class Timeline {
   // For exporters, which add to its diagnostics. One at a time.
   Trace& trace_to_export() { return trace_; }
   const NameIndex& occurrences() const { return *occurrences_; }
-  const PipelineView& pipeline() const { return *pipeline_; }
   const NameKinds& name_kinds() const { return *name_kinds_; }
   const AreaSums& area_sums() const { return *area_sums_; }
   const std::vector<ViewLane>& lanes() const { return lanes_; }
@@ -152,7 +150,6 @@ class Timeline {
   std::vector<ViewLane> lanes_;
   std::vector<ViewStep> steps_;
   std::unique_ptr<NameIndex> occurrences_;
-  std::unique_ptr<PipelineView> pipeline_;
   std::unique_ptr<NameKinds> name_kinds_;
   std::unique_ptr<AreaSums> area_sums_;
   std::vector<int64_t> zero_;  // by part

@@ -226,6 +226,23 @@ TEST_CASE("waterfall: an optimizer alone is tail") {
   CHECK(slow.span_ns == fast.span_ns);
 }
 
+TEST_CASE("waterfall: bubbles add up to what each stage waits for, part by part") {
+  for (const char* name : {"1f1b", "gpipe", "vpp", "zb-h1", "zb-v", "dualpipe-v"})
+    for (const bool messages : {false, true}) {
+      CAPTURE(name);
+      CAPTURE(messages);
+      SimulateOptions o;
+      o.schedule = schedule_of(name, 4, 10);
+      if (std::string_view(name) == "vpp") o.schedule = schedule_of(name, 4, 8);
+      o.dp = 2;
+      o.jitter = 0.05;
+      o.costs.latency_ns = 700'000;
+      o.messages = messages;
+      o.faults = {*parse_fault("slow-stage:2,1.2")};
+      check_bubbles(simulated(o));
+    }
+}
+
 TEST_CASE("waterfall: closes with everything at once, whatever the number of threads") {
   for (const ScheduleDef* def : schedules()) {
     CAPTURE(def->name);

@@ -13,6 +13,7 @@ export interface App {
   report: Report; cells: Cells; model: RunModel;
   bubbles: Bubbles | null;  // none in a report
   under: Ghosts | null;     // what stands under the rows in place of theory
+  ends: number[] | null;    // times that are marked in place of theory's ends
   state: State;
   theme: Theme;
   change(patch: Partial<State>): void;
@@ -22,7 +23,7 @@ export interface App {
 export function makeApp(report: Report, cells: Cells, model: RunModel, theme: Theme): App {
   const listeners: ((before: State) => void)[] = [];
   return {
-    report, cells, model, theme, bubbles: null, under: null,
+    report, cells, model, theme, bubbles: null, under: null, ends: null,
     state: initialState(model),
     change(patch) {
       const before = this.state;

@@ -71,7 +71,7 @@ export function makeChart(app: App, maxHeight: () => number = () => MAX_HEIGHT):
     const low = of.rowHeight < 34, replicas = app.model.dps.length > 1 && app.state.dp === null;
     return {
       ghosts: app.under ?? (app.state.theory ? app.model.ghosts : null),
-      theoryEnds: app.state.theory && !app.under ? theoryEnds(app, step) : [],
+      theoryEnds: app.ends ?? (app.state.theory && !app.under ? theoryEnds(app, step) : []),
       bubbles: app.state.causes ? app.bubbles : null,
       cells: app.cells, model: app.model, parts: app.report.parts, layout: of, view, step,
       zero: spanOf(app.model, step).t0, colours, selected: app.state.selected, hovered: app.state.hovered,

@@ -45,7 +45,7 @@ function Legend({pipe}: {pipe: Pipe}) {
       {state.causes && app.bubbles && causes.length > 0
         ? causes.map(k => <li><i class={`cause cause-${BUBBLE_PARTS[k]}`} />{w(`cause.${BUBBLE_PARTS[k]!}`)}</li>)
         : <li><i class="group-idle" />{t('group.idle')}</li>}
-      {pipe.world ? <li><i class="ghost" />{w('pipe.under.recorded')}</li>
+      {pipe.world ? <><li><i class="ghost" />{w('pipe.under.recorded')}</li><li><i class="theory-end" />{w('pipe.end.recorded')}</li></>
         : app.under ? <li><i class="ghost" />{w('pipe.under.step', state.beside ?? 0)}</li>
           : state.theory && report.theory && <>
             <li><i class="ghost" />{t('chart.ghost', report.theory.schedule)}</li>

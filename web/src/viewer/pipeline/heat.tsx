@@ -11,8 +11,8 @@ const MOST_CELLS = 4096, FULL = 0.25;  // a quarter above or below is the deepes
 
 // Above 1 the colour of what is wrong, below it that of forward work.
 function shade(ratio: number): Record<string, string> {
-  const by = Math.max(-1, Math.min(1, (ratio - 1) / FULL)), share = Math.round(Math.abs(by) * 78);
-  return share === 0 ? {} : {background: `color-mix(in srgb, var(--${by > 0 ? 'hot' : 'acc'}) ${share}%, transparent)`, ...(share > 55 ? {color: 'var(--bg)'} : {})};
+  const by = Math.max(-1, Math.min(1, (ratio - 1) / FULL)), share = Math.round(Math.abs(by) * 50);  // at most: ink stays readable on it
+  return share === 0 ? {} : {background: `color-mix(in srgb, var(--${by > 0 ? 'hot' : 'acc'}) ${share}%, transparent)`};
 }
 const sorted = (values: Iterable<number>): number[] => [...new Set(values)].sort((a, b) => a - b);
 

@@ -1,8 +1,9 @@
 // The server's answers about the pipeline, as the chart and the tables beside it want them (docs/viewer-protocol.md).
 import {makeBubbles, type Bubbles} from '../../data/bubbles';
 import {decodeCells, type Cells} from '../../data/cells';
-import type {Column as TableColumn, Report, Table, Value} from '../../data/report';
+import type {Report, Table} from '../../data/report';
 import {makeModel, type RunModel} from '../../data/rows';
+import {deskOf} from '../answers/ask';
 import type {Api} from '../api';
 import {f32, f64, i32, type Column} from '../wire';
 
@@ -27,13 +28,11 @@ export async function loadPipeline(api: Api): Promise<Loaded> {
   return {report, cells, model, bubbles, shiftNs: shift_ns};
 }
 
-interface TableAnswer { name: string; title: string; columns: TableColumn[]; rows: Record<string, Value>[] }
-interface TablesAnswer { analyses: {analysis: string; error?: string; tables: TableAnswer[]}[] }
+// What the page draws beside the chart: the same answers as on the page of answers, and in the terminal. One that cannot
+// be given of this run leaves its part of the page out.
+const ANALYSES = ['pipeline-summary', 'waterfall', 'stragglers', 'theory'];
 
 export async function loadTables(api: Api): Promise<Table[]> {
-  const answer = await api.json<TablesAnswer>('pipeline/tables');
-  return answer.analyses.flatMap(one => one.tables).map(table => ({
-    name: table.name, title: table.title, rowCount: table.rows.length, columns: table.columns,
-    values: table.columns.map(column => table.rows.map(row => row[column.name] ?? null)),
-  }));
+  const made = await Promise.allSettled(ANALYSES.map(name => deskOf(api).answer(name, {}, () => undefined)));
+  return made.flatMap(one => (one.status === 'fulfilled' ? one.value.tables : []));
 }

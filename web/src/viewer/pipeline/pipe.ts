@@ -23,13 +23,15 @@ export interface Pipe {
 
 // The cells of the chart and what stands under them follow from the state and the world.
 export function setWorld(pipe: Pipe, world: World | null): void {
-  const {app, recorded} = pipe, entering = (world === null) !== (pipe.world === null);
+  const {app, recorded} = pipe, entering = (world === null) !== (pipe.world === null), {view, step} = app.state;
+  const home = homeOf(app.model, step), whole = entering || (view.t0 === home.t0 && view.t1 === home.t1);
   pipe.world = world;
   app.cells = world?.cells ?? recorded.cells;
   app.model = world?.model ?? recorded.model;
   app.bubbles = world ? null : recorded.bubbles;
+  app.ends = world && [world.recordedEnd];
   setUnder(pipe);
-  app.change({...(entering ? {selected: -1, hovered: -1} : {hovered: -1}), view: homeOf(app.model, app.state.step)});
+  app.change({hovered: -1, selected: -1, ...(whole ? {view: homeOf(app.model, step)} : {})});
 }
 
 export function setUnder({app, recorded, world}: Pipe): void {

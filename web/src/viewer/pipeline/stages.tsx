@@ -1,6 +1,6 @@
 // Each stage's time as a bar that adds up to the pipeline: busy, and what it waits for (the table waterfall-stages);
 // beside it what its cells take (the table stages).
-import {frameOf} from '../../data/frame';
+import {frameOf, type Row} from '../../data/frame';
 import {duration, percent} from '../../format';
 import {t} from '../../i18n/i18n';
 import {w} from '../words';
@@ -21,10 +21,16 @@ export function Stages({pipe}: {pipe: Pipe}) {
     if (ratio > 0) ratios.set(row.num('stage'), Math.max(row.text('kind') === 'all' ? 0 : ratios.get(row.num('stage')) ?? 0, ratio));
   }
   const kinds = KINDS.filter(kind => rows.some(row => costs.has(`${row.num('stage')}/${kind}`)));
-  const widest = rows.reduce((most, row) => Math.max(most, PARTS.reduce((sum, [, name]) => sum + Math.max(0, row.num(name)), 0)), 1);
+  // What is waited, shared by the parts above 0: one below it shortened the others.
+  const shares = (row: Row): [id: string, share: number][] => {
+    const whole = Math.max(row.num('pipeline_ns'), 1), busy = row.num('busy_ns'), waits = PARTS.slice(1).map(([id, name]): [string, number] =>
+      [id, Math.max(0, row.num(name))]);
+    const sum = waits.reduce((all, [, ns]) => all + ns, 0);
+    return [['busy', busy / whole], ...waits.map(([id, ns]): [string, number] => [id, sum > 0 ? ns / sum * Math.max(0, 1 - busy / whole) : 0])];
+  };
   const largest = Math.max(...costs.values(), 1), ms = (ns: number | undefined): string =>
     (ns === undefined ? '–' : largest >= 1e7 ? (ns / 1e6).toFixed(1) : (ns / 1e6).toPrecision(3));
-  const used = PARTS.filter(([, name]) => rows.some(row => Math.abs(row.num(name)) > widest / 2000));
+  const used = PARTS.filter(([, name]) => rows.some(row => Math.abs(row.num(name)) > row.num('pipeline_ns') / 2000));
   return (
     <section class="card stages" aria-labelledby="stages-title">
       <h2 id="stages-title">{w('pipe.stages')}</h2>
@@ -45,8 +51,8 @@ export function Stages({pipe}: {pipe: Pipe}) {
                     toggleStage(app, stage)}>{stage}</button></th>
                 <td class="bar-cell"><div class="bars" role="img" aria-label={PARTS.map(([id, name]) => `${partWord(id)} ${duration(row.num(name))}`)
                     .join(', ')}>
-                  {PARTS.map(([id, name]) => row.num(name) > 0 && <i class={`part ${id}`} style={{width: `${row.num(name) / widest * 100}%`}}
-                    title={`${partWord(id)}: ${duration(row.num(name))}`} />)}
+                  {shares(row).map(([id, share], k) => share > 0 && <i class={`part ${id}`} style={{width: `${share * 100}%`}}
+                    title={`${partWord(id)}: ${duration(row.num(PARTS[k]![1]))}`} />)}
                 </div></td>
                 <td>{percent(row.num('busy_share'))}</td>
                 {kinds.map(kind => <td>{ms(costs.get(`${stage}/${kind}`))}</td>)}

@@ -35,7 +35,7 @@ function SplitBar({split}: {split: Split}) {
       </div>
       <ul class="small">
         {split.parts.filter(([, ns]) => Math.abs(ns) >= sum / 2000 && ns < sum * 0.08).map(([id, ns]) => (
-          <li><i class={`part swatch ${id}`} />{partWord(id)} {percent(ns / split.spanNs)}</li>))}
+          <li><i class={`part swatch ${id}`} />{partWord(id)} {percent(ns / split.spanNs).replace('-', '−')}</li>))}
       </ul>
     </>
   );

@@ -4,7 +4,7 @@ import {useEffect, useRef, useState} from 'preact/hooks';
 import {duration, percent} from '../../format';
 import {currentLang} from '../../i18n/i18n';
 import {w} from '../words';
-import {setWorld, type Pipe} from './pipe';
+import {setWorld, type Pipe, type World} from './pipe';
 import {askWorld, commandOf, paramsOf, type Asked, type Fix, type Fixes, type Price} from './world';
 
 const zh = (en: string, other: string): string => (currentLang() === 'zh' && other ? other : en);
@@ -39,7 +39,7 @@ function FixList({fixes, chosen, choose}: {fixes: Fix[]; chosen: number; choose(
 export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
   const [fixes, setFixes] = useState<Fixes | null>(null), [failed, setFailed] = useState('');
   const [asked, setAsked] = useState<Asked>(atRest(null)), [price, setPrice] = useState<Price | null>(null);
-  const asking = useRef<AbortController | null>(null), wanted = useRef<Asked | null>(null);
+  const asking = useRef<AbortController | null>(null), wanted = useRef<Asked | null>(null), own = useRef<World | null>(null);
   const {app, shell} = pipe, {step} = app.state;
 
   useEffect(() => {
@@ -48,9 +48,10 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
       setAsked(atRest(answer));
     }, (error: unknown) => setFailed(error instanceof Error ? error.message : String(error)));
   }, []);
-  // The world went with its step: another step is shown as recorded.
+  // The world went, with its step or by a key: what is shown is recorded.
   useEffect(() => {
-    if (pipe.world || !fixes || asking.current) return;
+    if (pipe.world === own.current) return;
+    own.current = pipe.world;
     setAsked(atRest(fixes));
     setPrice(null);
   }, [pipe.world, step]);
@@ -65,6 +66,7 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
       wanted.current = null;
       if (Object.values(params).every(value => value === undefined)) {
         setPrice(null);
+        own.current = null;
         setWorld(pipe, null);
         continue;
       }
@@ -72,6 +74,7 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
       try {
         const {price: told, world} = await askWorld(shell.api, pipe, params, asking.current.signal);
         setPrice(told);
+        own.current = world;
         if (world || pipe.world) setWorld(pipe, world);
         setFailed('');
       } catch (error) {
