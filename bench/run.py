@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""./dev bench [--full] [small noisy large junkline scan kineto schedule slowdown align ascend viewer]: what stageline and its rival cost on the same
+"""./dev bench [--full] [small noisy large junkline scan kineto schedule slowdown align ascend viewer recorder]: what stageline and its rival cost on the same
 input, as a Markdown table on stdout. bench/README.md says how and keeps the last table."""
 import argparse
 import json
@@ -12,6 +12,7 @@ import ascend_bench  # noqa: E402
 import cases  # noqa: E402
 import kineto_bench  # noqa: E402
 import measure  # noqa: E402
+import recorder_cases  # noqa: E402
 import rival as rivals  # noqa: E402
 import schedule_cases  # noqa: E402
 import slowdown_cases  # noqa: E402
@@ -20,7 +21,7 @@ import viewer_cases  # noqa: E402
 SCAN = "build/release/stageline_scan_bench"
 SAID = os.path.join(cases.CACHE, "said.txt")
 ALIGN = "build/release/stageline_align_bench"
-NAMES = ("small", "noisy", "large", "junkline", "scan", "kineto", "schedule", "slowdown", "align", "ascend", "viewer")
+NAMES = ("small", "noisy", "large", "junkline", "scan", "kineto", "schedule", "slowdown", "align", "ascend", "viewer", "recorder")
 FASTER = 100  # times less CPU than the rival
 MOST_MB = {"large": 450}
 MOST_MB_ELSE = 32
@@ -142,7 +143,7 @@ def main():
     wanted = args.names or NAMES
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
     os.makedirs(cases.CACHE, exist_ok=True)
-    converts = [name for name in wanted if name not in ("scan", "kineto", "schedule", "slowdown", "align", "ascend", "viewer")]
+    converts = [name for name in wanted if name not in ("scan", "kineto", "schedule", "slowdown", "align", "ascend", "viewer", "recorder")]
     print(f"Machine: {machine()}; load average before {load()}.", flush=True)
     if converts:
         rival = rivals.find()
@@ -169,6 +170,8 @@ def main():
         align_clocks()
     if "ascend" in wanted:
         ascend_bench.run(args.full, seconds, times, row, bar)
+    if "recorder" in wanted:
+        recorder_cases.run(sys.modules[__name__])
     if "viewer" in wanted:
         viewer_cases.run(cases.STAGELINE, cases.CACHE, args.full)
     print(f"\nLoad average after: {load()}.\n")

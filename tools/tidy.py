@@ -108,6 +108,24 @@ def check_source(path):
         problem(path, 0, 'a header opens with what it promises, in a comment')
 
 
+def check_record():
+    """The recorder stands alone: its own headers and the system's, the same sizes as src/."""
+    folders = [ROOT / 'record' / 'include', ROOT / 'record' / 'src']
+    own = {path.name for folder in folders for path in folder.glob('*.h*')}
+    for path in sorted(path for folder in folders for path in folder.iterdir() if path.suffix in ('.cc', '.h', '.hpp')):
+        lines = path.read_text().splitlines()
+        if len(lines) > MAX_LINES:
+            problem(path, 0, f'{len(lines)} lines; past {MAX_LINES} look for a seam')
+        for number, line in enumerate(lines, 1):
+            if len(line) > MAX_LINE_LENGTH:
+                problem(path, number, f'{len(line)} columns; break it before {MAX_LINE_LENGTH}')
+            match = re.match(r'#include "([^"]+)"', line)
+            if match and match[1] not in own:
+                problem(path, number, f'record/ includes nothing but its own headers, not "{match[1]}"')
+            if re.match(r'#include <(cuda|hip/|acl/|nvtx|string>|vector>|map>|memory>|thread>|mutex>)', line):
+                problem(path, number, f'record/ stands on libc alone: {line}')
+
+
 def check_types():
     """One name, one type: two types of one name in one namespace are merged by the linker without a word."""
     declared = {}  # qualified name → the files that define it
@@ -200,6 +218,7 @@ def check_words():
 def main():
     for path in sorted([*SRC.rglob('*.cc'), *SRC.rglob('*.h')]):
         check_source(path)
+    check_record()
     check_types()
     check_registries()
     check_pages()

@@ -64,10 +64,10 @@ void measure_event_cost(Device& d) {
 }
 
 bool prepare(Device& d) {
-  if (d.stream) return true;
-  if (d.driver->make_stream(&d.stream) != 0 || !d.stream) return false;
+  if (d.spare_events[1]) return true;
+  if (!d.stream && (d.driver->make_stream(&d.stream) != 0 || !d.stream)) return false;
   for (void*& event : d.spare_events)
-    if (d.driver->make_event(&event) != 0) return false;
+    if (!event && d.driver->make_event(&event) != 0) return event = nullptr, false;
   if (d.driver->elapsed) measure_event_cost(d);
   return true;
 }
@@ -91,17 +91,26 @@ void take_anchor(Device& d) {
     refused.fetch_add(1);
     return;
   }
-  Anchor anchor{nullptr, 0};
+  Anchor anchor{nullptr, 0, best_before + best / 2};
   if (d.driver->has_timestamps) {
     if (d.driver->read_event(d.spare_events[0], &anchor.device_ns) != 0) return;
   } else if (!first) {
     const Anchor& last = d.anchors[(d.anchor_count - 1) % kKeptAnchors];
     float ms = 0;
-    if (d.driver->elapsed(&ms, last.event, d.spare_events[0]) != 0 || !(ms > 0 && ms < 1e9f)) {
+    const double host_ns = static_cast<double>(anchor.host_ticks - last.host_ticks) * 1e9 /
+                           static_cast<double>(state.hot->ticks_per_second);
+    const double slack_ns = 2e6 + host_ns * 0.01;
+    if (d.driver->elapsed(&ms, last.event, d.spare_events[0]) != 0) {
       refused.fetch_add(1);
       return;
     }
-    anchor.device_ns = last.device_ns + whole_ns(ms);
+    if (static_cast<double>(ms) * 1e6 > host_ns - slack_ns && static_cast<double>(ms) * 1e6 < host_ns + slack_ns) {
+      anchor.device_ns = last.device_ns + whole_ns(ms);
+    } else {  // the counter jumped, or wrapped: a new chain, continued by the host's clock
+      refused.fetch_add(1);
+      anchor.device_ns = last.device_ns + static_cast<int64_t>(host_ns);
+      d.chain_begin = d.anchor_count;
+    }
   }
   if (!d.driver->has_timestamps) {  // this event stays; the one it replaces is used again
     void* old = d.anchor_count >= kKeptAnchors ? d.anchors[d.anchor_count % kKeptAnchors].event : nullptr;

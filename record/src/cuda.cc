@@ -77,7 +77,7 @@ bool find_functions(void* library) {
     void* found = nullptr;
     if (newest && newest(name, &found, version, 0, nullptr) != 0) found = nullptr;
     if (!newest && older && older(name, &found, version, 0) != 0) found = nullptr;
-    if (!found) found = dlsym(library, plain);
+    if (!newest && !older) found = dlsym(library, plain);  // drivers before CUDA 11.3
     memcpy(&to, &found, sizeof found);
     return found != nullptr;
   };

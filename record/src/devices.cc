@@ -88,7 +88,7 @@ Device* device_of(const Driver* driver, void* context, int number, bool one_queu
   d.lost.store(0);
   d.lane_count.store(0);
   d.stream = nullptr;
-  d.anchor_count = 0;
+  d.anchor_count = d.chain_begin = 0;
   d.best_round_trip = 0;
   d.next_anchor_ns = d.last_anchor_ns = 0;
   d.refused_in_a_row = 0;
@@ -118,12 +118,27 @@ bool time_of(Device& d, void* event, int64_t& ns, int& error) {
   if (!since(newest, distance)) return false;
   ns = newest.device_ns + distance;
   if (distance <= kFarNs && distance >= -kFarNs) return true;
-  const uint64_t kept = d.anchor_count < kKeptAnchors ? d.anchor_count : kKeptAnchors;
   const Anchor* nearest = &newest;
-  for (uint64_t i = 0; i < kept; ++i)
-    if (llabs(d.anchors[i].device_ns - ns) < llabs(nearest->device_ns - ns)) nearest = &d.anchors[i];
+  const uint64_t oldest = d.anchor_count > kKeptAnchors ? d.anchor_count - kKeptAnchors : 0;
+  for (uint64_t i = oldest > d.chain_begin ? oldest : d.chain_begin; i < d.anchor_count; ++i) {
+    const Anchor& anchor = d.anchors[i % kKeptAnchors];
+    if (llabs(anchor.device_ns - ns) < llabs(nearest->device_ns - ns)) nearest = &anchor;
+  }
   if (nearest != &newest && since(*nearest, distance)) ns = nearest->device_ns + distance;
   return error == 0;
+}
+
+// No work begins before it was asked for, or ends in the future: a counter that jumped says such things.
+bool is_possible(const Device& d, const Record& record, int64_t start, int64_t end) {
+  constexpr double kSlackNs = 5e7;
+  if (d.driver->has_timestamps) return true;  // of unknown unit
+  const Anchor& newest = d.anchors[(d.anchor_count - 1) % kKeptAnchors];
+  const double tick_ns = 1e9 / static_cast<double>(state.hot->ticks_per_second);
+  const auto host_since = [&](uint64_t ticks) {  // ns from the anchor
+    return static_cast<double>(static_cast<int64_t>(ticks - newest.host_ticks)) * tick_ns;
+  };
+  return static_cast<double>(start - newest.device_ns) > host_since(record.start_ticks) - kSlackNs &&
+         static_cast<double>(end - newest.device_ns) < host_since(now_ticks()) + kSlackNs;
 }
 
 void mark_lost(Device& d, int error) {
@@ -267,7 +282,7 @@ void release_event(uint32_t event) {
   if (event < kMaxEvents && events[event].uses.fetch_sub(1, std::memory_order_acq_rel) == 1) give_event(event);
 }
 
-DeviceState harvest(const Record&, const Extra& extra, DeviceTimes& times) {
+DeviceState harvest(const Record& record, const Extra& extra, DeviceTimes& times) {
   if (extra.start_event >= kMaxEvents || extra.end_event >= kMaxEvents) return DeviceState::kNever;
   Device& d = devices[events[extra.end_event].device];
   const auto never = [&](slr_drop reason, int error) {
@@ -287,7 +302,7 @@ DeviceState harvest(const Record&, const Extra& extra, DeviceTimes& times) {
       !time_of(d, events[extra.end_event].handle, end, error))
     return error == d.driver->not_ready ? DeviceState::kWaiting : never(SLR_DROP_DEVICE, error);
   constexpr int64_t kLongest = int64_t{86'400} * 1'000'000'000 * 7;
-  if (end < start || end - start > kLongest) return never(SLR_DROP_BAD_TIME, 0);
+  if (end < start || end - start > kLongest || !is_possible(d, record, start, end)) return never(SLR_DROP_BAD_TIME, 0);
   release_event(extra.start_event);
   release_event(extra.end_event);
   device_counts.ranges.fetch_add(1, std::memory_order_relaxed);

@@ -23,6 +23,7 @@ extern Event events[kMaxEvents];
 struct Anchor {
   void* event;  // nullptr: the driver gives times by itself
   int64_t device_ns;
+  uint64_t host_ticks;
 };
 
 struct Device {
@@ -39,7 +40,7 @@ struct Device {
   // The background thread's.
   void* stream;
   Anchor anchors[kKeptAnchors];
-  uint64_t anchor_count;
+  uint64_t anchor_count, chain_begin;  // anchors before chain_begin are of a counter that jumped since
   void* spare_events[2];
   uint64_t best_round_trip;
   int64_t next_anchor_ns, last_anchor_ns;

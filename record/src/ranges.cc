@@ -72,6 +72,8 @@ bool emit(Thread* t, const Record& record, const Extra* extra) {
   }
   memcpy(&t->records[head & mask], &record, sizeof record);
   if (extra) memcpy(&t->records[(head + 1) & mask], extra, sizeof *extra);
+  // The next page's first line is fetched before it is needed: one record in 128 would wait for it.
+  __builtin_prefetch(&t->records[(head + 64) & mask], 1);
   t->head = head + need;
   t->ring->head.store(head + need, std::memory_order_release);
   return true;

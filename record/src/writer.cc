@@ -288,7 +288,6 @@ void Writer::run() {
   add_snapshot(state.hot->second);
   next_snapshot_ns_ = clock_ns(CLOCK_MONOTONIC) + kSnapshotNs;
   last_gap_ticks_ = state.hot->first.ticks;
-  begin_anchors();
   put_all_tables();
   int64_t wait = 20 * kMs;
   for (;;) {
@@ -364,6 +363,7 @@ uint64_t flush_failed = 0;
 bool all_is_written = false;
 
 bool start_writer() {
+  begin_anchors();
   writer_facts.self_ns = writer_facts.written_records = writer_facts.written_bytes = writer_facts.write_errors = 0;
   memset(static_cast<void*>(&writer), 0, sizeof writer);
   sigset_t all, before;

@@ -208,6 +208,9 @@ std::string human_bytes(double bytes) {
   return (unit == 0 ? fixed(bytes, 0) : three_digits(bytes)) + "\u202f" + units[unit];
 }
 
-std::string percent(double share) { return fixed(share * 100, 1) + "\u202f%"; }
+std::string percent(double share) {
+  const std::string size = fixed(std::abs(share) * 100, 1);
+  return (share < 0 && size != "0.0" ? "−" : "") + size + "\u202f%";
+}
 
 }  // namespace stageline

@@ -39,13 +39,13 @@ std::string text_of(const Terminal& terminal, const Explanation& e, const std::v
     const auto length = static_cast<size_t>(std::clamp(std::lround(part.share * kBar), 0L, static_cast<long>(kBar)));
     std::string bar;
     for (size_t i = 0; i < length; ++i) bar += "█";
-    const std::string share = part.share < 0 ? "−" + percent(-part.share) : percent(part.share);
-    std::string line = padded(share, 9) + "  " + label +
+    std::string line = padded(percent(part.share), 9) + "  " + label +
                        std::string(static_cast<size_t>(widest - display_width(label) + 2), ' ') + bar;
     while (line.ends_with(' ')) line.pop_back();
     out += line + "\n";
   }
   out += "\n";
+  if (!e.run_en.empty() && !e.note_en.empty()) out += wrapped(pick(e.note_en, e.note_zh), terminal.width, 0) + "\n";
   int number = 0;
   for (const Finding& f : e.findings) {
     const std::string title = std::to_string(++number) + ". " + pick(f.title_en, f.title_zh);

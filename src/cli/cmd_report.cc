@@ -32,10 +32,13 @@ Result<int> fail_on(const Arguments& arguments, const Findings& findings, double
     if (!limit) return std::move(limit).error();
     return lost_share > **limit ? kExitFinding : kExitGood;
   }
-  std::vector<std::string> known = {"stage.slow",          "bubble",           "rank.slow",        "step.outlier",
-                                    "replica.uneven",      "outside",          "clock.causality",  "schedule.order",
-                                    "schedule.late_start", "schedule.late",    "link.slow",        "sequence.long",
-                                    "host.pauses",         "rank.late_launch", "schedule.unsplit", "any"};
+  std::vector<std::string> known = {"stage.slow",         "bubble",           "rank.slow",
+                                    "step.outlier",       "replica.uneven",   "outside",
+                                    "clock.causality",    "schedule.order",   "schedule.late_start",
+                                    "schedule.late",      "link.slow",        "sequence.long",
+                                    "host.pauses",        "rank.late_launch", "host.late_starts",
+                                    "messages.slow",      "unexplained",      "step.uneven",
+                                    "schedule.undelayed", "schedule.unsplit", "any"};
   known.insert(known.end(), profile_finding_ids().begin(), profile_finding_ids().end());
   const std::string list = arguments.get("fail-on");
   for (const std::string_view item : split(list, ',')) {

@@ -110,8 +110,8 @@ const std::vector<Command>& command_table() {
         {"format", "KIND", "text (default) or json", "text,json"}}},
       {"view",
        "PATH…",
-       "Show the timeline of a run in the browser",
-       "Reads files or folders of one run, serves its timeline on this machine and opens it. The page is there at once "
+       "Show a run in the browser: where the time went, its timeline, all answers",
+       "Reads files or folders of one run, serves it on this machine and opens the page. The page is there at once "
        "and shows how far reading is; Ctrl-C ends it.",
        with_open({"port", "host", "no-open", "title", "compare", "align", "trust-clocks", "align-on"}),
        1,
@@ -206,6 +206,18 @@ const std::vector<Command>& command_table() {
        -1,
        run_info,
        {{"format", "KIND", "text (default) or json", "text,json"}}},
+      {"recover",
+       "PATH…",
+       "Make whole files of recordings that were damaged or whose process was killed",
+       "Of the files of libstageline_record (.slrec, .slhot): every intact part as it was, then what the process still "
+       "held "
+       "in memory. One file per recording; what is there stays untouched. Other commands read recordings as they are; "
+       "this is for keeping them.",
+       {"output"},
+       1,
+       -1,
+       run_recover,
+       {{"output", "DIR", "Folder to write to; default recovered", ""}}},
       {"event",
        "PATH…",
        "Print one event of a profiler trace as its file has it, with all arguments",

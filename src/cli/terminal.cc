@@ -190,9 +190,9 @@ std::string findings_text(const Terminal& terminal, const Findings& findings) {
   for (const SpanPart& part : h.parts)
     label_width = std::max(label_width, display_width(pick(part.label_en, part.label_zh)));
   for (const SpanPart& part : h.parts) {
-    const std::string share = fixed(part.share * 100, 1);
+    const std::string share = percent(part.share);
     const std::string& label = pick(part.label_en, part.label_zh);
-    out += std::string(static_cast<size_t>(std::max(1, 6 - display_width(share))), ' ') + share + "\u202f%  " + label +
+    out += std::string(static_cast<size_t>(std::max(1, 8 - display_width(share))), ' ') + share + "  " + label +
            std::string(static_cast<size_t>(label_width - display_width(label) + 2), ' ');
     const char* const colour = part.id == "compute" ? "34" : part.id == "bubble" ? "33" : "90";
     std::string bar;

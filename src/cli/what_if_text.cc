@@ -78,15 +78,26 @@ std::string what_if_text(const WhatIf& model, const FixList& list, const Termina
   const std::string margin(kIndent, ' ');
   std::string out = wrapped(in(list.sentence), width, 0) + wrapped(base_text(model, zh), width, 0);
   int place = 0;
+  bool bounds = false;
   for (const Fix& fix : list.fixes) {
-    const std::string number = fix.id == "own" ? "?" : std::to_string(++place) + ".";
+    if (fix.bound && !bounds) {
+      bounds = true;
+      out += "\n" + wrapped(zh ? "上界：这些地方损失了多少；没有哪个开关能全部赢回来。"
+                               : "Bounds: what is lost there, and no switch that wins all of it back.",
+                            width, 0);
+    }
+    const std::string number = fix.id == "own" ? "?" : fix.bound ? "≤" : std::to_string(++place) + ".";
     out += "\n" + title_line(number, in(fix.name), price_text(fix, zh), width);
     std::string step = human_duration(fix.price.recorded_ns) + " → " + human_duration(fix.price.step_ns);
     if (!std::isnan(fix.price.error_ns)) step += " ± " + human_duration(fix.price.error_ns);
+    if (fix.changes.micro_batches > 0) {
+      const int32_t m = model.order().sizes().micro_batches;
+      step += zh ? "，均按 " + std::to_string(m) + " 个微批计"
+                 : ", both for " + std::to_string(m) + (m == 1 ? " micro-batch" : " micro-batches");
+    }
     if (fix.changes.changes_order() && !std::isnan(fix.price.held))
       step += (zh ? "；激活 " : "; activations ") + fixed(fix.price.held, 2) + (zh ? "，现在 " : ", now ") +
               fixed(model.order().present().most_held(), 2);
-    if (fix.bound) step += zh ? "；上界" : "; a bound, no fix as such";
     const auto line = [&](const char* en, const char* label_zh, const std::string& text) {
       out += beside(margin + (zh ? label_zh : en), kIndent + kLabel, text, width);
     };

@@ -7,8 +7,8 @@
 
 namespace stageline {
 
-// One object: change, headline and cause in words, what changed, both runs, the groups that text output lists ("told"),
-// the tables; docs/howto/diff.md lists the keys. Without a line end.
+// One object: change_ns with error_ns, headline and cause in words, "changes" of schedule and sizes, both "runs", the
+// groups that text output lists ("told"), the tables; sentences in both languages. Without a line end.
 std::string diff_json(const RunDiff& diff);
 
 }  // namespace stageline

@@ -7,10 +7,14 @@
 
 #include "base/number.h"
 #include "engine/engine.h"
+#include "engine/share_findings.h"
 #include "model/pipeline_words.h"
 #include "model/run_extent.h"
 #include "pipeline/cause_words.h"
 #include "pipeline/causes.h"
+#include "pipeline/counted.h"
+#include "pipeline/layer_split.h"
+#include "pipeline/run_coverage.h"
 #include "pipeline/step_graph.h"
 #include "pipeline/theory.h"
 #include "pipeline/what_if_fixes.h"
@@ -18,28 +22,55 @@
 namespace stageline {
 namespace {
 
+constexpr size_t kMostQuoted = 16;  // virtual stages: longer layouts are what-if's
+
 bool is_one_of(const Finding& f, std::initializer_list<const char*> ids) {
   return std::any_of(ids.begin(), ids.end(), [&](const char* id) { return f.id == id; });
 }
 
-void say_run(const Trace& trace, const Recognition& recognition, Explanation& e) {
+void say_run(const Trace& trace, const Recognition& recognition, const RunCoverage& coverage, Explanation& e) {
   const Extent extent = extent_of(trace);
-  const auto count = [](int64_t number, const char* one, const char* many) {
-    return grouped(number) + " " + (number == 1 ? one : many);
-  };
-  if (recognition.recognised) e.run_en = e.run_zh = recognition.best().name + " · ";
-  e.run_en += count(extent.stage_count, "stage", "stages");
-  e.run_zh += grouped(extent.stage_count) + " 级";
+  // The schedule of a part is no run's.
+  if (recognition.recognised && !coverage.by_warm_up()) e.run_en = e.run_zh = recognition.best().name + " · ";
+  e.run_en += coverage.part_en().empty() ? counted(coverage.stages(), "stage", "stages") : coverage.part_en();
+  e.run_zh += coverage.part_zh().empty() ? grouped(coverage.stages()) + " 级" : coverage.part_zh();
   if (extent.dp_count > 1) {
     e.run_en += " × " + pipelines_text(trace, extent.dp_count);
     e.run_zh += " × " + pipelines_text_zh(trace, extent.dp_count);
   }
   const int32_t micro_batches =
       recognition.recognised ? recognition.best().sizes.micro_batches : micro_batches_per_step(trace);
-  e.run_en += " · " + count(micro_batches, "micro-batch", "micro-batches") + " · " + count(e.steps, "step", "steps") +
-              " · " + human_duration(e.step_ns) + " a step on average";
+  e.run_en += " · " + counted(micro_batches, "micro-batch", "micro-batches") + " · " +
+              counted(e.steps, "step", "steps") + " · " + human_duration(e.step_ns) + " a step on average";
   e.run_zh +=
       " · " + grouped(micro_batches) + " 个微批 · " + grouped(e.steps) + " 步 · 平均每步 " + human_duration(e.step_ns);
+}
+
+void say_coverage(const RunCoverage& coverage, Explanation& e) {
+  e.note_en = coverage.note_en();
+  e.note_zh = coverage.note_zh();
+  if (!coverage.repeats()) return;
+  e.why_not = RunCoverage::repeats_en();
+  e.note_en = "Nothing is said of causes: " + e.why_not + ".";
+  e.note_zh = "没有给出原因：" + std::string(RunCoverage::repeats_zh()) + "。";
+}
+
+// How what-if would cut the layers, beside the stage that is slow: with layers as it assumes them.
+void quote_layers(WhatIf& model, std::vector<Finding>& findings) {
+  const FixList list = price_fixes(model, {});
+  const auto fix = std::find_if(list.fixes.begin(), list.fixes.end(), [](const Fix& x) { return x.id == "balance"; });
+  if (fix == list.fixes.end() || !fix->price.gains() || list.new_layers.size() > kMostQuoted) return;
+  for (Finding& f : findings) {
+    if (f.id != "stage.slow") continue;
+    const std::string then = layers_text(list.new_layers), layout = megatron_layout(list.new_layers);
+    const std::string now = grouped(kAssumedLayers), less = percent(fix->price.share());
+    f.detail_en += " In whole layers, with " + now + " on every stage now, " + then + " takes " + less +
+                   " less (Megatron: --pipeline-model-parallel-layout \"" + layout +
+                   "\"); stageline what-if --layers prices it for your number of layers.";
+    f.detail_zh += "按整层计，若现在各级为 " + now + " 层，改为 " + then + " 每步少用 " + less +
+                   "（Megatron：--pipeline-model-parallel-layout \"" + layout +
+                   "\"）；实际层数请用 stageline what-if --layers 给出。";
+  }
 }
 
 // The best other schedule and the best other number of micro-batches, each by itself, from what-if's replays.
@@ -88,24 +119,33 @@ Explanation explain(const Trace& trace, const std::vector<Table>& tables, bool w
   if (cells) {
     Diagnostics notes;
     Result<StepGraph> graph = build_step_graph(trace, notes, LaunchRule::kInOrder);
+    const RunCoverage coverage(trace, theory);
+    say_coverage(coverage, e);
     if (graph) {
-      const CauseList causes = find_causes(trace, *graph, theory);
+      const CauseList causes = find_causes(trace, *graph, theory, coverage);
       priced = true;
       e.step_ns = causes.step_ns;
       e.steps = causes.steps;
       e.lost_ns = causes.together_ns;
       e.lost_error_ns = std::isnan(causes.together_error_ns) ? 0 : causes.together_error_ns;
       e.findings = cause_findings(trace, causes, theory.recognition);
+      if (!causes.repeats && coverage.whole()) add_share_findings(known.headline, causes, *graph, e.findings);
       for (const Finding& f : e.findings) said.insert(f.id);
-      say_run(trace, theory.recognition, e);
-      if (with_offers) {
+      say_run(trace, theory.recognition, coverage, e);
+      if (with_offers && coverage.whole() && !causes.repeats) {
+        const auto with_model = [&](WhatIf model) {
+          if (said.contains("stage.slow")) quote_layers(model, e.findings);
+          make_offers(std::move(model), e);
+        };
         if (graph->source == GraphSource::kComputeCells)  // those have no launch rule
-          make_offers(WhatIf::of(trace, std::move(*graph), theory.recognition, notes), e);
+          with_model(WhatIf::of(trace, std::move(*graph), theory.recognition, notes));
         else if (Result<WhatIf> model = WhatIf::of(trace, theory.recognition, notes))
-          make_offers(std::move(*model), e);
+          with_model(std::move(*model));
       }
-    } else {
+    } else if (!coverage.repeats()) {
       e.why_not = graph.error().what;
+      e.note_en = "Causes have no price here: " + e.why_not + ".";
+      e.note_zh = "这里无法给出各原因的代价：" + e.why_not + "。";
     }
   }
   for (Finding& f : known.list) {
@@ -131,6 +171,10 @@ Explanation explain(const Trace& trace, const std::vector<Table>& tables, bool w
 
 Findings explained_findings(const Explanation& e) {
   Findings findings{e.headline, e.findings, e.offers, e.others};
+  if (!e.note_en.empty()) {
+    findings.headline.lead_en += " " + e.note_en;
+    findings.headline.lead_zh += e.note_zh;
+  }
   if (!findings.list.empty()) return findings;
   Finding none;
   none.id = "none";
@@ -138,6 +182,12 @@ Findings explained_findings(const Explanation& e) {
   none.title_zh = "没有突出的问题";
   none.detail_en = "No stage, rank, link or step costs more than a hundredth of the step beyond its own uncertainty.";
   none.detail_zh = "没有哪一级、哪个 rank、哪条链路或哪一步的代价超过每步的百分之一且超出其不确定度。";
+  if (!e.why_not.empty()) {
+    none.title_en = "What costs time cannot be told from waits";
+    none.title_zh = "无法从等待中判断时间花在哪里";
+    none.detail_en = e.note_en;
+    none.detail_zh = e.note_zh;
+  }
   findings.list.push_back(std::move(none));
   return findings;
 }

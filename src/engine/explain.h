@@ -23,7 +23,9 @@ struct Explanation {
   double step_ns = 0;  // mean step, outliers left out; 0 without pipeline cells
   double lost_ns = 0;  // of it: to the priced causes together
   double lost_error_ns = 0;
-  std::string why_not;  // why causes have no price here, in words; "" where they have
+  // What the findings stand on where that is not the whole of a run on numbered steps; "" else.
+  std::string note_en, note_zh;
+  std::string why_not;  // why causes were not looked for, in words; "" where they were
 
   double lost_share() const { return step_ns > 0 ? lost_ns / step_ns : 0; }
 };

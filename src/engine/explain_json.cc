@@ -37,6 +37,8 @@ std::string finding_command(const Finding& f, const std::vector<std::string>& pa
 }
 
 ClosingWords closing_words(const Explanation& e) {
+  if (!e.why_not.empty())
+    return {"What costs time here cannot be told from waits.", "无法从等待中判断时间花在哪里。"};
   if (!e.findings.empty()) return {"Nothing else costs more than 1 % of a step.", "其他问题的代价都不超过每步的 1 %。"};
   return {"Nothing stands out: no stage, rank, link or pause costs more than 1 % of a step.",
           "没有突出的问题：没有哪一级、rank、链路或停顿的代价超过每步的 1 %。"};
@@ -47,7 +49,7 @@ std::string explain_json(const Explanation& e, const std::vector<std::string>& p
   json.begin_object().field("run_en", e.run_en).field("run_zh", e.run_zh);
   json.field("steps", e.steps).field("step_ns", static_cast<int64_t>(std::llround(e.step_ns)));
   json.field("lost_ns", static_cast<int64_t>(std::llround(e.lost_ns))).field("lost_share", e.lost_share());
-  json.field("why_not", e.why_not);
+  json.field("note_en", e.note_en).field("note_zh", e.note_zh).field("why_not", e.why_not);
   json.field("title_en", e.headline.title_en).field("title_zh", e.headline.title_zh);
   json.field("closing_en", closing_words(e).en).field("closing_zh", closing_words(e).zh);
   json.field("lead_en", e.headline.lead_en).field("lead_zh", e.headline.lead_zh);

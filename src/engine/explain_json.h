@@ -11,14 +11,14 @@ namespace stageline {
 // What to type to see the numbers of a finding: its own command, else the analysis that has them, of `paths`; "": none.
 std::string finding_command(const Finding& finding, const std::vector<std::string>& paths);
 
-// What the list ends with: that nothing stands out, or nothing else does.
+// What the list ends with: that nothing stands out, or nothing else does; where causes were not looked for, that.
 struct ClosingWords {
   const char *en, *zh;
 };
 ClosingWords closing_words(const Explanation& explanation);
 
-// One object: run, step, lost time, headline, parts, findings, offers; docs/howto/explain.md lists the keys. Without a
-// line end.
+// One object: the run in one line, step_ns and lost_ns, headline (title, lead, parts), findings, offers and the closing
+// words; sentences in both languages. Without a line end.
 std::string explain_json(const Explanation& explanation, const std::vector<std::string>& paths);
 
 }  // namespace stageline

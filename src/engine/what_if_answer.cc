@@ -88,7 +88,7 @@ std::vector<Table> what_if_tables(const WhatIf& model, const FixList& list) {
               {"graph_ns", "replayed", Type::kDuration, "Replay of the recorded operations as they were"},
               {"graph_error_share", "model error", Type::kShare, "Replayed ÷ recorded − 1"},
               {"order_ns", "replayed schedule", Type::kDuration,
-               "Replay of the recognised schedule with the run's own cells: what other orders are compared with"},
+               "Replay of the order that ran with the run's own cells: what other orders are compared with"},
               {"order_error_share", "its error", Type::kShare, "Replayed schedule ÷ recorded − 1"},
               {"schedule", "schedule", Type::kText, "The recognised schedule; empty without"},
               {"held", "activations", Type::kReal,
@@ -101,7 +101,7 @@ std::vector<Table> what_if_tables(const WhatIf& model, const FixList& list) {
                 order.known() ? order.recognition().best().name : std::string(),
                 order.known() ? order.present().most_held() : std::numeric_limits<double>::quiet_NaN()});
   Table fixes(
-      "fixes", "Fixes and what they save, the largest first",
+      "fixes", "Fixes and what they save, the largest first, then bounds",
       {{"fix", "fix", Type::kText, "Kind of fix; own: what was asked with --scale and its kin"},
        {"what", "what", Type::kText, "What changes"},
        {"saving_ns", "saves", Type::kDuration,
@@ -114,19 +114,22 @@ std::vector<Table> what_if_tables(const WhatIf& model, const FixList& list) {
        {"held", "activations", Type::kReal,
         "Most activations that a rank then holds, in those of one micro-batch on one stage"},
        {"bound", "bound", Type::kInteger, "1: a bound, no fix that anybody can make as such"},
+       {"per", "per", Type::kText,
+        "step; or micro-batch: steps of another size, times are those of as many micro-batches as now"},
        {"assumption", "assumes", Type::kText, "What the price rests on"},
        {"how", "how", Type::kText, "How to do it"}});
   for (const Fix& fix : list.fixes)
     fixes.add_row({fix.id, fix.name.en, whole_ns(fix.price.saving_ns), fix.price.share(), whole_ns(fix.price.step_ns),
-                   whole_ns(fix.price.error_ns), fix.price.steps, fix.price.held, int64_t{fix.bound}, fix.assumes.en,
-                   fix.how.en});
+                   whole_ns(fix.price.error_ns), fix.price.steps, fix.price.held, int64_t{fix.bound},
+                   std::string(fix.changes.micro_batches > 0 ? "micro-batch" : "step"), fix.assumes.en, fix.how.en});
   std::vector<Table> tables = {std::move(base), std::move(fixes)};
   if (list.layers.empty()) return tables;
   Table layers("layers", "Layers, stage by stage",
                {{"virtual_stage", "virtual stage", Type::kInteger, "Place on the way of a micro-batch"},
                 {"stage", "stage", Type::kInteger, "Pipeline stage that holds it"},
                 {"layers", "layers", Type::kInteger, "Layers now, as said or assumed"},
-                {"new_layers", "balanced", Type::kInteger, "Layers in the split whose slowest rank is fastest"},
+                {"new_layers", "balanced", Type::kInteger,
+                 "Layers in the split that a replay finds best; as now where none gains"},
                 {"cost_ns", "time", Type::kDuration, "Forward and backward of one micro-batch, median over replicas"},
                 {"constant_ns", "of that constant", Type::kDuration, "What moves with no layer: embedding, head"}});
   const StageCosts& stages = order.stages();

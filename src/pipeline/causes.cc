@@ -29,7 +29,9 @@ std::vector<CauseDraft> drafts_of(CauseScene& scene) {
 // cells differ by, and only how many fall into a step varies.
 bool counts_for_nothing(const Cause& c, const CauseList& list) {
   if (!(c.lost_ns >= kLeastLost * list.step_ns)) return true;
-  if (c.kind == CauseKind::kPauses && c.count >= kLeastPauses && c.lost_ns > c.error_ns) return false;
+  if (c.saving_ns > 0 && c.saving_ns < kLeastLost * list.step_ns) return true;  // evening out brings nothing
+  const bool late = c.kind == CauseKind::kPauses || c.kind == CauseKind::kLateStarts;
+  if (late && c.count >= kLeastPauses && c.lost_ns > c.error_ns) return false;
   return !beyond_noise(c.lost_ns, c.error_ns, list.steps);
 }
 

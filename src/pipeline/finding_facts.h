@@ -8,11 +8,13 @@
 #include "model/pipeline_sums.h"
 #include "model/stage_costs.h"
 #include "model/trace.h"
+#include "pipeline/run_coverage.h"
 
 namespace stageline {
 
 struct FindingFacts {
   const Trace& trace;
+  const RunCoverage& coverage;
   Extent extent;
   PipelineSums sums;
   std::vector<StageCost> costs;

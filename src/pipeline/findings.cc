@@ -24,6 +24,7 @@ constexpr double kSavedOfWait = 0.05;  // the same, of all that is not compute
 constexpr double kOutsideShare = 0.1;
 constexpr double kBubbleShare = 0.05;
 constexpr double kReplicaShare = 0.05;
+constexpr size_t kMostFewSteps = 3;  // of more there is a usual one: outlier_steps()
 
 std::string times(double ratio) { return fixed(ratio, 2) + "×"; }
 std::string number(int64_t n) { return grouped(n); }
@@ -33,8 +34,8 @@ std::vector<StageCost> usual_costs(const FindingFacts& f, int32_t without_part =
   return stage_costs(f.trace, [&](size_t i) { return cells.part[i] != without_part && !is_outlier(f, cells.step[i]); });
 }
 
-FindingFacts collect(const Trace& trace) {
-  FindingFacts f{trace, extent_of(trace), pipeline_sums(trace), {}, {}, 0, 0, {}, 0, 0, 0};
+FindingFacts collect(const Trace& trace, const RunCoverage& coverage) {
+  FindingFacts f{trace, coverage, extent_of(trace), pipeline_sums(trace), {}, {}, 0, 0, {}, 0, 0, 0};
   std::vector<double> spans;
   for (const StepSums& step : f.sums.steps) spans.push_back(static_cast<double>(step.span_ns()));
   f.median_step_ns = median_of(spans);
@@ -231,8 +232,38 @@ void add_slow_rank(const FindingFacts& f, std::vector<Finding>& out) {
   out.push_back(std::move(finding));
 }
 
+// Too few steps to say which is usual, and they differ.
+void add_uneven_steps(const FindingFacts& f, std::vector<Finding>& out) {
+  const std::vector<StepSums>& steps = f.sums.steps;
+  if (steps.size() < 2 || steps.size() > kMostFewSteps) return;
+  const auto [least, most] = std::minmax_element(
+      steps.begin(), steps.end(), [](const StepSums& a, const StepSums& b) { return a.span_ns() < b.span_ns(); });
+  const auto shortest = static_cast<double>(least->span_ns()), longest = static_cast<double>(most->span_ns());
+  if (!(shortest > 0) || longest < kOutlierStep * shortest) return;
+  const std::string l = std::to_string(most->step), s = std::to_string(least->step);
+  const bool first = most == steps.begin();
+  Finding finding;
+  finding.id = "step.uneven";
+  finding.weight = (f.mean_step_ns - shortest) / f.mean_step_ns;
+  finding.value = times(longest / shortest);
+  finding.value_note_en = "the shortest step";
+  finding.value_note_zh = "相对最短步";
+  finding.title_en = "Steps differ: step " + l + " takes " + times(longest / shortest) + " the time of step " + s;
+  finding.title_zh = "各步用时不同：第 " + l + " 步是第 " + s + " 步的 " + times(longest / shortest);
+  finding.detail_en = human_duration(longest) + " against " + human_duration(shortest) + ". Of " +
+                      number(static_cast<int64_t>(steps.size())) +
+                      " steps nobody can say which is the usual one, so all count in what is said here. Record four or "
+                      "more, or choose with --steps" +
+                      (first ? "; the first of a run is often warm-up." : ".");
+  finding.detail_zh = human_duration(longest) + "，最短步为 " + human_duration(shortest) + "。只有 " +
+                      number(static_cast<int64_t>(steps.size())) +
+                      " 步，无法判断哪一步正常，因此全部计入。请记录四步以上，或用 --steps 选择" +
+                      (first ? "；首步往往是预热。" : "。");
+  out.push_back(std::move(finding));
+}
+
 void add_outlier_steps(const FindingFacts& f, std::vector<Finding>& out) {
-  if (f.outliers.empty()) return;
+  if (f.outliers.empty()) return add_uneven_steps(f, out);
   const auto count = static_cast<int64_t>(f.outliers.size());
   double lost = 0, total = 0;
   const StepSums* worst = nullptr;
@@ -243,6 +274,7 @@ void add_outlier_steps(const FindingFacts& f, std::vector<Finding>& out) {
     if (!worst || step.span_ns() > worst->span_ns()) worst = &step;
   }
   const std::string n = number(count), of = number(static_cast<int64_t>(f.sums.steps.size()));
+  const bool warm_up = count == 1 && worst == &f.sums.steps.front();
   Finding finding;
   finding.id = "step.outlier";
   finding.weight = lost / total;
@@ -253,12 +285,14 @@ void add_outlier_steps(const FindingFacts& f, std::vector<Finding>& out) {
   finding.title_zh = of + " 步中有 " + n + " 步超过中位步的 1.3 倍";
   finding.detail_en = "The longest is step " + std::to_string(worst->step) + " with " +
                       human_duration(static_cast<double>(worst->span_ns())) + " against " +
-                      human_duration(f.median_step_ns) + ". They cost " + percent(lost / total) +
-                      " of the time and are left out of the other findings.";
+                      human_duration(f.median_step_ns) + (count == 1 ? ". It costs " : ". They cost ") +
+                      percent(lost / total) + " of the time and " + (count == 1 ? "is" : "are") +
+                      " left out of the other findings." +
+                      (warm_up ? " It is the first: often warm-up, which --steps leaves out." : "");
   finding.detail_zh = "最长的是第 " + std::to_string(worst->step) + " 步，" +
                       human_duration(static_cast<double>(worst->span_ns())) + "，中位步为 " +
                       human_duration(f.median_step_ns) + "；合计多用总时间的 " + percent(lost / total) +
-                      "，其他结论不计入这些步。";
+                      "，其他结论不计入这些步。" + (warm_up ? "它是首步，往往是预热，可用 --steps 排除。" : "");
   out.push_back(std::move(finding));
 }
 
@@ -281,6 +315,7 @@ void add_outside(const FindingFacts& f, std::vector<Finding>& out) {
 
 void add_causality(const FindingFacts& f, std::vector<Finding>& out) {
   const Cells& cells = f.trace.cells;
+  if (f.coverage.repeats()) return;         // which of the same work waits for which nobody knows
   constexpr int64_t kToleranceNs = 50'000;  // stamps of one machine differ by tens of microseconds
   constexpr int64_t kFewOf = 20;  // one in so many is no clock's doing: a clock that is off spoils all of a pair
   int64_t violations = 0, worst = 0;
@@ -361,13 +396,15 @@ void add_replicas(const FindingFacts& f, std::vector<Finding>& out) {
   finding.value = percent(waited / whole);
   finding.value_note_en = "of the pipeline's span";
   finding.value_note_zh = "占流水线跨度";
-  finding.title_en = "The replicas do not finish together";
-  finding.title_zh = "各副本不同时结束";
+  const bool replicas = f.trace.context_parallel <= 1;  // else one may be several pipelines
+  finding.title_en = replicas ? "The replicas do not finish together" : "The pipelines do not finish together";
+  finding.title_zh = replicas ? "各副本不同时结束" : "各流水线不同时结束";
   finding.detail_en =
-      "On average a replica waits " + percent(waited / whole) +
+      (replicas ? "On average a replica waits " : "On average a pipeline waits ") + percent(waited / whole) +
       " of the span for the last one before the gradient exchange; this is part of the span bubble. Even out "
       "what they are given (sequence lengths, packing), or look for a slow device.";
-  finding.detail_zh = "平均每个副本在梯度同步前要等最后一个副本 " + percent(waited / whole) +
+  finding.detail_zh = std::string(replicas ? "平均每个副本" : "平均每条流水线") + "在梯度同步前要等最后一个 " +
+                      percent(waited / whole) +
                       " 的跨度，这部分计入跨度气泡。请均衡各副本的数据（序列长度、打包），或查找慢设备。";
   out.push_back(std::move(finding));
 }
@@ -389,7 +426,8 @@ void add_per_rank_clock(const FindingFacts& f, std::vector<Finding>& out) {
 Findings find_findings(const Trace& trace) { return find_findings(trace, theory_of(trace)); }
 
 Findings find_findings(const Trace& trace, const TheoryRun& theory) {
-  const FindingFacts facts = collect(trace);
+  const RunCoverage coverage(trace, theory);
+  const FindingFacts facts = collect(trace, coverage);
   Findings result;
   if (facts.sums.ranks.empty()) {
     result.headline.title_en = "No forward or backward work was recorded.";

@@ -1,5 +1,6 @@
 #include "pipeline/headline.h"
 
+#include <cctype>
 #include <string>
 
 #include "base/number.h"
@@ -12,7 +13,9 @@ namespace {
 std::vector<SpanPart> parts_of(const FindingFacts& f, const Waterfall& w) {
   const WaterfallStep mean = mean_of(w);
   const auto unknown = static_cast<double>(w.unnumbered + w.without_producer);
-  if (!w.known() || !(mean.span_ns > 0) || unknown > kMostUnknownWaits * static_cast<double>(w.units))
+  // Of a part of a run, or of work that is there several times, the sum says nothing.
+  if (f.coverage.by_warm_up() || f.coverage.repeats() || !w.known() || !(mean.span_ns > 0) ||
+      unknown > kMostUnknownWaits * static_cast<double>(w.units))
     return {{"compute", "compute", "计算", f.compute},
             {"bubble", "waiting in the pipeline", "流水线内等待", f.bubble},
             {"outside", "outside the pipeline", "流水线之外", f.outside}};
@@ -49,20 +52,23 @@ Headline headline_of(const FindingFacts& f, const Recognition& recognition, cons
   const int32_t micro_batches =
       recognition.recognised ? recognition.best().sizes.micro_batches : micro_batches_per_step(f.trace);
   const bool two_ways = recognition.recognised && recognition.best().layout == ChunkLayout::kBidirectional;
-  h.lead_en = count(f.extent.stage_count, "stage", "stages") +
-              (f.extent.dp_count > 1 ? " × " + pipelines_text(f.trace, f.extent.dp_count) : "") + ", " +
-              count(micro_batches, "micro-batch", "micro-batches") +
-              (f.extent.chunk_count > 1
-                   ? ", " + std::to_string(f.extent.chunk_count) + (two_ways ? " directions" : " chunks a rank")
-                   : "") +
-              ", " + count(f.extent.step_count, "step", "steps") + ".";
-  h.lead_zh = std::to_string(f.extent.stage_count) + " 级" +
-              (f.extent.dp_count > 1 ? " × " + pipelines_text_zh(f.trace, f.extent.dp_count) : "") + "，" +
-              std::to_string(micro_batches) + " 个微批" +
-              (f.extent.chunk_count > 1 ? (two_ways ? "，" : "，每 rank ") + std::to_string(f.extent.chunk_count) +
-                                              (two_ways ? " 个方向" : " 个分块")
-                                        : "") +
-              "，" + std::to_string(f.extent.step_count) + " 步。";
+  const std::string& part_en = f.coverage.part_en();
+  const std::string& part_zh = f.coverage.part_zh();
+  h.lead_en = part_en.empty() ? count(f.coverage.stages(), "stage", "stages")
+                              : std::string(1, static_cast<char>(std::toupper(part_en.front()))) + part_en.substr(1);
+  h.lead_en += std::string() + (f.extent.dp_count > 1 ? " × " + pipelines_text(f.trace, f.extent.dp_count) : "") +
+               ", " + count(micro_batches, "micro-batch", "micro-batches") +
+               (f.extent.chunk_count > 1
+                    ? ", " + std::to_string(f.extent.chunk_count) + (two_ways ? " directions" : " chunks a rank")
+                    : "") +
+               ", " + count(f.extent.step_count, "step", "steps") + ".";
+  h.lead_zh = part_zh.empty() ? std::to_string(f.coverage.stages()) + " 级" : part_zh;
+  h.lead_zh += std::string() + (f.extent.dp_count > 1 ? " × " + pipelines_text_zh(f.trace, f.extent.dp_count) : "") +
+               "，" + std::to_string(micro_batches) + " 个微批" +
+               (f.extent.chunk_count > 1 ? (two_ways ? "，" : "，每 rank ") + std::to_string(f.extent.chunk_count) +
+                                               (two_ways ? " 个方向" : " 个分块")
+                                         : "") +
+               "，" + std::to_string(f.extent.step_count) + " 步。";
   if (recognition.recognised) {
     const std::string schedule = recognition_share(recognition), near = runner_up_text(recognition);
     std::string schedule_zh = schedule;
@@ -76,7 +82,7 @@ Headline headline_of(const FindingFacts& f, const Recognition& recognition, cons
     h.lead_zh +=
         "调度：未能识别；最接近的是 " + recognition.best().name + "，" + percent(recognition.best().score) + "。";
   }
-  if (f.trace.parts.size() == 1 && f.trace.pipeline_stages <= 1) {
+  if (f.trace.parts.size() == 1 && f.coverage.stages() <= 1) {
     h.lead_en += " Only one rank was given: what it waits for is not in the picture.";
     h.lead_zh += "只给了一个 rank：看不到它在等什么。";
   }

@@ -32,7 +32,10 @@ size_t sort_of(const StepGraph& graph, uint32_t op) {
 
 }  // namespace
 
-HostDelays host_delays(const Trace& trace, const StepGraph& graph) {
+HostDelays host_delays(const Trace& trace, const StepGraph& graph, const RunCoverage& coverage) {
+  const auto tells = [&](uint32_t op) {
+    return graph.cell[op] == kNoCell || (coverage.fed(graph.cell[op]) && !coverage.repeated(graph.cell[op]));
+  };
   HostDelays out;
   out.ranks.resize(trace.parts.size());
   out.pause_of_op.assign(graph.size(), 0);
@@ -52,7 +55,7 @@ HostDelays host_delays(const Trace& trace, const StepGraph& graph) {
       const auto part = static_cast<size_t>(graph.part[i]);
       if (!is_compute(graph.kind[i])) continue;
       durations[part].push_back(graph.dur_ns[i]);
-      if (first[part] == i) continue;
+      if (first[part] == i || !tells(i)) continue;
       sort[i] = static_cast<uint8_t>(sort_of(graph, i));
       delays[part][sort[i]].push_back(graph.delay_ns[i]);
     }

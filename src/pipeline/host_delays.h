@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "pipeline/run_coverage.h"
 #include "pipeline/step_graph.h"
 
 namespace stageline {
@@ -24,7 +25,8 @@ struct HostDelays {
 
 // A pause: a delay of at least a quarter of the rank's usual cell (kPauseShare), and at least five times the upper
 // quartile of delays of its rank and sort – after a message forward, backward, or after its own rank – so that a slow
-// link, which delays a whole sort, is none. Steps that do not count have none. O(ops log ops).
-HostDelays host_delays(const Trace& trace, const StepGraph& graph);
+// link, which delays a whole sort, is none. Steps that do not count have none, nor cells whose input was not read or
+// that are there twice. O(ops log ops).
+HostDelays host_delays(const Trace& trace, const StepGraph& graph, const RunCoverage& coverage);
 
 }  // namespace stageline

@@ -74,9 +74,16 @@ std::vector<int32_t> balanced_layers(const StageCosts& stages, const LayerCosts&
     }
   };
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> next;
+  // Chunks of one rank count with their mean price of a layer, so that its layers spread over them evenly rather than
+  // gather in the one that is cheaper by chance.
+  std::vector<double> price(static_cast<size_t>(ranks), 0), chunks(static_cast<size_t>(ranks), 0);
+  for (size_t s = 0; s < count; ++s) {
+    price[static_cast<size_t>(stages.owner[s])] += sum_of(costs.per_layer_ns[s]);
+    ++chunks[static_cast<size_t>(stages.owner[s])];
+  }
   const auto entry = [&](size_t s) {
-    return Entry{load[static_cast<size_t>(stages.owner[s])] + sum_of(costs.per_layer_ns[s]), split[s] - layers[s],
-                 static_cast<uint32_t>(s)};
+    const auto rank = static_cast<size_t>(stages.owner[s]);
+    return Entry{load[rank] + price[rank] / chunks[rank], split[s] - layers[s], static_cast<uint32_t>(s)};
   };
   for (size_t s = 0; s < count; ++s) next.push(entry(s));
   for (int64_t left = std::min<int64_t>(total, kMostLayers) - static_cast<int64_t>(count); left > 0;) {

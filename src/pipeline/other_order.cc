@@ -5,9 +5,11 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 
 #include "base/number.h"
 #include "base/parallel.h"
+#include "pipeline/check_order.h"
 #include "pipeline/rank_lists.h"
 #include "pipeline/schedule_numbers.h"
 #include "schedules/make.h"
@@ -40,6 +42,44 @@ bool runs_here(const Schedule& schedule, int32_t chunk, int32_t micro_batch) {
 
 double OrderPlan::most_held() const { return held.empty() ? 0 : *std::max_element(held.begin(), held.end()); }
 
+namespace {
+
+Result<OrderPlan> compile(Schedule schedule);
+
+// The schedule with the list that most steps and replicas ran on every stage; nothing where some stage has no whole
+// one, or they cannot run together.
+std::optional<Schedule> as_it_ran(const RankLists& lists, Schedule schedule) {
+  std::vector<const WorkList*> most(schedule.ranks.size(), nullptr);
+  const WorkLists work = work_lists(lists);
+  for (const WorkList& list : work.lists) {
+    if (list.stage < 0 || static_cast<size_t>(list.stage) >= most.size() ||
+        list.micro_batches != schedule.sizes.micro_batches)
+      continue;
+    const WorkList*& best = most[static_cast<size_t>(list.stage)];
+    if (!best || list.count > best->count) best = &list;
+  }
+  for (size_t stage = 0; stage < most.size(); ++stage) {
+    if (!most[stage]) return std::nullopt;
+    RankOrder order;
+    const std::vector<WorkToken>& tokens = most[stage]->tokens;
+    for (size_t t = 0; t < tokens.size(); ++t) {
+      if (tokens[t].micro_batch < 0 || tokens[t].chunk < 0) return std::nullopt;
+      const Action action{tokens[t].kind, tokens[t].micro_batch, tokens[t].chunk};
+      if (tokens[t].fused && t + 1 < tokens.size() && tokens[t + 1].fused) {
+        ++t;
+        order.emplace_back(action, Action{tokens[t].kind, tokens[t].micro_batch, tokens[t].chunk});
+      } else {
+        order.emplace_back(action);
+      }
+    }
+    schedule.ranks[stage] = std::move(order);
+  }
+  if (!check_order(schedule)) return std::nullopt;
+  return schedule;
+}
+
+}  // namespace
+
 Result<OrderPlan> compile_order(std::string_view name, const ScheduleSizes& sizes) {
   // Checked before the order is made: a forward and a backward for every chunk of every micro-batch.
   const double least = 2.0 * sizes.stages * sizes.micro_batches * (name == "dualpipe" ? 1 : sizes.chunks);
@@ -51,7 +91,12 @@ Result<OrderPlan> compile_order(std::string_view name, const ScheduleSizes& size
                  "ask for fewer micro-batches or chunks"};
   Result<Schedule> made = make_schedule(name, sizes);
   if (!made) return std::move(made).error();
-  Schedule& schedule = *made;
+  return compile(std::move(*made));
+}
+
+namespace {
+
+Result<OrderPlan> compile(Schedule schedule) {
   size_t count = 0;
   for (const RankOrder& order : schedule.ranks) count += order.size();
   OrderPlan plan;
@@ -112,6 +157,8 @@ Result<OrderPlan> compile_order(std::string_view name, const ScheduleSizes& size
   return plan;
 }
 
+}  // namespace
+
 int32_t OrderModel::virtual_stage_of(int32_t stage, int32_t chunk) const {
   return virtual_stage(present_.schedule, stage, std::clamp(chunk, 0, std::max(0, sizes_.chunks - 1)));
 }
@@ -139,7 +186,15 @@ OrderModel OrderModel::of(const Trace& trace, const StepGraph& graph, Recognitio
     return model;
   }
   model.present_ = std::move(*present);
-  model.collect(trace, graph);
+  const RankLists lists = rank_lists(trace, r.rule);
+  if (std::any_of(r.divergences.begin(), r.divergences.end(), [](const Divergence& d) { return d.is_order; }))
+    if (Result<Schedule> made = make_schedule(best.name, best.sizes))
+      if (std::optional<Schedule> ran = as_it_ran(lists, std::move(*made)))
+        if (Result<OrderPlan> plan = compile(std::move(*ran))) {
+          model.present_ = std::move(*plan);
+          model.left_ = true;
+        }
+  model.collect(lists, graph, trace.cells.size());
   if (model.pipelines_.empty())
     model.why_not_ = "no step has every forward and backward of its " + best.name;
   else
@@ -147,9 +202,8 @@ OrderModel OrderModel::of(const Trace& trace, const StepGraph& graph, Recognitio
   return model;
 }
 
-void OrderModel::collect(const Trace& trace, const StepGraph& graph) {
-  const RankLists lists = rank_lists(trace, recognition_.rule);
-  std::vector<uint32_t> op_of(trace.cells.size(), kNoCell);
+void OrderModel::collect(const RankLists& lists, const StepGraph& graph, size_t cells) {
+  std::vector<uint32_t> op_of(cells, kNoCell);
   for (uint32_t op = 0; op < graph.size(); ++op)
     if (graph.cell[op] != kNoCell && is_compute(graph.kind[op])) op_of[graph.cell[op]] = op;
   std::map<int32_t, uint32_t> step_index;

@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "model/schedule.h"
 #include "pipeline/layer_split.h"
+#include "pipeline/rank_lists.h"
 #include "pipeline/recognise.h"
 #include "pipeline/step_graph.h"
 
@@ -53,7 +54,9 @@ class OrderModel {
   const Recognition& recognition() const { return recognition_; }
   const ScheduleSizes& sizes() const { return sizes_; }
   ChunkLayout layout() const { return layout_; }
+  // The order that ran: the recognised schedule's, or, where lists leave it, what most lists of every stage were.
   const OrderPlan& present() const { return present_; }
+  bool leaves_schedule() const { return left_; }
   const StageCosts& stages() const {
     return stages_;
   }  // lower medians over replicas of means over steps and micro-batches
@@ -94,7 +97,7 @@ class OrderModel {
     uint32_t op[kDirections] = {kNoCell, kNoCell, kNoCell};  // F, B or I, W
     bool fused_with[2] = {false, false};                     // its F, its B or I is half of an overlapped pair
   };
-  void collect(const Trace& trace, const StepGraph& graph);
+  void collect(const RankLists& lists, const StepGraph& graph, size_t cells);
   void measure(const StepGraph& graph);
   std::vector<double> latencies(const StepGraph& graph, const OpTimes& times) const;
 
@@ -103,6 +106,7 @@ class OrderModel {
   ScheduleSizes sizes_;
   ChunkLayout layout_ = ChunkLayout::kLoop;
   OrderPlan present_;
+  bool left_ = false;
   std::vector<Pipeline> pipelines_;  // by step
   std::vector<Slot> slots_;
   std::vector<double> tail_ns_;  // by step

@@ -13,7 +13,8 @@ namespace stageline {
 namespace {
 
 constexpr uint8_t kForwards = 1, kBackwards = 2, kWeights = 4;
-constexpr size_t kMostSlots = 10'000'000;
+constexpr double kMostSlots = 1e7;
+constexpr int32_t kMostStage = 1'000'000'000;
 constexpr size_t kMostRanges = 4;  // of stage numbers in a sentence
 
 uint8_t bits_of(CellKind kind) {
@@ -106,6 +107,7 @@ int32_t RunCoverage::stages_by_warm_up() const {
         before += backward ? 0 : 1;
       }
       if (stage == kUnknown || !backward) continue;
+      if (stage > kMostStage) return 0;
       const int32_t own = before + stage;
       // A list that is all forwards first says nothing.
       if (before == forwards || (stages != 0 && own != stages)) return 0;
@@ -130,7 +132,7 @@ void RunCoverage::find_places(const TheoryRun& theory) {
   shape_.layout = theory.recognition.recognised ? theory.recognition.best().layout : guess_chunk_layout(trace_);
   ways_ = shape_.layout == ChunkLayout::kBidirectional ? 2 : 1;
   replicas_ = std::max(1, extent.dp_count);
-  const size_t slots = static_cast<size_t>(stages_) * static_cast<size_t>(replicas_) * static_cast<size_t>(chunks);
+  const double slots = static_cast<double>(stages_) * replicas_ * chunks;
   if (extent.stage_count < 1 || slots > kMostSlots) return;  // labels without sense
   vstages_ = virtual_stage_count(shape_);
   has_.assign(static_cast<size_t>(replicas_) * static_cast<size_t>(ways_) * static_cast<size_t>(vstages_), 0);
@@ -155,7 +157,7 @@ void RunCoverage::say_places() {
   for (int32_t dp = 0; dp < replicas_; ++dp)
     for (int32_t stage = 0; stage < stages_; ++stage) {
       uint8_t bits = 0;
-      for (int32_t chunk = 0; chunk < shape_.sizes.chunks && chunk <= INT16_MAX; ++chunk)
+      for (int32_t chunk = 0; chunk < shape_.sizes.chunks; ++chunk)
         bits |= has_[slot(dp, ways_ == 2 && chunk == 1 ? 1 : 0, virtual_stage(shape_, stage, chunk))];
       if (bits != 0) read[dp].push_back(stage);
     }
@@ -197,17 +199,27 @@ void RunCoverage::say_places() {
 std::string RunCoverage::note_en() const {
   if (whole()) return {};
   return "Only " + part_en_ + (part_en_.find(" of ") == std::string::npos ? " was" : " were") + " read" +
-         (by_warm_up_ ? " (the forwards before the first backward are those of 1F1B on " + grouped(stages_) + ")"
+         (by_warm_up_ ? " (the forwards before the first backward are those of 1F1B on " + grouped(stages_) + " stages)"
                       : "") +
-         ": when work starts that waits for the rest is nobody's fault here, and what is said and priced stands on "
-         "this part of the run.";
+         ": late work that waits for the others is nobody's fault here, and findings and prices stand on this part of "
+         "the run.";
 }
 
 std::string RunCoverage::note_zh() const {
   if (whole()) return {};
-  return "只读取了" + part_zh_ +
+  const bool number = !part_zh_.empty() && part_zh_.front() >= '0' && part_zh_.front() <= '9';
+  return std::string(number ? "只读取了 " : "只读取了") + part_zh_ +
          (by_warm_up_ ? "（首个反向之前的前向数与 " + grouped(stages_) + " 级 1F1B 相同）" : "") +
-         "：等待其余部分的工作何时开始，不归咎于任何一方；结论与代价只依据读到的部分。";
+         "：等待其余部分而晚开始的工作不归咎于任何一方，结论与代价只依据读到的部分。";
+}
+
+void RunCoverage::note(const std::string& prefix, Diagnostics& notes) const {
+  std::string part = note_en();
+  if (!part.empty()) {
+    part.pop_back();
+    notes.add(prefix + ".part_of_run", Severity::kWarning, part);
+  }
+  if (repeats()) notes.add(prefix + ".repeated_work", Severity::kWarning, repeats_en());
 }
 
 void RunCoverage::find_repetitions() {

@@ -31,6 +31,8 @@ class RunCoverage {
   // So many that no wait can be believed: another run in the same files, or steps without numbers.
   bool repeats() const { return static_cast<double>(repeated_.size()) > kMostRepeated * static_cast<double>(compute_); }
 
+  // Whether stages at the end are missing, as only the warm-up tells.
+  bool by_warm_up() const { return by_warm_up_; }
   int32_t stages() const { return stages_; }  // of the whole run, as far as anything tells; at least 1
   // "stages 0, 1 and 3 of 4"; "" where all were read.
   const std::string& part_en() const { return part_en_; }
@@ -38,6 +40,8 @@ class RunCoverage {
   // A sentence on what that means, for notes; "" where the run is whole.
   std::string note_en() const;
   std::string note_zh() const;
+  // Both as warnings "<prefix>.part_of_run" and "<prefix>.repeated_work".
+  void note(const std::string& prefix, Diagnostics& notes) const;
   // Why nothing that rests on waits is said, and what to do: where repeats().
   static const char* repeats_en();
   static const char* repeats_zh();

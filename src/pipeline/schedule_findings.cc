@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/number.h"
+#include "pipeline/counted.h"
 #include "pipeline/late_cells.h"
 
 namespace stageline {
@@ -16,6 +17,7 @@ constexpr double kFollowed = 0.9;      // score from which a run is said to leav
 constexpr double kOrderWeight = 0.01;  // an order has no price before it is replayed
 constexpr double kLeastLate = 0.05;    // of the span that a reason has to cost
 constexpr double kMostOfLate = 0.5;    // of all reasons, for one to be named
+constexpr int64_t kLeastWeights = 8;   // weight gradients of which something is said
 constexpr size_t kLookAhead = 16;      // later forwards of the stage before that are counted
 
 void add_order(const Trace& trace, const Recognition& r, std::vector<Finding>& out) {
@@ -154,6 +156,62 @@ void add_late_starts(const Trace& trace, const Cells& cells, const Recognition& 
   out.push_back(std::move(f));
 }
 
+// Whether a schedule means its weight gradients to run right behind their input gradients.
+bool delays_none(const Schedule& schedule) {
+  bool any = false;
+  for (const RankOrder& order : schedule.ranks)
+    for (size_t k = 0; k < order.size(); ++k) {
+      const Action& weight = order[k].actions()[0];
+      if (order[k].overlapped() || weight.kind != CellKind::kWeightGrad) continue;
+      any = true;
+      if (k == 0 || order[k - 1].overlapped() ||
+          order[k - 1].actions()[0] != Action{CellKind::kInputGrad, weight.micro_batch, weight.chunk})
+        return false;
+    }
+  return any;
+}
+
+// Weight gradients that were split off and always run right behind their input gradients, which is as good as whole.
+void add_undelayed(const Trace& trace, const TheoryRun& run, std::vector<Finding>& out) {
+  if (!run.sizes.empty() && delays_none(run.sizes.front().schedule)) return;
+  const Cells& cells = trace.cells;
+  int64_t weights = 0;
+  std::map<int32_t, int64_t> stages;  // those with weight gradients
+  for (const StepRange& step : step_ranges(cells)) {
+    int32_t part = -1;
+    size_t before = SIZE_MAX;  // the compute cell before, of the same rank
+    for (size_t i = step.begin; step.step != kUnknown && i < step.end; ++i) {
+      if (!is_compute(cells.kind[i])) continue;
+      if (cells.part[i] != part) part = cells.part[i], before = SIZE_MAX;
+      if (cells.kind[i] == CellKind::kWeightGrad) {
+        if (before == SIZE_MAX || cells.kind[before] != CellKind::kInputGrad ||
+            cells.micro_batch[before] != cells.micro_batch[i] || cells.chunk[before] != cells.chunk[i])
+          return;
+        ++weights;
+        ++stages[trace.parts[static_cast<size_t>(part)].stage];
+      }
+      before = i;
+    }
+  }
+  if (weights < kLeastWeights || stages.size() < 2) return;
+  Finding f;
+  f.id = "schedule.undelayed";
+  f.value = counted(weights, "weight gradient", "weight gradients");
+  f.value_note_en = "none delayed";
+  f.value_note_zh = "均未推迟";
+  f.title_en = "Weight gradients run right after their input gradients, every time: delay them to fill the waiting";
+  f.title_zh = "每个权重梯度都紧跟在其输入梯度之后：请推迟它们以填补等待";
+  f.detail_en =
+      "Nobody waits for a weight gradient, so a zero-bubble schedule runs it where its rank would wait. Run at once it "
+      "is worth no more than a whole backward: is the part that delays them switched on? stageline what-if prices such "
+      "schedules.";
+  f.detail_zh =
+      "没有谁等待权重梯度，零气泡调度会在 rank 空闲处执行它；立即执行与完整反向并无差别。请检查推迟权重梯度的选项是否已"
+      "启用。stageline what-if 给出这类调度的代价。";
+  f.evidence = {"schedule", "recognition"};
+  out.push_back(std::move(f));
+}
+
 bool on_one_clock(const Trace& trace) {
   if (trace.clock == ClockState::kShared || trace.parts.size() < 2) return true;
   const int32_t machine = trace.parts.front().machine;
@@ -221,6 +279,7 @@ void add_late(const Trace& trace, const TheoryRun& run, double pipeline_share, s
 }  // namespace
 
 void add_schedule_findings(const Trace& trace, const TheoryRun& run, double pipeline_share, std::vector<Finding>& out) {
+  add_undelayed(trace, run, out);
   if (!run.recognition.recognised) return;
   add_order(trace, run.recognition, out);
   add_late_starts(trace, run.cells(trace), run.recognition, out);

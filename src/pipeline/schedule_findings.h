@@ -8,6 +8,7 @@
 
 namespace stageline {
 
+// schedule.undelayed: all weight gradients, of two stages or more, run right after their own input gradients.
 // schedule.order: lists whose forwards and backwards come in another order than the recognised schedule's.
 // schedule.late_start: a stage whose first forward begins only after the stage before has finished a later one too, in
 // most steps, though its rank was free; told only where both stand on one clock. The weight is the mean delay ÷ the

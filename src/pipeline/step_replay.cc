@@ -14,6 +14,7 @@ namespace stageline {
 namespace {
 
 constexpr size_t kMostLanes = 16;
+constexpr size_t kManySteps = 16;  // enough to keep the threads busy
 
 template <size_t kLanes>
 inline void raise(std::array<double, kLanes>& to, const std::array<double, kLanes>& from) {
@@ -69,12 +70,18 @@ WorldTimes replay_worlds(const StepGraph& graph, size_t worlds, const FillWorlds
   out.worlds = worlds;
   for (const GraphStep& step : graph.steps) out.counts.push_back(step.counts);
   out.step_ns.assign(graph.steps.size() * worlds, 0);
-  parallel_for(graph.steps.size(), [&](size_t s) {
+  // Few steps with many worlds are shared out too.
+  const size_t blocks = (worlds + kMostLanes - 1) / kMostLanes;
+  const size_t each = graph.steps.size() >= kManySteps ? blocks : 1;  // of a step's blocks, by one task
+  const size_t tasks = blocks == 0 ? 0 : (blocks + each - 1) / each;
+  parallel_for(graph.steps.size() * tasks, [&](size_t task) {
+    const size_t s = task / tasks;
     const GraphStep& step = graph.steps[s];
     std::vector<double> space((step.end - step.begin) *
                               std::min(kMostLanes, std::bit_ceil(std::max<size_t>(worlds, 4))));
-    for (size_t first = 0; first < worlds;) {
-      const size_t count = std::min(kMostLanes, worlds - first);
+    const size_t end = std::min(worlds, (task % tasks + 1) * each * kMostLanes);
+    for (size_t first = task % tasks * each * kMostLanes; first < end;) {
+      const size_t count = std::min(kMostLanes, end - first);
       double* const times = out.step_ns.data() + s * worlds + first;
       const auto run = [&](auto lanes) {
         replay_step<decltype(lanes)::value>(graph, step, first, count, fill, space, times);

@@ -9,6 +9,7 @@
 #include "base/number.h"
 #include "model/pipeline_sums.h"
 #include "model/stage_costs.h"
+#include "pipeline/counted.h"
 #include "pipeline/host_delays.h"
 #include "pipeline/slow_rank.h"
 
@@ -49,8 +50,12 @@ struct Scatter {  // of the cells of one kind
 
 class Finder {
  public:
-  Finder(const Trace& trace, const StepGraph& graph)
-      : trace_(trace), graph_(graph), sums_(pipeline_sums(trace)), without_(outlier_steps(trace, sums_)) {}
+  Finder(const Trace& trace, const StepGraph& graph, const RunCoverage& coverage)
+      : trace_(trace),
+        graph_(graph),
+        coverage_(coverage),
+        sums_(pipeline_sums(trace)),
+        without_(outlier_steps(trace, sums_)) {}
 
   Stragglers find() {
     find_loads();
@@ -255,7 +260,7 @@ class Finder {
   }
 
   void find_delays() {
-    delays_ = host_delays(trace_, graph_);
+    delays_ = host_delays(trace_, graph_, coverage_);
     for (StragglerWorker& worker : out_.workers) {
       const RankDelays& own = delays_.ranks[static_cast<size_t>(worker.part)];
       worker.cells = own.cells;
@@ -308,6 +313,7 @@ class Finder {
 
   const Trace& trace_;
   const StepGraph& graph_;
+  const RunCoverage& coverage_;
   PipelineSums sums_;
   std::vector<int32_t> without_;
   std::vector<int32_t> worker_of_;  // by part; −1
@@ -329,17 +335,19 @@ std::string_view straggler_verdict_name(StragglerVerdict verdict) {
   return "";
 }
 
-Stragglers find_stragglers(const Trace& trace, const StepGraph& graph) { return Finder(trace, graph).find(); }
+Stragglers find_stragglers(const Trace& trace, const StepGraph& graph, const RunCoverage& coverage) {
+  return Finder(trace, graph, coverage).find();
+}
 
 std::string straggler_words(const StragglerWorker& worker) {
-  const std::string in = grouped(worker.slow_steps) + " of " + grouped(worker.steps) + " steps";
+  const std::string in = grouped(worker.slow_steps) + " of " + counted(worker.steps, "step", "steps");
   switch (worker.verdict) {
     case StragglerVerdict::kFine: return "";
     case StragglerVerdict::kPersistent: return fixed(worker.ratio, 2) + "× its peers, slow in " + in;
     case StragglerVerdict::kNowAndThen: return "slow in " + in;
     case StragglerVerdict::kLateLaunch: return "nearly every cell starts " + human_duration(worker.late_ns) + " late";
     case StragglerVerdict::kPauses:
-      return grouped(worker.pauses) + " pauses of " +
+      return counted(worker.pauses, "pause", "pauses") + " of " +
              human_duration(worker.pause_ns / static_cast<double>(worker.pauses)) +
              (std::isfinite(worker.period_ns) ? ", every " + human_duration(worker.period_ns) : "");
     case StragglerVerdict::kAlone: return "no other rank holds its stage: worker and stage cannot be told apart";

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pipeline/run_coverage.h"
 #include "pipeline/step_graph.h"
 
 namespace stageline {
@@ -77,8 +78,8 @@ struct Stragglers {
   std::vector<SlowStep> slow_steps;         // by step
 };
 
-// `graph`: of the same trace. O(cells log cells).
-Stragglers find_stragglers(const Trace& trace, const StepGraph& graph);
+// `graph` and `coverage` of the same trace. O(cells log cells).
+Stragglers find_stragglers(const Trace& trace, const StepGraph& graph, const RunCoverage& coverage);
 
 // What a worker is, for its row: "1.50× its peers, slow in 8 of 8 steps".
 std::string straggler_words(const StragglerWorker& worker);

@@ -3,12 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
-#include <tuple>
 
-#include "base/parallel.h"
 #include "model/pipeline_sums.h"
-#include "model/stage_costs.h"
 #include "pipeline/step_replay.h"
 #include "schedules/registry.h"
 
@@ -18,8 +14,6 @@ namespace {
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 size_t direction_of(CellKind kind) { return kind == CellKind::kForward ? 0 : kind == CellKind::kWeightGrad ? 2 : 1; }
-// What a device does alone: a faster one does it faster.
-bool works(CellKind kind) { return is_compute(kind) || kind == CellKind::kOptimizer; }
 bool fits(int32_t wanted, int32_t value) { return wanted == kUnknown || wanted == value; }
 
 }  // namespace
@@ -85,7 +79,7 @@ void WhatIf::apply(const World& world, uint32_t op, double& dur_ns, double& dela
   const int32_t stage = graph_.stage[op], dp = graph_.dp[op];
   if (c.no_delay) delay_ns = std::min(delay_ns, 0.0);
   if (is_compute(kind) && c.fair_cells) dur_ns = usual_ns_[op];
-  if (works(kind) && !world.replaced.empty() && stage >= 0 && dp >= 0 && !std::isnan(others_ns_[op]) &&
+  if (!world.replaced.empty() && stage >= 0 && dp >= 0 && !std::isnan(others_ns_[op]) &&
       world.replaced[static_cast<size_t>(dp) * static_cast<size_t>(graph_.stage_count) + static_cast<size_t>(stage)])
     dur_ns = others_ns_[op];
   if (c.fair_stage != kUnknown && stage == c.fair_stage) dur_ns = fair_ns_[graph_.type[op]];
@@ -125,136 +119,6 @@ OpTimes WhatIf::times_of(const World& world) const {
 
 bool WhatIf::has_stage(int32_t stage, int32_t dp) const {
   return stage >= 0 && stage < graph_.stage_count && dp >= 0 && dp < graph_.dp_count;
-}
-
-// The same cells of other replicas: same step, stage, type, chunk and micro-batch.
-void WhatIf::measure_others() {
-  others_ns_.assign(graph_.size(), kNaN);
-  if (graph_.dp_count < 2) return;
-  parallel_for(graph_.steps.size(), [&](size_t s) {
-    std::vector<uint32_t> ops;
-    for (uint32_t op = graph_.steps[s].begin; op < graph_.steps[s].end; ++op)
-      if (works(graph_.kind[op]) && graph_.stage[op] >= 0 && graph_.dp[op] >= 0) ops.push_back(op);
-    const auto key = [&](uint32_t op) {
-      return std::tuple(graph_.stage[op], graph_.type[op], graph_.chunk[op], graph_.micro_batch[op]);
-    };
-    std::sort(ops.begin(), ops.end(), [&](uint32_t a, uint32_t b) {
-      return std::tuple(key(a), graph_.dp[a], a) < std::tuple(key(b), graph_.dp[b], b);
-    });
-    for (size_t begin = 0; begin < ops.size();) {
-      size_t end = begin;
-      double sum = 0;
-      for (; end < ops.size() && key(ops[end]) == key(ops[begin]); ++end) sum += graph_.dur_ns[ops[end]];
-      for (size_t i = begin; i < end;) {  // one replica: its tensor-parallel ranks leave together
-        size_t last = i;
-        double own = 0;
-        for (; last < end && graph_.dp[ops[last]] == graph_.dp[ops[i]]; ++last) own += graph_.dur_ns[ops[last]];
-        const size_t others = (end - begin) - (last - i);
-        for (; i < last; ++i)
-          if (others > 0) others_ns_[ops[i]] = (sum - own) / static_cast<double>(others);
-      }
-      begin = end;
-    }
-  });
-}
-
-void WhatIf::measure_usual() {
-  struct Sum {
-    double ns = 0;
-    int64_t count = 0;
-  };
-  std::map<std::tuple<int32_t, uint16_t, int32_t>, Sum> by_key;
-  std::vector<Sum*> sum_of(graph_.size(), nullptr);
-  std::tuple<int32_t, uint16_t, int32_t> before;
-  Sum* known = nullptr;
-  for (size_t op = 0; op < graph_.size(); ++op) {
-    if (!is_compute(graph_.kind[op])) continue;
-    const std::tuple key(graph_.part[op], graph_.type[op], graph_.chunk[op]);
-    if (!known || key != before) known = &by_key[key];
-    before = key;
-    sum_of[op] = known;
-    if (!counts_[step_of_[op]]) continue;
-    known->ns += graph_.dur_ns[op];
-    ++known->count;
-  }
-  usual_ns_ = graph_.dur_ns;
-  for (size_t op = 0; op < graph_.size(); ++op)
-    if (sum_of[op] && sum_of[op]->count > 0) usual_ns_[op] = sum_of[op]->ns / static_cast<double>(sum_of[op]->count);
-}
-
-// What communication, the optimizer and the like start late by is mostly waiting that no recording names: for other
-// messages of a batch, for ranks that a barrier holds. A fix shortens that too, so it must not stay in the worlds. In
-// every step somebody waits least: the median over steps of these least delays is the type's launch, in every world,
-// the present one included.
-void WhatIf::measure_launches() {
-  const size_t types = graph_.types.size();
-  std::vector<std::vector<double>> least(types);
-  std::vector<double> of_step(types);
-  for (const GraphStep& step : graph_.steps) {
-    std::fill(of_step.begin(), of_step.end(), kNaN);
-    for (uint32_t op = step.begin; op < step.end; ++op)
-      if (!is_compute(graph_.kind[op]) && !(of_step[graph_.type[op]] <= graph_.delay_ns[op]))
-        of_step[graph_.type[op]] = graph_.delay_ns[op];
-    for (size_t t = 0; t < types; ++t)
-      if (!std::isnan(of_step[t])) least[t].push_back(of_step[t]);
-  }
-  launch_ns_.assign(types, 0);
-  for (size_t t = 0; t < types; ++t)
-    if (!least[t].empty()) launch_ns_[t] = std::max(0.0, median_of(std::move(least[t])));
-}
-
-// A link is who receives from which side; its class is whether both ends are on one machine.
-void WhatIf::measure_links(const Trace& trace) {
-  struct OneLink {
-    double ns = 0;
-    int64_t count = 0;
-    bool across = false;
-  };
-  std::map<std::pair<int32_t, CellKind>, OneLink> links;  // by receiving part and direction
-  const auto receiver = [&](uint32_t op) {
-    if (graph_.group[op] != kNoGroup) {
-      const GraphGroup& group = graph_.groups[graph_.group[op]];
-      for (uint32_t other = group.begin; other < group.end; ++other)
-        if (graph_.kind[other] == CellKind::kRecvForward || graph_.kind[other] == CellKind::kRecvBackward) return other;
-    }
-    return op;
-  };
-  const auto is_receive = [](CellKind kind) {
-    return kind == CellKind::kRecvForward || kind == CellKind::kRecvBackward;
-  };
-  // The machine of the sending stage's part of the same replica.
-  std::map<std::pair<int32_t, int32_t>, int32_t> machine;
-  int32_t last_stage = 0;
-  for (const Part& part : trace.parts) {
-    machine.try_emplace({part.dp, part.stage}, part.machine);
-    last_stage = std::max(last_stage, part.stage);
-  }
-  for (uint32_t op = 0; op < graph_.size(); ++op) {
-    const CellKind kind = graph_.kind[op];
-    if (!is_receive(kind) || !counts_[step_of_[op]]) continue;
-    OneLink& link = links[{graph_.part[op], kind}];
-    link.ns += graph_.dur_ns[op];
-    if (link.count++ > 0) continue;
-    int32_t from = graph_.stage[op] + (kind == CellKind::kRecvForward ? -1 : 1);
-    if (from < 0) from = last_stage;
-    if (from > last_stage) from = 0;
-    const auto sender = machine.find({graph_.dp[op], from});
-    link.across =
-        sender != machine.end() && sender->second != trace.parts[static_cast<size_t>(graph_.part[op])].machine;
-  }
-  std::vector<double> means[2];
-  for (const auto& [key, link] : links) means[link.across].push_back(link.ns / static_cast<double>(link.count));
-  const double median[2] = {median_of(means[0]), median_of(means[1])};
-  link_factor_.assign(graph_.size(), 1);
-  for (uint32_t op = 0; op < graph_.size(); ++op) {
-    if (!is_message(graph_.kind[op])) continue;
-    const uint32_t at = receiver(op);
-    const auto link = links.find({graph_.part[at], graph_.kind[at]});
-    if (link == links.end() || link->second.count == 0) continue;
-    const double mean = link->second.ns / static_cast<double>(link->second.count);
-    if (mean > median[link->second.across] && mean > 0)
-      link_factor_[op] = static_cast<float>(median[link->second.across] / mean);
-  }
 }
 
 Result<WhatIf> WhatIf::of(const Trace& trace, Diagnostics& notes) {
@@ -391,8 +255,8 @@ Result<OrderPlan> WhatIf::plan_of(const Changes& changes) const {
 }
 
 // Replays of another order, in times of as many micro-batches as the run has.
-std::vector<double> WhatIf::order_times(const Changes& changes, const OrderPlan& plan) const {
-  std::vector<double> step_ns = order_.step_ns(graph_, times_of(world_of(changes)), layers_, plan);
+std::vector<double> WhatIf::order_times(const OpTimes& times, const OrderPlan& plan) const {
+  std::vector<double> step_ns = order_.step_ns(graph_, times, layers_, plan);
   const double scale =
       static_cast<double>(order_.sizes().micro_batches) / static_cast<double>(plan.schedule.sizes.micro_batches);
   for (double& ns : step_ns) ns *= scale;
@@ -401,7 +265,8 @@ std::vector<double> WhatIf::order_times(const Changes& changes, const OrderPlan&
 
 std::vector<Price> WhatIf::prices(std::span<const Changes> worlds) const {
   std::vector<Price> prices(worlds.size());
-  std::vector<World> kept;  // those that keep the order
+  std::vector<World> kept;       // those that keep the order
+  std::optional<OpTimes> plain;  // of worlds in which nothing but the order changes
   std::vector<size_t> index;
   for (size_t i = 0; i < worlds.size(); ++i) {
     if (!worlds[i].changes_order()) {
@@ -410,10 +275,13 @@ std::vector<Price> WhatIf::prices(std::span<const Changes> worlds) const {
       continue;
     }
     const Result<OrderPlan> plan = plan_of(worlds[i]);
-    if (plan)
-      prices[i] = price_of(order_step_ns_, order_times(worlds[i], *plan), plan->most_held());
-    else
+    if (!plan) {
       prices[i].why_not = plan.error().what;
+      continue;
+    }
+    const World world = world_of(worlds[i]);
+    if (world.plain && !plain) plain = times_of(world);
+    prices[i] = price_of(order_step_ns_, order_times(world.plain ? *plain : times_of(world), *plan), plan->most_held());
   }
   const WorldTimes times = replay_worlds(
       graph_, kept.size(), [&](uint32_t op, size_t first, std::span<double> dur_ns, std::span<double> delay_ns) {
@@ -432,7 +300,7 @@ std::vector<double> WhatIf::step_times(const Changes& changes) const {
   if (changes.changes_order()) {
     const Result<OrderPlan> plan = plan_of(changes);
     if (!plan) return step_ns;
-    const std::vector<double> after = order_times(changes, *plan);
+    const std::vector<double> after = order_times(times_of(world_of(changes)), *plan);
     for (size_t s = 0; s < step_ns.size(); ++s)
       step_ns[s] = static_cast<double>(graph_.steps[s].span_ns) - (order_step_ns_[s] - after[s]);
     return step_ns;

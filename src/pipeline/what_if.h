@@ -131,7 +131,7 @@ class WhatIf {
  private:
   struct World;  // Changes as rules for operations
   World world_of(const Changes& changes) const;
-  std::vector<double> order_times(const Changes& changes, const OrderPlan& plan) const;
+  std::vector<double> order_times(const OpTimes& times, const OrderPlan& plan) const;
   void apply(const World& world, uint32_t op, double& dur_ns, double& delay_ns) const;
   OpTimes times_of(const World& world) const;
   void measure_launches();

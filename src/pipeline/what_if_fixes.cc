@@ -57,7 +57,9 @@ class Finder {
     price();
     if (!options_.only_orders) combine();
     std::stable_sort(list_.fixes.begin() + static_cast<std::ptrdiff_t>(options_.own.size()), list_.fixes.end(),
-                     [](const Fix& a, const Fix& b) { return a.price.saving_ns > b.price.saving_ns; });
+                     [](const Fix& a, const Fix& b) {
+                       return a.bound != b.bound ? b.bound : a.price.saving_ns > b.price.saving_ns;
+                     });
     list_.sentence = sentence(list_.fixes, model_.error().recorded_ns);
     return std::move(list_);
   }
@@ -100,7 +102,7 @@ class Finder {
     for (size_t i = 0; i < prices.size(); ++i)
       if (best == SIZE_MAX || prices[i].saving_ns > prices[best].saving_ns) best = i;
     if (best == SIZE_MAX) return;
-    list_.new_layers = splits[best];
+    balanced_ = splits[best];
     add("balance", worlds[best], balance_words(list_.layers, splits[best], list_.layers_assumed, model_.layers()));
   }
 
@@ -142,8 +144,14 @@ class Finder {
   void orders() {
     const OrderModel& order = model_.order();
     const ScheduleSizes& sizes = order.sizes();
-    if (sizes.stages < 2 || order.layout() == ChunkLayout::kBidirectional) return;
     const std::string& present = order.recognition().best().name;
+    if (order.leaves_schedule()) {
+      int64_t lists = 0;
+      for (const Divergence& d : order.recognition().divergences) lists += d.is_order ? d.lists : 0;
+      add("order", {.schedule = present, .chunks = sizes.chunks, .group = sizes.group},
+          order_words(present, lists, order.recognition().lists));
+    }
+    if (sizes.stages < 2 || order.layout() == ChunkLayout::kBidirectional) return;
     std::vector<int32_t> held(static_cast<size_t>(sizes.stages), 0);  // layers of a rank
     for (size_t s = 0; s < list_.layers.size(); ++s)
       held[static_cast<size_t>(order.stages().owner[s])] += list_.layers[s];
@@ -258,6 +266,19 @@ class Finder {
       kept.push_back(std::move(fix));
     }
     list_.fixes = std::move(kept);
+    const Fix* balance = nullptr;
+    for (const Fix& fix : list_.fixes)
+      if (fix.id == "balance") balance = &fix;
+    if (!list_.layers.empty())
+      list_.new_layers = balance ? balanced_ : list_.layers;  // what gains nothing moves nothing
+    // Replicas that differ may gain more from whole layers than from means: then the mean bounds nothing.
+    std::erase_if(list_.fixes, [&](const Fix& fix) {
+      const bool beaten = fix.bound && fix.id != "jitter" && balance && fix.price.saving_ns < balance->price.saving_ns;
+      list_.no_gain += beaten ? 1 : 0;
+      return beaten;
+    });
+    for (Fix& fix : list_.fixes)
+      if (fix.id == "even" || fix.id == "fair-stage") add_layout(balance ? &balanced_ : nullptr, fix);
   }
 
   // The best fix, then with each turn the one that adds most to it: replayed together, for savings do not add up.
@@ -321,6 +342,7 @@ class Finder {
   WhatIf& model_;
   const FixOptions& options_;
   FixList list_;
+  std::vector<int32_t> balanced_;  // the best split that was replayed; empty without
 };
 
 }  // namespace

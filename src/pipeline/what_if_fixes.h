@@ -22,7 +22,7 @@ struct FixText {
 };
 
 struct Fix {
-  std::string id;  // stable: "balance", "worker", "schedule", "micro-batches", "links", "launch", "jitter",
+  std::string id;  // stable: "balance", "worker", "order", "schedule", "micro-batches", "links", "launch", "jitter",
                    // "fair-stage", "combined", "own"
   Changes changes;
   Price price;
@@ -31,8 +31,9 @@ struct Fix {
 };
 
 struct FixList {
-  std::vector<Fix> fixes;  // the user's own in their order, then those that gain, the largest saving first
-  std::vector<int32_t> layers, new_layers;  // by virtual stage, as assumed and as balance has it; empty without
+  std::vector<Fix> fixes;  // the user's own in their order, then those that gain, the largest saving first, then bounds
+  std::vector<int32_t> layers, new_layers;  // by virtual stage, as assumed and as balance has it, which is the same
+                                            // where no split gains; empty without
   bool layers_assumed = false;
   int64_t tried = 0;        // besides the user's own
   int64_t no_gain = 0;      // of these cost time, or less than their own uncertainty is gained

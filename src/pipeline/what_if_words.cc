@@ -34,10 +34,22 @@ std::string schedule_flags(const std::string& name, int32_t chunks, int32_t laye
                    : ", then pipeline_parallel_schedule_csv in torchtitan");
 }
 
-// "NAME: what it assumes. NAME: …", of every part.
+// "NAME: what it assumes. NAME: …", of every part. A split of the layers is for the present chunks: with another
+// schedule it says what becomes of it instead.
 std::string named_parts(const std::vector<const Fix*>& parts, bool zh, FixText Fix::* field) {
   std::string text;
+  const bool other_order =
+      std::any_of(parts.begin(), parts.end(), [](const Fix* fix) { return fix->id == "schedule"; });
+  Fix split;
   for (const Fix* fix : parts) {
+    if (other_order && fix->id == "balance" && field == &Fix::how) {
+      split.name = fix->name;
+      split.how = {
+          "layers move between the same ranks; how the new schedule's chunks divide them, what-if says of a run "
+          "of it",
+          "层在相同的 rank 之间移动；新调度的各块如何划分，请对采用该调度的运行再用 what-if"};
+      fix = &split;
+    }
     if (!text.empty()) text += zh ? "。" : ". ";
     text += zh ? "“" + fix->name.zh + "”：" + (fix->*field).zh : "\"" + fix->name.en + "\": " + (fix->*field).en;
   }
@@ -48,6 +60,16 @@ std::string list_of(const std::vector<const Fix*>& parts, bool zh, FixText Fix::
   std::string text;
   for (const Fix* fix : parts) text += (text.empty() ? "" : between) + (zh ? (fix->*field).zh : (fix->*field).en);
   return text;
+}
+
+// A split of the layers as the frameworks take it.
+FixText layout_text(const std::vector<int32_t>& split) {
+  return {"Megatron: --pipeline-model-parallel-layout \"" + megatron_layout(split) +
+              "\"; torchtitan: module_fqns_per_model_part " + torchtitan_split(split) + "; Paddle: seg_method=" +
+              paddle_seg_method(split) + " (items of the layer list: the embedding is 0, N all of them)",
+          "Megatron：--pipeline-model-parallel-layout \"" + megatron_layout(split) +
+              "\"；torchtitan：module_fqns_per_model_part " + torchtitan_split(split) +
+              "；Paddle：seg_method=" + paddle_seg_method(split) + "（按层列表计数：0 是词嵌入，N 为总数）"};
 }
 
 }  // namespace
@@ -77,13 +99,7 @@ FixWords balance_words(const std::vector<int32_t>& now, const std::vector<int32_
   words.assumes.zh =
       std::string(assumed ? "假定各级层数相同，各 " + number(kAssumedLayers) + " 层（--layers 可指定）；" : "") +
       "每层用时与该级现在相同" + (ends_zh.empty() ? "" : "；首末级多出的部分是" + ends_zh + "，不移动");
-  words.how.en = "Megatron: --pipeline-model-parallel-layout \"" + megatron_layout(then) +
-                 "\"; torchtitan: " + "module_fqns_per_model_part " + torchtitan_split(then) +
-                 "; Paddle: seg_method=" + paddle_seg_method(then) +
-                 " (items of the layer list: the embedding is 0, N all of them)";
-  words.how.zh = "Megatron：--pipeline-model-parallel-layout \"" + megatron_layout(then) + "\"；torchtitan：" +
-                 "module_fqns_per_model_part " + torchtitan_split(then) +
-                 "；Paddle：seg_method=" + paddle_seg_method(then) + "（按层列表计数：0 是词嵌入，N 为总数）";
+  words.how = layout_text(then);
   return words;
 }
 
@@ -106,6 +122,23 @@ FixWords fair_stage_words(int32_t stage, double ratio) {
            "）消失而非移走"},
       {"move layers away from it, or split what only it has (embedding, head)",
        "把它的层移到别的级，或拆分它独有的部分（词嵌入、输出头）"}};
+}
+
+FixWords order_words(const std::string& name, int64_t lists, int64_t of) {
+  const std::string some = grouped(lists), all = grouped(of);
+  return {{"restore the order of " + name, "恢复 " + name + " 的顺序"},
+          {"every cell and message takes what it takes now; " + some + " of " + all +
+               " lists of work leave the schedule's order",
+           "每个单元和消息用时不变；" + all + " 个工作列表中有 " + some + " 个偏离调度的顺序"},
+          {"stageline analyze schedule shows where they leave it: look for a hook, a hand-written schedule or a patch "
+           "that reorders work",
+           "stageline analyze schedule 指出从哪里偏离：检查改变次序的钩子、手写调度或补丁"}};
+}
+
+void add_layout(const std::vector<int32_t>* split, Fix& fix) {
+  const FixText text = split ? layout_text(*split) : FixText{};
+  fix.how.en += split ? ". In whole layers: " + text.en : "; no split of whole layers gains";
+  fix.how.zh += split ? "。按整层：" + text.zh : "；按整层移动没有收益";
 }
 
 FixWords schedule_words(const std::string& name, int32_t chunks, const OrderModel& order, int32_t layers) {

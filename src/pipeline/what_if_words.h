@@ -18,6 +18,10 @@ FixWords balance_words(const std::vector<int32_t>& now, const std::vector<int32_
                        const LayerCosts& costs);
 FixWords even_words();
 FixWords fair_stage_words(int32_t stage, double ratio);
+// `lists` of `of` leave the order.
+FixWords order_words(const std::string& name, int64_t lists, int64_t of);
+// Adds to `how` the split in whole layers that comes nearest, for the frameworks; null: none gains.
+void add_layout(const std::vector<int32_t>* split, Fix& fix);
 FixWords schedule_words(const std::string& name, int32_t chunks, const OrderModel& order, int32_t layers_of_a_rank);
 FixWords micro_batch_words(int32_t now, int32_t then);
 FixWords worker_words(int32_t rank, int32_t dp, int32_t stage, double ratio);

@@ -4,6 +4,7 @@
 
 #include "base/number.h"
 #include "base/parallel.h"
+#include "server/duration_bins.h"
 #include "server/lane_walk.h"
 
 namespace stageline {
@@ -15,7 +16,7 @@ constexpr uint32_t kNone = UINT32_MAX;
 // The sums of one block while it grows.
 class Growing {
  public:
-  explicit Growing(size_t places) : at_(places, kNone) {}
+  explicit Growing(size_t places) : bins(std::min(places, AreaSums::kMostBinned) * kDurationBins), at_(places, kNone) {}
 
   NameSum& of(uint32_t place) {
     if (at_[place] == kNone) {
@@ -42,7 +43,8 @@ class Growing {
   }
 
   int64_t last_end_ns = 0;
-  bool has_long = false;  // a duration that an entry cannot hold (4.29 s): such a stretch is looked at
+  std::vector<uint32_t> bins;  // [place][bin] of all lanes of the task, not cleared
+  bool has_long = false;       // a duration that an entry cannot hold (4.29 s): such a stretch is looked at
 
  private:
   std::vector<uint32_t> at_;  // by place
@@ -67,7 +69,7 @@ class LaneSums {
       }
       if (to == lane_.count) break;
     }
-    if (from_ < lane_.count) take_rest();
+    if (from_ < lane_.count && lane_.count >= AreaSums::kLeastSlices) take_rest();
     growing_.clear();
   }
 
@@ -75,6 +77,7 @@ class LaneSums {
   uint32_t add(size_t i, int64_t start, int64_t dur, uint32_t holder) {
     const uint32_t place = kinds_.place_of(lane_, i);
     growing_.last_end_ns = std::max(growing_.last_end_ns, start + dur);
+    if (place < AreaSums::kMostBinned) ++growing_.bins[place * kDurationBins + duration_bin(dur)];
     if (dur >= int64_t{UINT32_MAX}) {
       growing_.has_long = true;
     } else {
@@ -120,19 +123,38 @@ class LaneSums {
 
 AreaSums::AreaSums(const std::vector<ViewLane>& lanes, const NameKinds& kinds) : lanes_(lanes.size()) {
   const size_t tasks = std::max<size_t>(1, std::min(lanes.size(), static_cast<size_t>(thread_count())));
+  std::vector<std::vector<uint32_t>> counted(tasks);
   parallel_for(tasks, [&](size_t task) {
     Growing growing(kinds.size());
     for (size_t l = task; l < lanes.size(); l += tasks) {
-      if (!lanes[l].has_slices() || lanes[l].count < kLeastSlices) continue;
+      if (!lanes[l].has_slices() || lanes[l].count == 0) continue;
       LaneSums(lanes[l], kinds, growing, lanes_[l].blocks, lanes_[l].sums).build();
       lanes_[l].blocks.shrink_to_fit();
       lanes_[l].sums.shrink_to_fit();
     }
+    counted[task] = std::move(growing.bins);
   });
+  for (const ViewLane& lane : lanes)
+    if (lane.has_slices()) slice_count_ += lane.count - lane.hidden;
+  keep_bins(counted);
+}
+
+void AreaSums::keep_bins(const std::vector<std::vector<uint32_t>>& counted) {
+  const size_t places = counted[0].size() / kDurationBins;
+  for (size_t place = 0; place < places; ++place) {
+    first_bin_.push_back(static_cast<uint32_t>(bins_.size()));
+    for (size_t bin = 0; bin < kDurationBins; ++bin) {
+      uint32_t count = 0;
+      for (const std::vector<uint32_t>& own : counted) count += own[place * kDurationBins + bin];
+      if (count > 0) bins_.push_back({static_cast<uint16_t>(bin), count});
+    }
+  }
+  first_bin_.push_back(static_cast<uint32_t>(bins_.size()));
+  bins_.shrink_to_fit();
 }
 
 size_t AreaSums::bytes() const {
-  size_t sum = lanes_.size() * sizeof(OfLane);
+  size_t sum = lanes_.size() * sizeof(OfLane) + bins_.size() * sizeof(BinCount) + first_bin_.size() * 4;
   for (const OfLane& lane : lanes_) sum += lane.blocks.size() * sizeof(SumBlock) + lane.sums.size() * sizeof(NameSum);
   return sum;
 }

@@ -2,7 +2,7 @@
 //
 // A block is a stretch of a lane's slices in its own order. It ends where its entries are few beside its slices: names
 // that repeat give short blocks, a lane of names that never do gets none and is looked at slice by slice. So the sums
-// take at most kEntryBytes / kSlicesPerEntry = 1/2 B a slice, whatever is in the trace.
+// take at most sizeof(NameSum) / kSlicesPerEntry = 1/2 B a slice, whatever is in the trace.
 #pragma once
 
 #include <cstdint>
@@ -39,14 +39,30 @@ class AreaSums {
   std::span<const NameSum> sums(size_t lane, const SumBlock& block) const {
     return std::span(lanes_[lane].sums).subspan(block.first, block.entries);
   }
+  // How often slices of a name and kind last how long, over all lanes: of the first kMostBinned places. By bin.
+  struct BinCount {
+    uint16_t bin = 0;
+    uint32_t count = 0;
+  };
+  static constexpr size_t kMostBinned = 1024;
+  bool has_bins(uint32_t place) const { return place + size_t{1} < first_bin_.size(); }
+  std::span<const BinCount> bins(uint32_t place) const {
+    return std::span(bins_).subspan(first_bin_[place], first_bin_[place + 1] - first_bin_[place]);
+  }
+  uint64_t slice_count() const { return slice_count_; }  // that have a row
   size_t bytes() const;
 
  private:
+  void keep_bins(const std::vector<std::vector<uint32_t>>& counted);
+
   struct OfLane {
     std::vector<SumBlock> blocks;
     std::vector<NameSum> sums;
   };
   std::vector<OfLane> lanes_;
+  std::vector<uint32_t> first_bin_;  // by place, and one more
+  std::vector<BinCount> bins_;
+  uint64_t slice_count_ = 0;
 };
 
 }  // namespace stageline

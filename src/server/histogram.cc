@@ -29,6 +29,7 @@ struct Asked {
   std::vector<uint32_t> lanes;
   TimeWindow window;
   NameSet names;
+  Facets facets;
   int64_t kind = kAnyKind;
 };
 
@@ -36,11 +37,13 @@ template <class Visit>
 void for_asked(const Timeline& timeline, const Asked& asked, uint32_t lane_id, const std::vector<uint64_t>& mask,
                Visit visit) {
   const ViewLane& lane = timeline.lanes()[lane_id];
-  if (!lane.has_slices()) return;
+  const FacetTest test(timeline, asked.facets);
+  if (!lane.has_slices() || !test.lane_may(lane_id)) return;
   const size_t from = first_starting_from(lane, asked.window.from_ns());
   const size_t to = first_starting_from(lane, asked.window.to_ns());
   timeline.occurrences().for_named(lane, lane_id, asked.names, mask, from, to, [&](size_t i) {
-    if (asked.kind == kAnyKind || lane.kind(i) == asked.kind) visit(lane, i);
+    if ((asked.kind == kAnyKind || lane.kind(i) == asked.kind) && (!asked.facets.any() || test.has(lane_id, i)))
+      visit(lane, i);
   });
 }
 
@@ -140,9 +143,9 @@ Result<HistogramAnswer> histogram_answer(const Timeline& timeline, const Query& 
   if (!window) return window.error();
   const auto kind = integer_parameter(query, "kind", kAnyKind, kAnyKind, kViewKindCount - 1);
   if (!kind) return kind.error();
-  Result<NameSet> names = names_meant(timeline, query);
-  if (!names) return names.error();
-  const Asked asked{*lanes, *window, std::move(*names), *kind};
+  Result<Meant> meant = names_meant(timeline, query);
+  if (!meant) return meant.error();
+  const Asked asked{*lanes, *window, std::move(meant->names), meant->facets, *kind};
   if (!query.find("min") && !query.find("max")) return HistogramAnswer{histogram_json(timeline, asked), false};
   const auto least = number_parameter(query, "min", 0.0);
   if (!least) return least.error();

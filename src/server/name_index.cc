@@ -70,20 +70,20 @@ bool NameIndex::may_hold(size_t lane, size_t block, const std::vector<uint64_t>&
 }
 
 SlicePlace NameIndex::next(const std::vector<ViewLane>& lanes, const std::vector<uint32_t>& chosen,
-                           const NameSet& names, Cursor from) const {
+                           const NameSet& names, Cursor from, const FacetTest* also) const {
   const std::vector<uint64_t> mask = mask_of(names);
   SlicePlace best;
   int64_t best_start = INT64_MAX;
   for (const uint32_t l : chosen) {
     const ViewLane& lane = lanes[l];
-    if (!lane.has_slices()) continue;
+    if (!lane.has_slices() || (also && !also->lane_may(l))) continue;
     for (size_t i = first_behind(lane, l, from); i < lane.count && lane.start(i) < best_start;) {
       const size_t end = std::min(lane.count, (i / kNameBlock + 1) * kNameBlock);
       if (!may_hold(l, i / kNameBlock, mask)) {
         i = end;
         continue;
       }
-      while (i < end && !names.has(lane.names[i])) ++i;
+      while (i < end && !(names.has(lane.names[i]) && (!also || also->has(l, i)))) ++i;
       if (i == end) continue;
       if (lane.start(i) < best_start) {
         best_start = lane.start(i);
@@ -96,13 +96,13 @@ SlicePlace NameIndex::next(const std::vector<ViewLane>& lanes, const std::vector
 }
 
 SlicePlace NameIndex::previous(const std::vector<ViewLane>& lanes, const std::vector<uint32_t>& chosen,
-                               const NameSet& names, Cursor from) const {
+                               const NameSet& names, Cursor from, const FacetTest* also) const {
   const std::vector<uint64_t> mask = mask_of(names);
   SlicePlace best;
   int64_t best_start = INT64_MIN;
   for (const uint32_t l : chosen) {
     const ViewLane& lane = lanes[l];
-    if (!lane.has_slices()) continue;
+    if (!lane.has_slices() || (also && !also->lane_may(l))) continue;
     // What is not behind the cursor stands before it, but for the slice at the cursor itself.
     size_t i = first_behind(lane, l, from);
     if (static_cast<int64_t>(l) == from.lane && i > 0 && static_cast<int64_t>(i - 1) == from.slice &&
@@ -114,7 +114,7 @@ SlicePlace NameIndex::previous(const std::vector<ViewLane>& lanes, const std::ve
         i = begin;
         continue;
       }
-      while (i > begin && !names.has(lane.names[i - 1])) --i;
+      while (i > begin && !(names.has(lane.names[i - 1]) && (!also || also->has(l, i - 1)))) --i;
       if (i == begin) continue;
       // Of one time the later lane counts; lanes come in order.
       if (lane.start(i - 1) >= best_start) {

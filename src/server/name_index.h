@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "server/facets.h"
 #include "server/timeline.h"
 
 namespace stageline {
@@ -37,11 +38,11 @@ class NameIndex {
     int64_t start_ns = 0, lane = -1, slice = -1;
   };
   // The first slice of these names after the cursor in `lanes` (ascending), or the last one before it. Blocks that may
-  // hold one are scanned, in each lane up to the best place found so far.
+  // hold one are scanned, in each lane up to the best place found so far. `also` (may be nullptr) has to hold too.
   SlicePlace next(const std::vector<ViewLane>& lanes, const std::vector<uint32_t>& chosen, const NameSet& names,
-                  Cursor from) const;
+                  Cursor from, const FacetTest* also = nullptr) const;
   SlicePlace previous(const std::vector<ViewLane>& lanes, const std::vector<uint32_t>& chosen, const NameSet& names,
-                      Cursor from) const;
+                      Cursor from, const FacetTest* also = nullptr) const;
 
   // Calls visit(slice) for the slices [from, to) of a lane that bear one of the names, in order.
   template <class Visit>

@@ -8,8 +8,14 @@
 
 namespace stageline {
 
-// q (a text, or with regex=1 an expression) or name_ids: the names meant. Errors: kUsage, without either too.
-Result<NameSet> names_meant(const Timeline& timeline, const Query& query);
+// What a request means: names, and facets of slices that bear them. q (a text with facets, or with regex=1 an
+// expression) or name_ids; where= has facets too. Errors: kUsage, without any of them too.
+struct Meant {
+  NameSet names;
+  Facets facets;
+  std::string where;  // the facets as they were written
+};
+Result<Meant> names_meant(const Timeline& timeline, const Query& query);
 
 // The answers to /api/search, /api/find and /api/histogram. Errors: kUsage.
 Result<std::string> search_answer(const Timeline& timeline, const Query& query);

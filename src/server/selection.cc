@@ -1,6 +1,7 @@
 // Whole stretches of an area are added up from the timeline's sums by name (area_sums.h); only what lies at their ends
 // is looked at slice by slice. The quantiles of a large area need all durations, and nothing else: a pass that counts
-// them in bins, two columns and a few bytes a slice.
+// them in bins, two columns and a few bytes a slice; of more than half the run a pass over the rest, which is taken
+// from the counts of the whole.
 #include "server/selection.h"
 
 #include <algorithm>
@@ -37,6 +38,8 @@ struct Early {
 struct Pieces {
   std::vector<Piece> summed;  // blocks, and the slices between them
   std::vector<Piece> plain;   // the same area without blocks
+  std::vector<Piece> others;  // what else the run holds, where the area is more than half of it
+  bool is_most = false;
   std::vector<Early> early;
   size_t slices = 0;
 };
@@ -68,8 +71,20 @@ Pieces pieces_of(const Timeline& timeline, const std::vector<uint32_t>& lanes, i
     }
     add_plain(out.summed, l, from, to);
   }
-  out.slices += out.early.size();
   return out;
+}
+
+// The pieces that a count over the area does not look at.
+void add_others(const Timeline& timeline, const std::vector<uint32_t>& lanes, int64_t t0, int64_t t1, Pieces& pieces) {
+  pieces.is_most = true;
+  std::vector<bool> asked(timeline.lanes().size());
+  for (const uint32_t l : lanes) asked[l] = true;
+  for (uint32_t l = 0; l < asked.size(); ++l) {
+    const ViewLane& lane = timeline.lanes()[l];
+    if (!lane.has_slices()) continue;
+    if (asked[l]) add_plain(pieces.others, l, 0, first_starting_from(lane, t0));
+    add_plain(pieces.others, l, asked[l] ? first_starting_from(lane, t1) : 0, lane.count);
+  }
 }
 
 void add(int64_t& sum, int64_t value) { sum = sum_or_limit(sum, value); }
@@ -179,11 +194,24 @@ void for_shown(const Timeline& timeline, const Piece& piece, const std::vector<u
   });
 }
 
+// Turns counts of what lies outside into counts of the area, in bins[0].
+void take_from_whole(const AreaSums& sums, const std::vector<SelectionTotal>& shown,
+                     std::vector<std::vector<uint32_t>>& bins) {
+  for (std::vector<uint32_t>& own : bins)
+    for (uint32_t& count : own) count = 0 - count;  // modulo 2^32, as the sums are
+  for (size_t k = 0; k < shown.size(); ++k)
+    for (const AreaSums::BinCount& all : sums.bins(shown[k].name)) bins[0][k * kDurationBins + all.bin] += all.count;
+}
+
 // `shown` still bear places for names.
 void find_quantiles(const Timeline& timeline, const Pieces& pieces, bool exact, std::vector<SelectionTotal>& shown) {
   std::vector<uint32_t> shown_at(timeline.name_kinds().size(), kNone);
   for (uint32_t k = 0; k < shown.size(); ++k) shown_at[shown[k].name] = k;
-  const size_t tasks = tasks_for(pieces.plain.size());
+  const AreaSums& sums = timeline.area_sums();
+  const bool from_whole = !exact && pieces.is_most &&
+                          std::all_of(shown.begin(), shown.end(), [&](const auto& t) { return sums.has_bins(t.name); });
+  const std::vector<Piece>& looked_at = from_whole ? pieces.others : pieces.plain;
+  const size_t tasks = tasks_for(looked_at.size());
   std::vector<std::vector<std::vector<int64_t>>> kept(tasks);
   std::vector<std::vector<uint32_t>> bins(tasks);
   for (size_t task = 0; task < tasks; ++task) {
@@ -196,13 +224,14 @@ void find_quantiles(const Timeline& timeline, const Pieces& pieces, bool exact, 
   const auto count = [&](size_t task) {
     return [own = bins[task].data()](uint32_t at, int64_t dur) { ++own[at * kDurationBins + duration_bin(dur)]; };
   };
-  deal(tasks, pieces.plain.size(), [&](size_t task, size_t k) {
+  deal(tasks, looked_at.size(), [&](size_t task, size_t k) {
     if (exact) {
-      for_shown(timeline, pieces.plain[k], shown_at, keep(task));
+      for_shown(timeline, looked_at[k], shown_at, keep(task));
     } else {
-      for_shown(timeline, pieces.plain[k], shown_at, count(task));
+      for_shown(timeline, looked_at[k], shown_at, count(task));
     }
   });
+  if (from_whole) take_from_whole(sums, shown, bins);
   for (const Early& one : pieces.early) {
     const ViewLane& lane = timeline.lanes()[one.lane];
     const uint32_t at = shown_at[timeline.name_kinds().place_of(lane, one.slice)];
@@ -241,7 +270,8 @@ int64_t quantile(std::vector<int64_t>& values, double share) {
 Selection select_area(const Timeline& timeline, const std::vector<uint32_t>& lanes, const TimeWindow& window,
                       size_t limit) {
   const int64_t t0 = window.from_ns(), t1 = window.to_ns();
-  const Pieces pieces = pieces_of(timeline, lanes, t0, t1);
+  Pieces pieces = pieces_of(timeline, lanes, t0, t1);
+  if (pieces.slices > timeline.area_sums().slice_count() / 2) add_others(timeline, lanes, t0, t1, pieces);
   const Totals totals = sum_area(timeline, pieces, t0, t1);
   Selection out;
   for (SelectionTotal total : totals.all()) {

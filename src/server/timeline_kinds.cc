@@ -68,19 +68,21 @@ KindColours view_kind_colours(const Theme& theme, uint8_t kind) {
     const auto group = static_cast<size_t>(kind_group(static_cast<CellKind>(kind)));
     return {theme.group[group], theme.group_text[group]};
   }
-  // What the host does is drawn lighter than the device work it leads to, in the same hue.
-  constexpr double kHostTint = 0.55, kFaintTint = 0.7;
+  // What the host does is drawn lighter than the device work it leads to, in the same hue. How much: rows of a thread
+  // touch, and these are apart with any kind of colour vision (tests/web/viewer_colour_test.mjs).
+  constexpr double kOperatorTint = 0.4, kPythonTint = 0.3, kRuntimeTint = 0.3, kAnnotationTint = 0.4,
+                   kOverheadTint = 0.55;
   const auto fill = [&]() -> Rgb {
     switch (static_cast<ViewKind>(kind)) {
       case ViewKind::kComputation: return theme.kernel[0];
       case ViewKind::kCommunication: return theme.kernel[1];
       case ViewKind::kMemory: return theme.kernel[2];
       case ViewKind::kDeviceOther: return theme.kernel[3];
-      case ViewKind::kOperator: return mix(theme.kernel[0], theme.background, kHostTint);
-      case ViewKind::kPython: return mix(theme.kernel[3], theme.background, kFaintTint);
-      case ViewKind::kRuntime: return mix(theme.kernel[2], theme.background, kHostTint);
-      case ViewKind::kAnnotation: return mix(theme.group[2], theme.background, kHostTint);
-      case ViewKind::kOverhead: return mix(theme.group[1], theme.background, kHostTint);
+      case ViewKind::kOperator: return mix(theme.kernel[0], theme.background, kOperatorTint);
+      case ViewKind::kPython: return mix(theme.kernel[3], theme.background, kPythonTint);
+      case ViewKind::kRuntime: return mix(theme.kernel[2], theme.background, kRuntimeTint);
+      case ViewKind::kAnnotation: return mix(theme.group[2], theme.background, kAnnotationTint);
+      case ViewKind::kOverhead: return mix(theme.group[1], theme.background, kOverheadTint);
       case ViewKind::kUnclassified: break;
     }
     return theme.group[6];

@@ -28,7 +28,7 @@ class Diff(Case):
     def assert_closes(self, diff):
         groups = next(t for t in diff['tables'] if t['name'] == 'groups')
         self.assertEqual(groups['rows'][-1]['cause'], 'rest')
-        self.assertAlmostEqual(sum(row['effect_ns'] for row in groups['rows']), diff['change_ns'], delta=len(groups['rows']))
+        self.assertEqual(sum(row['effect_ns'] for row in groups['rows']), diff['change_ns'])
         runs = {row['run']: row for row in next(t for t in diff['tables'] if t['name'] == 'runs')['rows']}
         self.assertAlmostEqual(runs['b']['step_ns'] - runs['a']['step_ns'], diff['change_ns'], delta=2)
         return groups['rows']
@@ -52,6 +52,23 @@ class Diff(Case):
                 self.assertEqual(diff['cause_en'], cause)
                 rows = self.assert_closes(diff)
                 self.assertLess(abs(rows[-1]['effect_ns']), 0.05 * abs(diff['change_ns']))
+
+    def test_twice_the_work_is_judged_by_the_micro_batch(self):
+        a, more = self.simulate('a'), self.simulate('more', '1f1b', '--micro-batches', 16)
+        slow = self.simulate('slow', '1f1b', '--micro-batches', 16, '--cost', '13,13,13,26')
+        self.assertIn('B is slower', run('diff', a, more, '--fail-on', '3%', check=0).out)  # a step is, a micro-batch is not
+        run('diff', more, a, '--fail-on', '3%', check=1)  # a step is shorter, a micro-batch longer
+        run('diff', a, slow, '--fail-on', '3%', check=1)
+
+    def test_a_step_of_no_length_has_no_shares(self):
+        nothing = self.dir / 'nothing.csv'
+        nothing.write_text('stage,rank,step,kind,start_ns,dur_ns,mb_id\n0,0,0,F,0,0,0\n')
+        out = run('diff', nothing, self.simulate('b'), check=0).out
+        self.assertNotIn('inf', out)
+        self.assertNotIn('nan', out)
+        diff = self.diff(nothing, self.dir / 'b')
+        self.assertIsNone(diff['change_share'])
+        self.assertTrue(all(row['effect_share'] is None for row in self.assert_closes(diff)))
 
     def test_schedule_changes_come_first(self):
         a, b = self.simulate('a'), self.simulate('b', 'zb-h1')

@@ -30,7 +30,7 @@ class WhatIf(Case):
         path = self.simulate('run', '1f1b', '--dp', 2, '--fault', 'slow-rank:5,1.5')
         found = answer(path)
         rows = table(found, 'fixes')
-        self.assertEqual([r['saving_ns'] for r in rows], sorted((r['saving_ns'] for r in rows), reverse=True))
+        self.assertEqual(rows, sorted(rows, key=lambda r: (r['bound'], -r['saving_ns'])))
         printed = list(csv.DictReader(io.StringIO(run('what-if', path, '--format', 'csv', check=0).out)))
         self.assertEqual([r['what'] for r in printed], [r['what'] for r in rows])
         text = run('what-if', path, check=0).out
@@ -51,6 +51,31 @@ class WhatIf(Case):
         row = next(r for r in table(answer(sick), 'fixes') if r['fix'] == 'worker')
         self.assertIn('rank 6', row['what'])
         self.close(row['step_ns'], healthy)
+
+    def test_faults_taken_away_where_messages_were_recorded(self):
+        # tests/unit/what_if_test.cc has all sixteen schedules without messages.
+        words = ['--stages', 4, '--micro-batches', 8, '--dp', 2, '--latency', 0.3, '--messages', '--optimizer', 3]
+        for schedule in ('1f1b', 'zb-h1', 'vpp'):
+            healthy = self.step(self.simulate(f'{schedule}-well', schedule, *words))
+            for fault, fix in (('slow-rank:5,1.4', 'worker'), ('slow-link:1,2,+6ms', 'links'), ('late-launch:2,3ms', 'launch'),
+                               ('gc:15ms,0.05', 'launch')):
+                with self.subTest(schedule=schedule, fault=fault):
+                    path = self.simulate(f'{schedule}-{fix}-{fault[:2]}', schedule, *words, '--fault', fault)
+                    row = next(r for r in table(answer(path), 'fixes') if r['fix'] == fix)
+                    self.close(row['step_ns'], healthy)
+
+    def test_a_slow_link_is_the_same_on_every_page(self):
+        path = self.simulate('slow', '1f1b', '--dp', 2, '--latency', 0.3, '--messages', '--jitter', 0.02, '--steps', 6, '--fault', 'slow-link:1,2,+6ms')
+        finding = next(f for f in json.loads(run('explain', path, '--format', 'json', '-q', check=0).out)['findings'] if f['id'] == 'link.slow')
+        tables = {t['name']: t['rows'] for t in json.loads(run('analyze', 'links', path, '--format', 'json', '-q', check=0).out)['tables']}
+        row = tables['slow-links'][0]
+        self.assertEqual(row['words'], finding['title_en'])
+        self.assertIn(f"{row['saving_share'] * 100:.1f}", finding['value'])
+        slow = [r for r in tables['links'] if r['reading'] not in ('fine', 'slow, worth little')]
+        self.assertEqual({(r['from_stage'], r['to_stage']) for r in slow}, {(1, 2)})
+        well = self.simulate('well', '1f1b', '--dp', 2, '--latency', 0.3, '--fault', 'late-launch:2,2ms')
+        for rows in (t['rows'] for t in json.loads(run('analyze', 'links', well, '--format', 'json', '-q', check=0).out)['tables'] if t['name'] == 'slow-links'):
+            self.assertEqual(rows, [])
 
     def test_own_changes_are_simulated_ones(self):
         base = ['--stages', 4, '--micro-batches', 8, '--cost', '8,10,10']

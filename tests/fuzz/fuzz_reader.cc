@@ -67,6 +67,9 @@ constexpr const char* kNames[] = {
     "rank_1_ascend_pt/ASCEND_PROFILER_OUTPUT/step_trace_time.csv",
     "rank_0_ascend_pt/ASCEND_PROFILER_OUTPUT/ascend_pytorch_profiler_0.db",
     "rank_0_ascend_pt/ASCEND_PROFILER_OUTPUT/analysis.db",
+    "h.r00000.p1.1.000.slrec",
+    "h.r00000.p1.1.001.slrec",
+    "h.r00000.p1.1.slhot",
 };
 constexpr size_t kMaxFiles = 8;
 

@@ -324,6 +324,8 @@ def make_inputs():
     for case, options in ASCEND_FILES.items():
         ascend_db.write(HERE / 'readers' / case / 'input', **options)
     make_ascends(HERE / 'readers')
+    import recording
+    recording.make(HERE / 'readers' / 'recording' / 'input')
     # [time in µs (−1: before the capture), action, bytes, category], as torch writes a raw memory timeline.
     rows = [[-1, 0, 4096, 0], [-1, 0, 8192, 1]]
     for step in range(3):

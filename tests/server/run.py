@@ -313,6 +313,35 @@ class LifeTest(unittest.TestCase):
         self.assertEqual(server.get('/')[0], 200)  # the page is there at once
         self.assertEqual(server.stop(), 0)
 
+    def test_what_is_read_can_be_used_while_the_rest_comes(self):
+        fifo = os.path.join(self.folder.name, 'growing.json')
+        os.mkfifo(fifo)
+        server = Server(fifo, '--port', '0', '--reader', 'kineto')
+        event = '{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":%d,"dur":5,"args":{}},\n'
+        written = 0
+        with open(fifo, 'w') as out:
+            out.write('{"schemaVersion": 1, "traceEvents": [\n')
+            while json.loads(server.get('/api/status')[2])['revision'] == 0:
+                self.assertLess(written, 100_000_000)
+                out.write(''.join(event % (written + k * 10) for k in range(20_000)))
+                written += 200_000
+            run = json.loads(server.get('/api/run')[2])
+            self.assertEqual((run['whole'], run['revision'] >= 1, len(run['lanes'])), (False, True, 1))
+            revision = f"&revision={run['revision']}"
+            for target in ('/api/tiles?n=100', '/api/select?limit=3', '/api/search?q=mm', '/api/slice?lane=0&slice=5', '/api/histogram?q=mm'):
+                self.assertIn(server.get(target + revision)[0], (200, 409), target)
+                self.assertEqual(server.get(target)[0], 200, target)
+            self.assertIn('still being read', json.loads(server.get('/api/slice?lane=0&slice=5')[2])['args_missing'])
+            self.assertEqual([server.get(t)[0] for t in ('/api/perfetto', '/api/answers')], [503, 503])
+            out.write(event.rstrip(',\n') % written + ']}')
+        self.assertEqual(server.wait_ready(), 'ready')
+        whole = json.loads(server.get('/api/run')[2])
+        self.assertTrue(whole['whole'])
+        self.assertEqual(whole['slices'], written // 10 + 1)
+        self.assertGreater(whole['revision'], run['revision'])
+        self.assertEqual(server.get('/api/tiles?n=100' + revision)[0], 409)
+        self.assertEqual(server.stop(), 0)
+
     def test_a_run_that_cannot_be_read_says_why(self):
         bad = os.path.join(self.folder.name, 'bad.json')
         pathlib.Path(bad).write_text('{"no": "trace"}')

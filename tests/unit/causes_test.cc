@@ -92,7 +92,7 @@ TEST_CASE("causes: every finding speaks both languages and names its price") {
   }();
   for (const CauseKind kind :
        {CauseKind::kSlowStage, CauseKind::kSlowWorker, CauseKind::kSlowLink, CauseKind::kLongSequences,
-        CauseKind::kPauses, CauseKind::kLateWorker, CauseKind::kOrder, CauseKind::kUnsplit}) {
+        CauseKind::kPauses, CauseKind::kLateWorker, CauseKind::kLateStarts, CauseKind::kOrder, CauseKind::kUnsplit}) {
     Cause c;
     c.kind = kind;
     c.stage = 3;
@@ -120,6 +120,32 @@ TEST_CASE("causes: every finding speaks both languages and names its price") {
     CHECK(f.detail_en.ends_with("."));
     CHECK(f.title_zh.find("：") != std::string::npos);
   }
+}
+
+TEST_CASE("causes: pipelines of one replica are not called replicas, several links are one finding") {
+  Trace trace = make_1f1b_trace({.stages = 4, .micro_batches = 8, .steps = 2, .dp = 2});
+  trace.pipeline_stages = 4;
+  trace.context_parallel = 2;
+  CauseList list;
+  list.step_ns = 100e6;
+  Cause link;
+  link.kind = CauseKind::kSlowLink;
+  link.from_stage = 1;
+  link.stage = 2;
+  link.dp = 1;
+  link.lost_ns = 5e6;
+  link.times = {{CellKind::kOther, 3e6, 1e6}};
+  list.causes = {link, link};
+  list.causes[1].from_stage = 2;
+  list.causes[1].stage = 3;
+  list.causes[1].both_ways = true;
+  const auto findings = cause_findings(trace, list, Recognition{});
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].title_en.find("of pipeline 1 ") != std::string::npos);
+  CHECK(findings[0].title_zh.find("流水线 1") != std::string::npos);
+  CHECK(findings[0].detail_en.find("Slow too: between stages 2 and 3") != std::string::npos);
+  trace.context_parallel = 1;
+  CHECK(cause_findings(trace, list, Recognition{})[0].title_en.find("of replica 1 ") != std::string::npos);
 }
 
 TEST_CASE("explain: hostile cells are survived") {

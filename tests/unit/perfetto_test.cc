@@ -7,6 +7,7 @@
 #include "pipeline/link_cells.h"
 #include "unit/export_to_text.h"
 #include "unit/make_trace.h"
+#include "unit/torch_traces.h"
 
 using namespace stageline;
 using namespace stageline::testing;
@@ -198,4 +199,73 @@ TEST_CASE("events: one sequence a track, exact times, flows on both ends") {
 TEST_CASE("gzip and plain protobuf hold the same") {
   Trace trace = make_1f1b_trace({.steps = 20});
   CHECK(export_to_text(trace, "perfetto", ".pftrace.gz") == export_to_text(trace, "perfetto", ".pftrace"));
+}
+
+TEST_CASE("slices of a profiler trace: threads by lane, nested as they ran, what overlaps beside") {
+  const Trace trace =
+      torch_trace({torch_event("cpu_op", "outer", 100, 1, "10", "100"), call("launch", "20", "5", 3),
+                   torch_event("cpu_op", "crosses", 100, 1, "50", "100"),
+                   torch_event("cpu_op", "instant", 100, 1, "60", "0"), work("kernel", "200", "40", 3)});
+  const std::string file = export_to_text(trace, "perfetto", ".pftrace");
+  struct Shown {
+    std::string name, category;
+    uint64_t begin = 0, end = 0, depth = 0, flow = 0;
+  };
+  std::map<uint64_t, std::vector<Shown>> by_track;
+  std::map<uint64_t, std::string> thread_names;
+  std::map<uint64_t, uint64_t> track_of, clock, base;                      // by sequence
+  std::map<std::pair<uint64_t, uint64_t>, std::string> names, categories;  // by sequence and iid
+  std::map<uint64_t, std::vector<size_t>> open;
+  for (const Field& packet : fields_of(file)) {
+    const auto fields = fields_of(packet.bytes);
+    const uint64_t sequence = find(fields, 10) ? find(fields, 10)->value : 0;
+    if (const auto descriptor = find(fields, 60))
+      if (const auto thread = find(fields_of(descriptor->bytes), 4))
+        thread_names[number_in(descriptor->bytes, 1)] = find(fields_of(thread->bytes), 5)->bytes;
+    if (const auto defaults = find(fields, 59))
+      track_of[sequence] = number_in(find(fields_of(defaults->bytes), 11)->bytes, 11);
+    if (const auto snapshot = find(fields, 6))
+      for (const Field& one : fields_of(snapshot->bytes))
+        if (one.number == 1 && number_in(one.bytes, 1) == 64) clock[sequence] = number_in(one.bytes, 2);
+    if (const auto interned = find(fields, 12))
+      for (const Field& one : fields_of(interned->bytes)) {
+        const std::string text(find(fields_of(one.bytes), 2)->bytes);
+        (one.number == 1 ? categories : names)[{sequence, number_in(one.bytes, 1)}] = text;
+      }
+    const auto event = find(fields, 11);
+    if (!event) continue;
+    clock[sequence] += find(fields, 8)->value;
+    std::vector<Shown>& shown = by_track[track_of[sequence]];
+    if (number_in(event->bytes, 9) == 1) {
+      const auto flow = find(fields_of(event->bytes), 47);
+      shown.push_back({names[{sequence, number_in(event->bytes, 10)}],
+                       categories[{sequence, number_in(event->bytes, 3)}], clock[sequence], 0, open[sequence].size(),
+                       flow ? flow->value : 0});
+      open[sequence].push_back(shown.size() - 1);
+    } else {
+      REQUIRE_FALSE(open[sequence].empty());
+      shown[open[sequence].back()].end = clock[sequence];
+      open[sequence].pop_back();
+    }
+  }
+  for (const auto& [sequence, left] : open) CHECK(left.empty());
+  std::map<std::string, std::vector<Shown>> by_name;
+  for (const auto& [track, shown] : by_track) by_name[thread_names[track]] = shown;
+  REQUIRE(by_name.size() == 3);
+  const std::vector<Shown>&host = by_name["thread 1"], &beside = by_name["thread 1 (2)"];
+  REQUIRE(host.size() == 3);
+  CHECK(host[0].name == "outer");
+  CHECK(host[1].name == "launch");
+  CHECK(host[1].depth == 1);
+  CHECK(host[1].category == "cuda_runtime");
+  CHECK(host[2].name == "instant");
+  CHECK(host[2].begin == host[2].end);
+  CHECK(host[0].end - host[0].begin == 100'000);
+  REQUIRE(beside.size() == 1);
+  CHECK(beside[0].name == "crosses");
+  const std::vector<Shown>& device = by_track.rbegin()->second;
+  REQUIRE(device.size() == 1);
+  CHECK(device[0].name == "kernel");
+  CHECK(device[0].flow != 0);
+  CHECK(device[0].flow == host[1].flow);
 }

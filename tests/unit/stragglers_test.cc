@@ -42,7 +42,7 @@ Stragglers found(const Trace& trace) {
   Diagnostics notes;
   Result<StepGraph> graph = build_step_graph(trace, notes);
   REQUIRE(graph);
-  return find_stragglers(trace, *graph);
+  return find_stragglers(trace, *graph, RunCoverage(trace, theory_of(trace)));
 }
 
 // What the table of causes is made of.

@@ -10,6 +10,7 @@
 
 #include "make_trace.h"
 #include "server/area_sums.h"
+#include "server/duration_bins.h"
 #include "server/row_index.h"
 #include "server/selection.h"
 #include "server/slice_window.h"
@@ -208,7 +209,9 @@ TEST_CASE("timeline: sums kept for whole stretches are those of their slices, in
     const Timeline timeline(random_slices(31, 30'000, overlap));
     const ViewLane& lane = only_lane(timeline);
     CHECK(timeline.area_sums().blocks(0).size() > 2);
-    CHECK(timeline.area_sums().bytes() <= lane.count / 2 + 1000);
+    size_t entries = 0;
+    for (const SumBlock& block : timeline.area_sums().blocks(0)) entries += block.entries;
+    CHECK(entries * sizeof(NameSum) <= lane.count / 2);
     std::mt19937 random(2);
     for (int k = 0; k < 12; ++k) {
       const auto span = static_cast<uint32_t>(timeline.span_ns());
@@ -247,6 +250,28 @@ TEST_CASE("timeline: sums kept for whole stretches are those of their slices, in
         CHECK(total.max_ns == sum.durations.back());
         CHECK(total.median_ns == sum.durations[(sum.durations.size() - 1) / 2]);
       }
+    }
+  }
+}
+
+TEST_CASE("timeline: quantiles of a large area are those of its durations within a bin") {
+  const Timeline timeline(random_slices(37, 1'300'000, true));
+  const ViewLane& lane = only_lane(timeline);
+  const auto span = static_cast<double>(timeline.span_ns());
+  // More than half of the run, where the rest is taken from the whole; and all of it.
+  for (const auto& [from, to] : {std::pair{0.1, 0.95}, {0.0, 1.0}}) {
+    const TimeWindow window{std::floor(span * from), std::ceil(span * to)};
+    const Selection area = select_area(timeline, {0}, window, 2000);
+    REQUIRE_FALSE(area.exact);
+    std::map<std::pair<StringId, uint8_t>, std::vector<int64_t>> durations;
+    for (size_t i = 0; i < lane.count; ++i)
+      if (lane.start(i) < window.to_ns() && (lane.end(i) > window.from_ns() || lane.start(i) >= window.from_ns()))
+        durations[{lane.names[i], lane.kind(i)}].push_back(lane.dur(i));
+    for (const SelectionTotal& total : area.totals) {
+      std::vector<int64_t>& own = durations[{total.name, total.kind}];
+      REQUIRE(own.size() == total.count);
+      CHECK(duration_bin(total.median_ns) == duration_bin(quantile(own, 0.5)));
+      CHECK(duration_bin(total.p95_ns) == duration_bin(quantile(own, 0.95)));
     }
   }
 }

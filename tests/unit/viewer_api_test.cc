@@ -7,6 +7,7 @@
 #include "pipeline/link_cells.h"
 #include "server/api.h"
 #include "server/duration_bins.h"
+#include "server/facets.h"
 #include "server/http_server.h"
 #include "server/name_index.h"
 #include "server/name_pattern.h"
@@ -215,6 +216,96 @@ TEST_CASE("viewer: bins of durations follow each other without gaps") {
     CHECK(duration_bin(bin_start_ns(b + 1) - 1) == b);
   }
   CHECK(duration_bin(kLatestNs) < kDurationBins);
+}
+
+namespace {
+
+// One thread of `count` slices, as a reader hands them over before it is through.
+Trace early_trace(size_t count) {
+  Trace trace;
+  trace.clock = ClockState::kShared;
+  trace.categories = {{"", Category::kOther}, {"cpu_op", Category::kCpuOp}};
+  Part part;
+  part.event_count = 1;
+  for (size_t i = 0; i < count; ++i) {
+    part.slices.start_ns.push_back(static_cast<int64_t>(i) * 10);
+    part.slices.dur_ns.push_back(5);
+    part.slices.name_id.push_back(trace.names.intern("op"));
+    part.slices.category_id.push_back(1);
+    part.slices.kernel_class.push_back(0);
+  }
+  part.lanes.push_back({"thread 1", 0, count, LaneKind::kHostThread});
+  trace.parts.push_back(std::move(part));
+  return trace;
+}
+
+std::string found_by(const ViewRun& run, const std::string& query) {
+  const std::string body = api_answer(run, "/api/find?from=-1&" + query).body;
+  const size_t at = body.find("\"lane\":");
+  return at == std::string::npos ? body : body.substr(at, body.find(",\"row\"") - at);
+}
+
+}  // namespace
+
+TEST_CASE("viewer: what is read so far answers, and says when there is more") {
+  ViewRun run("t", {"p"});
+  run.set_early(early_trace(10));
+  CHECK(run.timeline() == nullptr);
+  CHECK(api_answer(run, "/api/status").body.find("\"revision\":1") != std::string::npos);
+  CHECK(api_answer(run, "/api/run").body.find("\"revision\":1,\"whole\":false") != std::string::npos);
+  for (const char* target : {"/api/tiles?n=9", "/api/slices", "/api/select", "/api/search?q=op", "/api/find?q=op",
+                             "/api/histogram?q=op", "/api/flows", "/api/slice?lane=0&slice=3"})
+    CHECK_MESSAGE(api_answer(run, target).status == 200, target);
+  CHECK(api_answer(run, "/api/slice?lane=0&slice=3").body.find("still being read") != std::string::npos);
+  CHECK(api_answer(run, "/api/search?q=op%20step:3").body.find("\"occurrences\":0") != std::string::npos);
+  for (const char* target : {"/api/perfetto", "/api/answers", "/api/explain"})
+    CHECK_MESSAGE(api_answer(run, target).status == 503, target);
+  run.set_early(early_trace(20));
+  CHECK(api_answer(run, "/api/tiles?n=9&revision=2").status == 200);
+  CHECK(api_answer(run, "/api/tiles?n=9&revision=1").status == 409);
+  CHECK(api_answer(run, "/api/run?revision=1").status == 409);
+  CHECK(api_answer(run, "/api/tiles?n=9&revision=x").status == 400);
+  Trace whole = testing::make_1f1b_trace({});
+  run.set_trace(std::move(whole));
+  CHECK(api_answer(run, "/api/run").body.find("\"revision\":3,\"whole\":true") != std::string::npos);
+  CHECK(api_answer(run, "/api/tiles?n=9&revision=3").status == 200);
+  CHECK(run.timeline() != nullptr);
+}
+
+TEST_CASE("viewer: words of a search that ask for more than a name") {
+  const Result<FacetText> text = split_facets("mb:3  aten::mm kind:b \"step:2\" STEP:-1");
+  REQUIRE(text);
+  CHECK(text->rest == "aten::mm step:2");
+  CHECK(text->said == "mb:3 kind:b STEP:-1");
+  CHECK(*text->facets.micro_batch == 3);
+  CHECK(*text->facets.step == -1);
+  CHECK(text->facets.kinds == uint32_t{1} << static_cast<int>(CellKind::kBackward));
+  CHECK(split_facets("two  spaces")->rest == "two  spaces");
+  CHECK_FALSE(split_facets("two")->facets.any());
+  for (const char* bad : {"mb:", "mb:x", "step:1e3", "kind:", "kind:nothing", "rank:99999999999999999999"})
+    CHECK_FALSE(split_facets(bad));
+  for (const char* odd : {"\"", "\"\"", ":", "kind", "a:b", "\"mb:3", " "}) CHECK(split_facets(odd));
+}
+
+TEST_CASE("viewer: cells are found by micro-batch, kind, step and stage") {
+  const auto run = small_run();
+  const Trace& trace = run->timeline()->trace();
+  const Cells& cells = trace.cells;
+  const std::string all = api_answer(*run, "/api/search?q=mb:1%20kind:B%20step:1%20stage:0").body;
+  size_t expected = 0;
+  for (size_t i = 0; i < cells.size(); ++i)
+    expected += cells.micro_batch[i] == 1 && cells.kind[i] == CellKind::kBackward && cells.step[i] == 1 &&
+                trace.parts[static_cast<size_t>(cells.part[i])].stage == 0;
+  REQUIRE(expected > 0);
+  CHECK(all.find("\"occurrences\":" + std::to_string(expected) + ",") != std::string::npos);
+  CHECK(all.find("\"where\":\"mb:1 kind:B step:1 stage:0\"") != std::string::npos);
+  const std::string first = found_by(*run, "q=mb:1%20kind:B%20step:1%20stage:0");
+  CHECK(first.find("\"lane\":") == 0);
+  CHECK(found_by(*run, "q=B&where=mb:1%20kind:B%20step:1%20stage:0") == first);
+  CHECK(found_by(*run, "q=kind:B%20mb:1%20stage:0%20step:1") == first);
+  CHECK(found_by(*run, "q=mb:999") == "{\"found\":null}");
+  CHECK(api_answer(*run, "/api/find?name_ids=1&where=gemm").status == 400);
+  CHECK(api_answer(*run, "/api/histogram?q=kind:B").body.find("\"count\":0") == std::string::npos);
 }
 
 }  // namespace stageline

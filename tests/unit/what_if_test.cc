@@ -223,6 +223,111 @@ TEST_CASE("what-if: half the latency") {
   }
 }
 
+// What takes a fault's effect away, told to a model of the run that has it.
+Changes without(const Fault& f, const SimulateOptions& o, const WhatIf& model) {
+  const Schedule& schedule = o.schedule;
+  Changes c;
+  if (f.kind == "slow-stage") c.scales.push_back({.stage = f.target, .by = 1 / f.factor});
+  if (f.kind == "slow-rank")
+    c.replaced.emplace_back(f.target / schedule.sizes.stages, f.target % schedule.sizes.stages);
+  if (f.kind == "slow-link") c.fair_links = true;
+  if (f.kind == "late-launch" || f.kind == "gc") c.no_delay = true;
+  if (f.kind == "wrong-order") {
+    const ScheduleSizes& sizes = model.order().sizes();
+    c.schedule = schedule.name;
+    c.chunks = sizes.chunks;
+    c.group = sizes.group;
+  }
+  if (f.kind == "heavy-head")
+    for (int32_t stage = 0; stage < schedule.sizes.stages; ++stage)
+      for (int32_t chunk = 0; chunk < schedule.sizes.chunks; ++chunk)
+        if (virtual_stage(schedule, stage, chunk) == virtual_stage_count(schedule) - 1)
+          c.scales.push_back({.stage = stage, .chunk = chunk, .by = 1 / (1 + f.share)});
+  if (f.kind == "long-sequences") {  // micro-batches whose first forward takes longer than its cost
+    const StepGraph& g = model.graph();
+    for (const GraphStep& step : g.steps)
+      for (uint32_t op = step.begin; op < step.end; ++op)
+        if (g.kind[op] == CellKind::kForward && g.stage[op] == 0 && g.chunk[op] == 0 &&
+            g.dur_ns[op] > 1.5 * static_cast<double>(o.costs.forward_ns))
+          c.scales.push_back({.dp = g.dp[op], .micro_batch = g.micro_batch[op], .step = step.step, .by = 1 / f.factor});
+  }
+  return c;
+}
+
+TEST_CASE("what-if: a fault taken away is the run without it, whatever the schedule and the fault") {
+  for (const ScheduleDef* def : schedules())
+    for (const char* text : {"slow-stage:1,1.5", "slow-rank:5,1.4", "slow-link:1,2,+6ms", "late-launch:2,3ms",
+                             "gc:15ms,0.03", "wrong-order:1", "heavy-head:0.8", "long-sequences:0.2,2"}) {
+      const std::string what = std::string(def->name) + " " + text;
+      CAPTURE(what);
+      const Fault fault = *parse_fault(text);
+      SimulateOptions o = options_for(def->name, 4, 8);
+      o.dp = 2;
+      o.costs.latency_ns = 300'000;
+      // Half of an overlapped cell cannot be told: its share of the fault is spread over both.
+      bool overlaps = false;
+      for (const RankOrder& order : o.schedule.ranks)
+        for (const ScheduleCell& cell : order) overlaps |= cell.overlapped();
+      if (overlaps && (fault.kind == "heavy-head" || fault.kind == "long-sequences")) continue;
+      const double healthy_ns = step_of(o);
+      o.faults = {fault};
+      const Result<SimulatedRun> possible = simulate_run(o);
+      if (!possible && fault.kind == "wrong-order") continue;  // no two neighbours of this stage can be swapped
+      const WhatIf model = model_of(simulated(o));
+      REQUIRE(model.order().known());
+      if (fault.kind == "wrong-order" && !model.order().leaves_schedule()) continue;  // read as another schedule
+      const Price price = model.price(without(fault, o, model));
+      CHECK(price.why_not.empty());
+      CHECK(price.step_ns == doctest::Approx(healthy_ns).epsilon(kWithin));
+    }
+}
+
+TEST_CASE("what-if: a wrong order is restored, and named") {
+  SimulateOptions o = options_for("1f1b", 4, 8);
+  const double right_ns = step_of(o);
+  o.faults = {*parse_fault("wrong-order:1,2")};
+  WhatIf model = model_of(simulated(o));
+  REQUIRE(model.order().leaves_schedule());
+  CHECK(model.error().order_ns == doctest::Approx(model.error().recorded_ns).epsilon(1e-6));
+  const FixList list = price_fixes(model, {});
+  const auto fix = std::find_if(list.fixes.begin(), list.fixes.end(), [](const Fix& f) { return f.id == "order"; });
+  REQUIRE(fix != list.fixes.end());
+  CHECK(fix->price.saving_ns > 0);
+  CHECK(fix->price.step_ns == doctest::Approx(right_ns).epsilon(kWithin));
+  CHECK(fix->name.en == "restore the order of 1f1b");
+}
+
+TEST_CASE("what-if: bounds come last, and none is below the fix that it bounds") {
+  SimulateOptions o = options_for("1f1b", 4, 16);
+  o.jitter = 0.03;
+  o.dp = 2;
+  o.faults = {*parse_fault("slow-stage:3,1.5"), *parse_fault("long-sequences:0.2,2")};
+  WhatIf model = model_of(simulated(o));
+  const FixList list = price_fixes(model, {});
+  bool bounds = false;
+  double balance = 0;
+  for (const Fix& fix : list.fixes) {
+    bounds |= fix.bound;
+    CHECK(fix.bound == bounds);
+    if (fix.id == "balance") balance = fix.price.saving_ns;
+    if (fix.id == "even" || fix.id == "fair-stage") {
+      CHECK(fix.price.saving_ns >= balance);
+      CHECK(fix.how.en.find("pipeline-model-parallel-layout") != std::string::npos);
+    }
+  }
+  CHECK(bounds);
+  CHECK(balance > 0);
+}
+
+TEST_CASE("what-if: a rank that starts late is no slow link") {
+  SimulateOptions o = options_for("1f1b", 4, 8);
+  o.costs.latency_ns = 300'000;
+  o.faults = {*parse_fault("late-launch:2,3ms")};
+  const WhatIf model = model_of(simulated(o));
+  CHECK(model.price({.fair_links = true}).share() < 0.001);
+  CHECK(model.price({.no_delay = true}).share() > 0.02);
+}
+
 TEST_CASE("what-if: several at once are replayed, not added") {
   SimulateOptions o = options_for("1f1b", 4, 8);
   o.dp = 2;

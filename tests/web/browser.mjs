@@ -19,7 +19,8 @@ export function chromiumPath() {
   return places.find(path => path && existsSync(path)) ?? skip('no Chromium found; set CHROMIUM to its path');
 }
 
-export async function launch() {
+// More arguments and variables of its environment, where a case needs them.
+export async function launch({args = [], env} = {}) {
   const chromium = chromiumPath();
   const stamp = join(here, 'node_modules/.stageline-lock-hash');
   const wanted = createHash('sha256').update(readFileSync(join(here, 'package-lock.json'))).digest('hex');
@@ -31,6 +32,8 @@ export async function launch() {
   const playwright = await import('playwright-core').catch(error => skip(`playwright-core does not load: ${error.message}`));
   return playwright.chromium.launch({
     executablePath: chromium,
-    args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-dev-shm-usage', '--no-first-run'],
+    args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-dev-shm-usage', '--no-first-run',
+           ...args],
+    ...(env ? {env: {...process.env, ...env}} : {}),
   });
 }

@@ -34,7 +34,7 @@ const rowsOf = (answer, name) => answer.tables.find(table => table.name === name
 // A cell of the shown step, its middle in the window.
 const cellWhere = (page, want) => page.evaluate(wanted => {
   const p = stageline.pipeline, {step} = p.state(), shown = new Set(p.rows());
-  for (let i = 0; i < p.cells().count; ++i) {
+  for (let i = 0; i < p.cells(); ++i) {
     const cell = p.cell(i);
     if (cell.step !== step || !shown.has(cell.part) || Object.entries(wanted).some(([key, value]) => cell[key] !== value)) continue;
     const box = p.box(i);
@@ -46,7 +46,7 @@ const cellWhere = (page, want) => page.evaluate(wanted => {
 export const cases = [
   ['pipeline: every cell is drawn, rows are stages, and they unfold', async (open, {shot}) => {
     const page = await show(open, 'pipeline');
-    const cells = await page.evaluate(() => stageline.pipeline.cells().count);
+    const cells = await page.evaluate(() => stageline.pipeline.cells());
     assert.equal(cells, 1312);
     assert.equal(await page.evaluate(() => stageline.pipeline.drawn()), cells);
     assert.equal((await page.evaluate(() => stageline.pipeline.rows())).length, 4);
@@ -222,7 +222,7 @@ export const cases = [
     await page.selectOption('.what-if #schedule', 'gpipe');
     const other = rowsOf(json('what-if', runs.pipeline, '--schedule', 'gpipe', '--json'), 'fixes').find(r => r.fix === 'own');
     await page.waitForFunction(saving => Number(document.querySelector('#says').dataset.saving) === saving, other.saving_ns);
-    const first = await page.evaluate(() => stageline.pipeline.cells().count);
+    const first = await page.evaluate(() => stageline.pipeline.cells());
     assert.equal(first, 8 * 8 * 2);  // the pipelines' own cells
     await page.focus('.page-pipeline canvas');
     await page.keyboard.press('Escape');
@@ -239,7 +239,7 @@ export const cases = [
       };
       const [start, part, kind, mb] = [column('start', Float64Array), column('part', Int32Array), column('kind', Uint8Array), column('micro_batch', Int32Array)];
       const known = new Map(), p = stageline.pipeline;
-      for (let i = 0; i < p.cells().count; ++i) {
+      for (let i = 0; i < p.cells(); ++i) {
         const cell = p.cell(i);
         if (cell.step === wanted && cell.kind < 5) known.set(`${cell.part}/${cell.kind}/${cell.microBatch}`, cell.start);
       }
@@ -274,11 +274,11 @@ export const cases = [
   ['pipeline: overlapped cells have two halves, chunks their tints; every schedule opens', async (open, {shot}) => {
     for (const run of ['dualpipe', 'vpp', 'zbv', 'split']) {
       const page = await show(open, run);
-      assert.equal(await page.evaluate(() => stageline.pipeline.drawn()), await page.evaluate(() => stageline.pipeline.cells().count), run);
+      assert.equal(await page.evaluate(() => stageline.pipeline.drawn()), await page.evaluate(() => stageline.pipeline.cells()), run);
       await shot(page, `pipeline-${run}`);
       if (run !== 'dualpipe') continue;
       const pair = await page.evaluate(() => {
-        const p = stageline.pipeline, {step} = p.state(), {count} = p.cells();
+        const p = stageline.pipeline, {step} = p.state(), count = p.cells();
         for (let i = 0; i + 1 < count; ++i) {
           const [a, b] = [p.cell(i), p.cell(i + 1)];
           if (a.step === step && a.part === b.part && a.start === b.start && a.dur === b.dur && a.kind !== b.kind) return [p.box(i), p.box(i + 1)];
@@ -291,7 +291,7 @@ export const cases = [
   ['pipeline: Ascend and, where they are, ByteDance\'s traces open', async (open, {runs, shot}) => {
     for (const run of ['ascend', 'bytedance'].filter(name => runs[name])) {
       const page = await show(open, run);
-      assert.ok(await page.evaluate(() => stageline.pipeline.cells().count) > 100, run);
+      assert.ok(await page.evaluate(() => stageline.pipeline.cells()) > 100, run);
       await shot(page, `pipeline-${run}`);
     }
     if (!runs.bytedance) console.log('skipped: 1 run of ../shared/data');

@@ -100,6 +100,40 @@ export const cases = [
     assert.match(await page.textContent('.loading'), /Reading big.*250.MB of 1.00.GB.*1.234.567 events/);
     await page.waitForFunction(() => window.stageline);
   }],
+  ['what is read so far can be used, under a bar that grows; then the whole run is there, in the same place', async (open, {serve, context}) => {
+    const address = await serve('profile'), page = await context.newPage();
+    let done = 300e6;
+    const whole = () => done >= 1e9;
+    // The server has read all: the page is told otherwise. What is routed last is asked first.
+    await page.route(/api\/run/, async route => {
+      const answer = await route.fetch();
+      await route.fulfill({response: answer, json: {...await answer.json(), whole: whole(), revision: whole() ? 2 : 1}});
+    });
+    await page.route(/[?&]revision=1/, route => {
+      const url = new URL(route.request().url());
+      url.searchParams.delete('revision');
+      return route.continue({url: url.href.replaceAll('%2C', ',')});
+    });
+    await page.route(/api\/status/, route => route.fulfill({json: {state: whole() ? 'ready' : 'reading', title: 'big', revision: whole() ? 2 : 1,
+      bytes_read: done, bytes_total: 1e9, events: 1000, message: ''}}));
+    await page.route(/api\/events/, route => route.abort());
+    await page.goto(`${address}/?lang=en`);
+    await page.waitForFunction(() => window.stageline?.frames?.() > 0 && stageline.settled());
+    const bar = '.reading[role=progressbar]';
+    assert.equal(await page.getAttribute(bar, 'aria-valuenow'), '30');
+    assert.match(await page.textContent(bar), /30 %.*looked at/);
+    assert.deepEqual(await page.locator('.pages a').allTextContents(), ['Timeline'], 'only what can be said of a part');
+    await page.keyboard.press('w');
+    await page.waitForFunction(() => /v=/.test(location.hash));
+    const near = await view(page);
+    done = 620e6;
+    await page.waitForFunction(() => document.querySelector('.reading').getAttribute('aria-valuenow') === '62');
+    done = 1e9;
+    await page.waitForFunction(() => !document.querySelector('.reading') && window.stageline?.settled?.());
+    const after = await view(page);
+    assert.ok(Math.abs(after.t0 - near.t0) <= 1 && Math.abs(after.t1 - near.t1) <= 1, 'the place is kept');
+    assert.ok(await page.locator('.pages a').count() > 1);
+  }],
   ['a server that goes away is said, and asked again', async open => {
     const page = await open('pipeline', '?lang=en', {foreign: true});
     await page.route('**/api/tiles*', route => route.fulfill({status: 503, json: {error: 'the server sleeps', hint: 'wake it'}}));

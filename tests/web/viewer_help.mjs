@@ -55,21 +55,26 @@ export const visibleTexts = page => page.evaluate(() => {
   return texts;
 });
 
-// Texts whose contrast is below AA.
-export const poorContrast = page => page.evaluate(() => {
+// Every text of the page that can be read, against the ground it stands on: names what is below 4.5 to 1.
+export const textContrast = page => page.evaluate(() => {
   const parse = text => text.match(/[\d.]+/g).map(Number);
   const luminance = c => c.slice(0, 3).map(v => v / 255).map(v => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
     .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
   const found = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) {
-    const element = walker.currentNode.parentElement;
-    if (!walker.currentNode.textContent.trim() || element.getClientRects().length === 0) continue;
-    let ground = element;
+  let seen = 0;
+  const fields = [...document.querySelectorAll('input')].map(one => ({element: one, text: one.value || one.placeholder}));
+  while (walker.nextNode()) fields.push({element: walker.currentNode.parentElement, text: walker.currentNode.textContent});
+  for (const {element, text} of fields) {
+    if (!text.trim() || element.getClientRects().length === 0 || /^(SCRIPT|NOSCRIPT|OPTION)$/.test(element.tagName)) continue;
+    let ground = element, faint = 1;
     while (ground && (parse(getComputedStyle(ground).backgroundColor)[3] ?? 1) === 0) ground = ground.parentElement;
-    const [a, b] = [luminance(parse(getComputedStyle(element).color)),
-        luminance(parse(getComputedStyle(ground ?? document.body).backgroundColor))];
+    for (let at = element; at; at = at.parentElement) faint = Math.min(faint, Number(getComputedStyle(at).opacity));
+    const [ink, paper] = [parse(getComputedStyle(element).color), parse(getComputedStyle(ground ?? document.body).backgroundColor)];
+    const shown = ink.slice(0, 3).map((v, i) => v * faint + paper[i] * (1 - faint)), [a, b] = [luminance(shown), luminance(paper)];
     const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (ratio < 4.5) found.push(`${walker.currentNode.textContent} ${ratio.toFixed(2)}`);
+    ++seen;
+    if (ratio < 4.5) found.push(`${text.trim().slice(0, 60)} ${ratio.toFixed(2)}`);
   }
-  return found;
+  return {seen, found};
 });
+export const poorContrast = async page => (await textContrast(page)).found;

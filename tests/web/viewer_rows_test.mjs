@@ -1,10 +1,9 @@
 // Rows: groups, folds, order, pins, hidden lanes, arrows, counters; languages, themes, sizes. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
-import {clickSlice, drag, poorContrast, settle, state, visibleTexts} from './viewer_help.mjs';
+import {clickSlice, drag, settle, state, visibleTexts} from './viewer_help.mjs';
 
 const rows = page => page.evaluate('stageline.rows().map(r => ({kind: r.kind, key: r.key, rank: r.rank, lane: r.lane, y: r.y}))');
 const label = (page, text) => page.locator('.labels.body .label', {hasText: text}).first();
-
 
 export const cases = [
   ['ranks are grouped by stage, by replica, by nothing', async open => {
@@ -138,7 +137,7 @@ export const cases = [
     const live = new Set(await page.locator('#live, .say').allTextContents());  // said before, in the language of then
     const chinese = (await visibleTexts(page)).filter(text => !live.has(text));
     // What may stay: names, numbers, units, keys.
-    const allowed = /^(Stageline|Perfetto|pipeline|rank( \d+.*)?|[BF]|args?|[\d.,\s+−×%:]+(s|ms|µs|ns)?( ·.*)?|mb|Ctrl\+?.*|Alt\+.|Esc|F1|[A-Z]|workerlog.*|ns|paddle.*)$/;
+    const allowed = /^(Stageline|Perfetto|pipeline|rank( \d+.*)?|[BF]|args?|[\d.,\s+−×%:]+(s|ms|µs|ns)?( ·.*)?|mb|Ctrl\+?.*|Alt\+.|Esc|Pg(Up|Dn)|F1|[A-Z]|workerlog.*|ns|paddle.*)$/;
     const kept = chinese.filter(text => english.has(text) && /[A-Za-z]{2,}/.test(text) && !allowed.test(text));
     const recorded = await page.evaluate('stageline.facts().args.flatMap(a => [a.key, a.value]).concat(stageline.facts().stack, stageline.facts().args_missing ?? "")');
     assert.deepEqual(kept.filter(text => !recorded.includes(text)), []);
@@ -147,24 +146,10 @@ export const cases = [
     await page.click('#lang');
     assert.match(await page.textContent('.run'), /8 ranks/);
   }],
-  ['light and dark: text meets AA in both, the canvas follows', async (open, {shot}) => {
+  ['light and dark: the canvas follows, and a press changes it', async (open, {shot}) => {
     for (const dark of [false, true]) {
       const page = await open('profile', '?lang=en', {dark});
       assert.equal(await page.getAttribute('html', 'data-theme'), dark ? 'dark' : 'light');
-      const stream = await page.evaluate('stageline.run.lanes.find(l => l.type === "stream").id');
-      await page.keyboard.press('2');
-      await clickSlice(page, stream);
-      await page.waitForFunction(() => stageline.facts());
-      assert.deepEqual(await poorContrast(page), []);
-      await page.keyboard.press('?');
-      assert.deepEqual(await poorContrast(page), []);
-      await page.keyboard.press('Escape');
-      await page.keyboard.press('/');
-      await page.keyboard.type('aten');
-      await page.waitForSelector('#omni li');
-      assert.deepEqual(await poorContrast(page), []);
-      await page.keyboard.press('Escape');
-      await settle(page);
       const ground = await page.evaluate(() => [...document.querySelector('canvas.rows').getContext('2d').getImageData(2, 60, 1,
           1).data].slice(0, 3));
       assert.deepEqual(ground, dark ? [15, 18, 22] : [255, 255, 255]);
@@ -172,19 +157,6 @@ export const cases = [
       await page.click('#theme');
       assert.equal(await page.getAttribute('html', 'data-theme'), dark ? 'light' : 'dark');
     }
-  }],
-  ['text on slices meets AA in both themes', async open => {
-    const page = await open('profile');
-    const poor = await page.evaluate(() => {
-      const luminance = hex => [1, 3, 5].map(i => parseInt(hex.slice(i, i + 2), 16) / 255)
-          .map(v => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
-        .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-      return stageline.run.kinds.flatMap(kind => ['light', 'dark'].map(theme => {
-        const [a, b] = [luminance(kind[theme].fill), luminance(kind[theme].text)];
-        return [kind.code, theme, (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05)];
-      })).filter(([, , ratio]) => ratio < 4.5);
-    });
-    assert.deepEqual(poor, []);
   }],
   ['nothing overflows sideways: narrow windows, 4k, zoomed pages', async (open, {shot}) => {
     for (const [lang, dark] of [['en', false], ['zh', true]]) {

@@ -195,7 +195,7 @@ export const cases = [
   }],
   ['Shift and click compares too; M makes the slice an area; F centres, then fills', async open => {
     const page = await open('pipeline');
-    await page.keyboard.press('1');
+    await page.keyboard.press('2');
     const {slice} = await clickSlice(page, 0, 0);
     const at = await wideSlice(page, 0, 2);
     await page.keyboard.down('Shift');

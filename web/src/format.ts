@@ -48,7 +48,10 @@ export function scaled(value: number): string {
   return `${unit === 0 ? Math.round(size) : size.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2)}${units[unit] && THIN + units[unit]}`;
 }
 
-export const percent = (share: number): string => `${(share * 100).toFixed(1)}${THIN}%`;
+export const percent = (share: number): string => {
+  const size = Math.abs(share * 100).toFixed(1);  // no minus zero, and a minus that is one
+  return `${share < 0 && size !== '0.0' ? '−' : ''}${size}${THIN}%`;
+};
 
 // As Table::shown_text: without unit.
 export function shown(value: Value, type: ColumnType): string {

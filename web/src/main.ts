@@ -10,7 +10,7 @@ import {findTable, hasProfile, readReport, type Finding} from './data/report';
 import {makeModel} from './data/rows';
 import {h} from './dom';
 import {grouped} from './format';
-import {currentLang, firstLang, missingKeys, setLang, t} from './i18n/i18n';
+import {addSentences, currentLang, firstLang, missingKeys, setLang, t} from './i18n/i18n';
 import {fromHash, toHash} from './state';
 import {makeProfile, profileFacts, profileView} from './profile/profile';
 import {cellLink} from './views/cell_link';
@@ -157,6 +157,7 @@ function expose(app: App, chart: ReturnType<typeof makeChart>): void {
 
 async function start(): Promise<void> {
   const report = readReport();
+  addSentences(report.findings.map(finding => finding.title));
   setLang(firstLang(report.lang, remember('lang')));
   const chosen = remember('theme');
   const theme: Theme = chosen === 'dark' || chosen === 'light' ? chosen

@@ -4,6 +4,9 @@
 #include <cmath>
 
 #include "analyses/analysis.h"
+#include "pipeline/cause_words.h"
+#include "pipeline/causes.h"
+#include "pipeline/theory.h"
 
 namespace stageline {
 namespace {
@@ -13,17 +16,61 @@ using Type = ColumnType;
 std::string hosts_text(int32_t hosts) { return hosts == 1 ? "same" : hosts == 0 ? "two" : ""; }
 std::string way_text(bool forward) { return forward ? "forward" : "backward"; }
 
-Table slow_table(const Trace& trace, const Links& links) {
+// Whether an edge is one of the messages that a cause is about.
+bool covers(const Trace& trace, const Cause& cause, const LinkEdge& edge) {
+  const Part &from = trace.parts[static_cast<size_t>(edge.from_part)],
+             &to = trace.parts[static_cast<size_t>(edge.to_part)];
+  if (cause.kind != CauseKind::kSlowLink || (cause.dp != kUnknown && cause.dp != from.dp)) return false;
+  return (from.stage == cause.from_stage && to.stage == cause.stage) ||
+         (cause.both_ways && from.stage == cause.stage && to.stage == cause.from_stage);
+}
+
+// explain and this page tell the same links: what explain's replay prices is slow here, with its price where it is one
+// link; what it does not, is worth little.
+void read_as_causes(const Trace& trace, const CauseList& causes, Links& links) {
+  std::vector<int64_t> edges_of(causes.causes.size(), 0);
+  std::vector<size_t> cause_of(links.edges.size(), SIZE_MAX);
+  for (size_t e = 0; e < links.edges.size(); ++e)
+    for (size_t c = 0; c < causes.causes.size() && cause_of[e] == SIZE_MAX; ++c)
+      if (covers(trace, causes.causes[c], links.edges[e])) cause_of[e] = c, ++edges_of[c];
+  for (size_t e = 0; e < links.edges.size(); ++e) {
+    LinkEdge& edge = links.edges[e];
+    const bool slow = edge.reading == LinkReading::kCell || edge.reading == LinkReading::kRow ||
+                      edge.reading == LinkReading::kColumn || edge.reading == LinkReading::kBoundary;
+    if (cause_of[e] == SIZE_MAX) {
+      if (slow) edge.reading = LinkReading::kCheap;
+      continue;
+    }
+    const Cause& cause = causes.causes[cause_of[e]];
+    const bool alone = edges_of[cause_of[e]] == 1;
+    if (!slow && (alone || edge.ratio >= kSlowLinkRatio))
+      edge.reading = alone ? LinkReading::kCell : LinkReading::kBoundary;
+    if (!alone) continue;
+    edge.saving_ns = cause.lost_ns;
+    edge.saving_share = causes.step_ns > 0 ? cause.lost_ns / causes.step_ns : 0;
+  }
+}
+
+Table slow_table(const Trace& trace, const Links& links, const CauseList& causes, const Recognition& recognition) {
   Table table(
       "slow-links", "Links that are slow, and what they cost",
       {{"id", "id", Type::kText,
-        "link.slow: one link; link.endpoint: everything of one rank; link.boundary: everything between two stages; "
-        "link.many: links that matter only together"},
+        "link.slow: the finding of explain; link.endpoint, link.boundary: what its links have in common, everything of "
+        "one rank or everything between two stages"},
        {"saving_share", "saving", Type::kShare,
-        "Of the mean step, by a replay in which its messages take what is usual in their class"},
+        "Of the mean step, by a replay in which its messages take what the others do"},
        {"words", "in words", Type::kText, "What is slow"},
        {"what_to_do", "what to do", Type::kText, "Evidence and what to look at"}});
-  for (const Finding& f : link_findings(trace, links)) table.add_row({f.id, f.weight, f.title_en, f.detail_en});
+  bool slow = false;
+  for (const Cause& cause : causes.causes) {
+    if (cause.kind != CauseKind::kSlowLink) continue;
+    slow = true;
+    const Finding f = cause_finding(trace, causes, cause, recognition);
+    table.add_row({f.id, f.price.saving_ns / causes.step_ns, f.title_en, f.detail_en});
+  }
+  if (!slow) return table;
+  for (const Finding& f : link_findings(trace, links))
+    if (f.id == "link.endpoint" || f.id == "link.boundary") table.add_row({f.id, f.weight, f.title_en, f.detail_en});
   return table;
 }
 
@@ -57,8 +104,8 @@ Table edges_table(const Trace& trace, const Links& links) {
        {"saving_share", "saving", Type::kShare, "The same as a share of the mean step"},
        {"reading", "reading", Type::kText,
         "slow link (this one alone), slow sender, slow receiver (all of that rank's), slow boundary (all between "
-        "two stages, in every replica), slow, worth little (under 1 % of "
-        "the step), now and then (in under two thirds of the steps), fine, or nothing to compare"}});
+        "two stages, in every replica), slow, worth little (no finding of explain: under 1 % of "
+        "the step, or within chance), now and then (in under two thirds of the steps), fine, or nothing to compare"}});
   for (const LinkEdge& e : links.edges) {
     const Part &from = trace.parts[static_cast<size_t>(e.from_part)], &to = trace.parts[static_cast<size_t>(e.to_part)];
     const LinkClass& c = links.classes[e.link_class];
@@ -128,7 +175,10 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   const Trace& trace = *input.trace;
   const Result<StepGraph> graph = build_step_graph(trace, result.notes, LaunchRule::kInOrder);
   if (!graph) return graph.error();
-  const Links links = find_links(trace, *graph);
+  Links links = find_links(trace, *graph);
+  const TheoryRun theory = theory_of(trace);
+  const CauseList causes = find_causes(trace, *graph, theory);
+  read_as_causes(trace, causes, links);
   if (links.evidence == LinkEvidence::kNone)
     result.notes.add("links.none", Severity::kInfo,
                      "no messages were recorded and no cell of one rank follows one of another: there are no links to "
@@ -144,7 +194,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
                      "links whose clocks were tied by their own messages: there and back is sure, what one way is "
                      "longer than the other is not",
                      {}, unknown_way);
-  result.tables.push_back(slow_table(trace, links));
+  result.tables.push_back(slow_table(trace, links, causes, theory.recognition));
   result.tables.push_back(edges_table(trace, links));
   result.tables.push_back(endpoints_table(trace, links));
   result.tables.push_back(classes_table(links));

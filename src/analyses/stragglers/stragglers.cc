@@ -28,26 +28,28 @@ struct CauseRow {
 
 // The causes that `explain` tells, with its numbers, and steps that are slow as a whole.
 Table causes_table(const Trace& trace, const Stragglers& s, const CauseList& list, const Recognition& recognition) {
-  Table table("straggler-causes", "What holds the ranks up",
-              {{"cause", "cause", Type::kText,
-                "slow worker, slow stage, slow link, long sequences, pauses, late launches, wrong order, unsplit "
-                "backwards or slow step"},
-               {"rank", "rank", Type::kInteger, "Global rank of a worker, and of pauses that one rank alone has"},
-               {"stage", "stage", Type::kInteger, "Stage of the worker, the slow stage, or the one that receives"},
-               {"step", "step", Type::kInteger, "The slow step"},
-               {"ratio", "ratio", Type::kRatio, "Its time to the others', of a slow step to the median step"},
-               {"count", "count", Type::kInteger,
-                "Steps in which a worker or stage is slow; pauses, long micro-batches, lists of work"},
-               {"of", "of", Type::kInteger, "Of so many"},
-               {"each_ns", "each", Type::kDuration, "Mean length of a pause; of late launches the usual delay"},
-               {"lost_ns", "lost", Type::kDuration,
-                "Mean step as replayed minus the replay without the cause; of a slow step its excess over all steps"},
-               {"lost_share", "lost", Type::kShare, "The same as a share of the mean step"},
-               {"error_ns", "uncertainty", Type::kDuration, "Standard error of that over steps"},
-               {"saving_ns", "saving", Type::kDuration,
-                "What a fix brings: less than is lost where work can only be evened out"},
-               {"saving_share", "saving", Type::kShare, "The same as a share of the mean step"},
-               {"words", "in words", Type::kText, "The cause in a sentence, as explain has it"}});
+  Table table(
+      "straggler-causes", "What holds the ranks up",
+      {{"cause", "cause", Type::kText,
+        "slow worker, slow stage, slow link, long sequences, pauses, late launches, late starts, wrong order, "
+        "unsplit backwards or slow step"},
+       {"rank", "rank", Type::kInteger,
+        "Global rank of a worker, of pauses that one rank alone has, and of most late starts"},
+       {"stage", "stage", Type::kInteger, "Stage of the worker, the slow stage, or the one that receives"},
+       {"step", "step", Type::kInteger, "The slow step"},
+       {"ratio", "ratio", Type::kRatio, "Its time to the others', of a slow step to the median step"},
+       {"count", "count", Type::kInteger,
+        "Steps in which a worker or stage is slow; late cells, long micro-batches, lists of work"},
+       {"of", "of", Type::kInteger, "Of so many"},
+       {"each_ns", "each", Type::kDuration, "Mean length of a pause or late start; of late launches the usual delay"},
+       {"lost_ns", "lost", Type::kDuration,
+        "Mean step as replayed minus the replay without the cause; of a slow step its excess over all steps"},
+       {"lost_share", "lost", Type::kShare, "The same as a share of the mean step"},
+       {"error_ns", "uncertainty", Type::kDuration, "Standard error of that over steps"},
+       {"saving_ns", "saving", Type::kDuration,
+        "What a fix brings: less than is lost where work can only be evened out"},
+       {"saving_share", "saving", Type::kShare, "The same as a share of the mean step"},
+       {"words", "in words", Type::kText, "The cause in a sentence, as explain has it"}});
   const auto share = [&](double ns) { return list.step_ns > 0 ? ns / list.step_ns : std::nan(""); };
   std::vector<CauseRow> rows;
   for (const Cause& c : list.causes) {
@@ -148,7 +150,9 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   const Trace& trace = *input.trace;
   const Result<StepGraph> graph = build_step_graph(trace, result.notes);
   if (!graph) return graph.error();
-  Stragglers s = find_stragglers(trace, *graph);
+  const TheoryRun theory = theory_of(trace);
+  const RunCoverage coverage(trace, theory);
+  Stragglers s = find_stragglers(trace, *graph, coverage);
   if (const double worlds = graph->stage_count + graph->dp_count;
       worlds * static_cast<double>(graph->size()) <= kMostWork) {
     std::vector<double> s_w(trace.parts.size(), std::nan(""));
@@ -177,9 +181,10 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
     if (!in_order) return in_order.error();
     launched = std::move(*in_order);
   }
-  const TheoryRun theory = theory_of(trace);
-  Table causes = causes_table(trace, s, find_causes(trace, launched ? *launched : *graph, theory), theory.recognition);
-  if (causes.row_count() == 0)
+  const CauseList list = find_causes(trace, launched ? *launched : *graph, theory, coverage);
+  Table causes = causes_table(trace, s, list, theory.recognition);
+  coverage.note("stragglers", result.notes);
+  if (causes.row_count() == 0 && !list.repeats)
     result.notes.add("stragglers.none", Severity::kInfo, "nothing that holds ranks up is worth 1 % of the mean step");
   result.tables.push_back(std::move(causes));
   result.tables.push_back(workers_table(trace, s));

@@ -9,6 +9,7 @@
 #include "base/number.h"
 #include "model/pipeline_words.h"
 #include "pipeline/frontier.h"
+#include "pipeline/run_coverage.h"
 
 namespace stageline {
 namespace {
@@ -237,7 +238,8 @@ void add_notes(const Waterfall& w, Diagnostics& notes) {
 Result<AnalysisResult> run(const AnalysisInput& input) {
   const Trace& trace = *input.trace;
   const PipelineSums sums = pipeline_sums(trace);
-  const Waterfall w = waterfall_of(trace, theory_of(trace), sums);
+  const TheoryRun theory = theory_of(trace);
+  const Waterfall w = waterfall_of(trace, theory, sums);
   if (!w.known())
     return Error{ErrorCode::kBadInput,
                  "there is no waterfall: " + w.why_not,
@@ -245,6 +247,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
                  "stageline analyze pipeline-summary shows busy time and bubbles"};
   AnalysisResult result;
   add_notes(w, result.notes);
+  RunCoverage(trace, theory).note("waterfall", result.notes);
   const WaterfallStep mean = mean_of(w);
   result.tables.push_back(means_table(w, mean));
   result.tables.push_back(stages_table(w));

@@ -129,6 +129,7 @@ class HotReader {
     row.type = RecordType::kOpenRange;
     row.end = row.start;
     out_.open.push_back(row);
+    out_.open_bytes.emplace_back(bytes.substr(0, kOpenRangeBytes));
   }
 
   void read_open(const std::string& header) {

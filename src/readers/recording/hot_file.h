@@ -11,8 +11,9 @@
 namespace stageline::recording {
 
 struct HotContent {
-  Content content;        // rows in the rings, names, lanes, drops that no GAP said
-  std::vector<Row> open;  // ranges that nobody has ended
+  Content content;                      // rows in the rings, names, lanes, drops that no GAP said
+  std::vector<Row> open;                // ranges that nobody has ended
+  std::vector<std::string> open_bytes;  // of each, as it lay in memory
   uint32_t pid = 0;
   std::string raw;                // RAW payloads' bodies: for recovery, ring by ring as `blocks`
   std::vector<size_t> raw_begin;  // of each block

@@ -54,20 +54,24 @@ struct File {
 // Adds a file's content to what is there: rows whose places of the ring are new.
 void append(Content& all, Content& file, std::map<uint32_t, uint64_t>& next, Recording& recording) {
   for (const RowBlock& block : file.blocks) {
+    size_t begin = block.begin;
     if (block.ring < kMaxRings) {
       const auto known = next.find(block.ring);
       // Of a recording whose oldest files were removed (STAGELINE_KEEP) nobody knows where rings began.
       const uint64_t from = known != next.end() ? known->second : recording.content.head.part > 0 ? block.first : 0;
-      // A block of a ring that was looked at before begins where the last one ended. One that begins earlier is there
-      // twice: written to the file, and still in memory when the process died.
-      if (block.first < from) {
-        recording.repeated_rows += static_cast<int64_t>(block.end - block.begin);
-        continue;
-      }
-      recording.lost_slots += static_cast<int64_t>(std::min<uint64_t>(block.first - from, INT32_MAX));
-      next[block.ring] = block.first > UINT64_MAX - block.slots ? UINT64_MAX : block.first + block.slots;
+      // What begins before the ring's last known place is there twice: in the file, and still in memory when the
+      // process died, or when it was looked at. Rows from memory say how many places they take, so their new ones are
+      // kept.
+      uint64_t position = block.first;
+      while (position < from && begin < block.end) position += std::max<uint64_t>(1, file.rows[begin++].slots);
+      recording.repeated_rows += static_cast<int64_t>(begin - block.begin);
+      if (begin > block.begin && file.rows[block.begin].slots == 0) continue;  // packed: a chunk that is there twice
+      const uint64_t end = block.first > UINT64_MAX - block.slots ? UINT64_MAX : block.first + block.slots;
+      if (block.first > from)
+        recording.lost_slots += static_cast<int64_t>(std::min<uint64_t>(block.first - from, INT32_MAX));
+      next[block.ring] = std::max(from, end);
     }
-    all.rows.insert(all.rows.end(), file.rows.begin() + static_cast<std::ptrdiff_t>(block.begin),
+    all.rows.insert(all.rows.end(), file.rows.begin() + static_cast<std::ptrdiff_t>(begin),
                     file.rows.begin() + static_cast<std::ptrdiff_t>(block.end));
   }
   for (auto& [id, name] : file.names) all.names.try_emplace(id, std::move(name));
@@ -177,6 +181,7 @@ std::vector<Recording> read_recordings(const Source& source, Progress* progress,
       if (std::filesystem::is_regular_file(elsewhere, ignored)) found.emplace(read_hot(elsewhere));
       if (found && (!*found || (**found).content.head.uuid != r.content.head.uuid)) found.reset();
     }
+    r.drops_in_files = r.content.drops;
     HotContent* hot = group.hot ? &**group.hot->hot_content : found ? &**found : nullptr;
     if (hot) {
       r.hot_path = group.hot ? group.hot->path : elsewhere;

@@ -26,11 +26,12 @@ Meta parse_meta(std::string_view json);
 // One process that recorded.
 struct Recording {
   Meta meta;
-  std::vector<std::string> paths;  // cold files, in order
-  std::string hot_path;            // "" where there is none, or nothing in it is needed
-  Content content;                 // of all files; rows and blocks without repetitions
-  std::vector<Row> open;           // ranges that nobody has ended
-  int64_t lost_slots = 0;          // places of rings between the blocks that were found
+  std::vector<std::string> paths;                         // cold files, in order
+  std::string hot_path;                                   // "" where there is none, or nothing in it is needed
+  Content content;                                        // of all files; rows and blocks without repetitions
+  std::vector<Row> open;                                  // ranges that nobody has ended
+  std::array<int64_t, kDropReasons> drops_in_files = {};  // without those that only the hot file counts
+  int64_t lost_slots = 0;                                 // places of rings between the blocks that were found
   int64_t repeated_rows = 0;
   int64_t hot_rows = 0;  // of these, only in memory when it ended
 };

@@ -221,6 +221,7 @@ class Taker : public ChunkSink {
 Row row_of(std::string_view record, std::string_view extra) {
   Row row;
   const auto flags = number_at<uint8_t>(record, 20);
+  row.slots = (flags & kHasExtra) != 0 ? 2 : 1;
   row.start = number_at<int64_t>(record, 0);
   row.end = number_at<int64_t>(record, 8);
   row.name = number_at<uint16_t>(record, 16);

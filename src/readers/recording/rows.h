@@ -21,6 +21,7 @@ struct Row {
   int16_t chunk = -1, stage = -1;
   RecordType type = RecordType::kRange;
   uint8_t kind = 0;
+  uint8_t slots = 0;          // of the ring, where it is known: 1, or 2 with extra facts
   bool device_times = false;  // start and end are the device's
   bool host_instead = false;  // of a device's lane, but only the host's times are known
 };

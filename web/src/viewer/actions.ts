@@ -4,7 +4,7 @@ import {duration} from '../format';
 import {ApiError, type Api} from './api';
 import {LEAST_ROW, MOST_ROW, rowsWithin} from './layout';
 import {plotWidth, timeAt, topOfRows} from './scene';
-import {refOf, type SliceEnd, type SliceFacts} from './slice_facts';
+import {refAt, refOf, type SliceEnd, type SliceFacts} from './slice_facts';
 import type {Stage} from './stage';
 import type {SliceRef, Store} from './store';
 import {placeTitle, rankTitle} from './titles';
@@ -35,10 +35,13 @@ export interface Actions {
   facts(): SliceFacts | null;
 }
 
+const MOST_WAITING = 4;
+
 export interface Doors { open(mode: OmniMode): void; help(): void; toggleTheme(): void; toggleLang(): void; perfetto(): void }
 
 export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors): Actions {
-  let facts: SliceFacts | null = null, asked = 0;
+  let facts: SliceFacts | null = null, asked = 0, loading: Promise<void> = Promise.resolve();
+  let waiting = 0, queue: Promise<void> = Promise.resolve();
 
   function failed(error: unknown): void {
     if (error instanceof DOMException && error.name === 'AbortError') return;
@@ -64,7 +67,13 @@ export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors):
     store.change({selected: slice, second: slice ? store.state.second : null, panel: slice ? 'slice' : store.state.panel === 'slice'
         ? 'none' : store.state.panel,
                   message: '', spoken: slice ? w('live.slice', slice.name, duration(slice.dur), placeTitle(store, slice.lane)) : ''});
-    if (slice) load(slice).catch(failed);
+    if (slice) loading = load(slice).catch(failed);
+  }
+  // Keys that come faster than answers take their turn, so that none is lost; a few, for a held key repeats.
+  function whenKnown(step: () => void): void {
+    if (waiting >= MOST_WAITING) return;
+    ++waiting;
+    queue = queue.then(() => loading).then(step).catch(failed).finally(() => { --waiting; });
   }
   function goTo(slice: SliceRef): void {
     const shift = store.shiftOf(slice.lane), {view} = store.state, span = view.t1 - view.t0;
@@ -88,9 +97,7 @@ export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors):
       const d = t < start ? start - t : Math.max(0, t - end);
       if (found.row[i] !== 0 || d >= distance) continue;
       distance = d;
-      best = {lane, slice: found.slice[i]!, row: 0, start: found.start[i]!, dur: found.dur[i]!, kind: found.kind[i]!,
-          nameId: found.name[i]!,
-              name: found.names.get(found.name[i]!) ?? ''};
+      best = refAt(found, i);
     }
     return best;
   }
@@ -110,8 +117,10 @@ export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors):
         if (first) nearestIn(first.lane, middle()).then(slice => slice && goTo(slice)).catch(failed);
         return;
       }
-      const end: SliceEnd | null | undefined = by < 0 ? facts?.previous : facts?.next;
-      if (end) goTo(refOf(end));
+      whenKnown(() => {
+        const end = by < 0 ? facts?.previous : facts?.next;
+        if (end) goTo(refOf(end));
+      });
     },
     otherLane(by) {
       const {selected} = store.state, lanes = shownLanes();
@@ -121,15 +130,17 @@ export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors):
       if (next !== undefined) nearestIn(next, t).then(slice => slice && goTo(slice)).catch(failed);
     },
     alongFlow(by) {
-      const link = facts?.links.find(one => one.direction === (by < 0 ? 'in' : 'out'));
-      if (link) goTo(refOf(link.slice));
-      else if (store.state.selected) store.say(w(by < 0 ? 'flow.noneIn' : 'flow.noneOut'));
+      whenKnown(() => {
+        const link = facts?.links.find(one => one.direction === (by < 0 ? 'in' : 'out'));
+        if (link) goTo(refOf(link.slice));
+        else if (store.state.selected) store.say(w(by < 0 ? 'flow.noneIn' : 'flow.noneOut'));
+      });
     },
     findNext(by) {
       const {lit, selected} = store.state;
       if (!lit) return doors.open('search');
       const from = selected ? selected.start : by > 0 ? store.state.view.t0 : store.state.view.t1;
-      api.json<{found: SliceEnd | null}>('find', {name_ids: [...lit.ids].join(), from, dir: by > 0 ? 'next' : 'prev', lane: selected?.lane,
+      api.json<{found: SliceEnd | null}>('find', {name_ids: [...lit.ids].join(), where: lit.where, from, dir: by > 0 ? 'next' : 'prev', lane: selected?.lane,
                                                   slice: selected?.slice})
         .then(answer => (answer.found ? goTo(refOf(answer.found)) : store.say(w(by > 0 ? 'find.last' : 'find.first')))).catch(failed);
     },

@@ -18,7 +18,7 @@ export interface Step { number: number; start_ns: number; end_ns: number }
 export type Grouping = 'machine' | 'stage' | 'dp';
 export interface Run {
   palette: Record<Theme, Palette>;
-  version: string; title: string; paths: string[]; description: string; format: string;
+  version: string; revision: number; whole: boolean; title: string; paths: string[]; description: string; format: string;
   origin_ns: string; span_ns: number; slices: number;
   clock: {state: string; uncertainty_ns: number};
   kinds: Kind[]; ranks: Rank[]; groupings: Grouping[]; lanes: Lane[]; steps: Step[];
@@ -27,7 +27,7 @@ export interface Run {
 }
 export interface Status {
   state: 'reading' | 'preparing' | 'ready' | 'failed';
-  title?: string; bytes_read: number; bytes_total: number; events: number; message: string; error?: string; hint?: string;
+  title?: string; revision?: number; bytes_read: number; bytes_total: number; events: number; message: string; error?: string; hint?: string;
 }
 
 export interface TilesHeader {
@@ -50,11 +50,14 @@ export class ApiError extends Error {
 type Params = Record<string, string | number | undefined>;
 
 export class Api {
+  // Of a run that is still being read: its lanes, slices and names have these numbers in one revision only.
+  revision: number | undefined;
   private readonly token = new URLSearchParams(location.search).get('token');
 
   url(path: string, params: Params = {}): string {
     const query = new URLSearchParams();
     for (const [name, value] of Object.entries(params)) if (value !== undefined) query.set(name, String(value));
+    if (this.revision !== undefined) query.set('revision', String(this.revision));
     if (this.token) query.set('token', this.token);
     const text = query.toString().replaceAll('%2C', ',');
     return `/api/${path}${text ? '?' + text : ''}`;
@@ -62,6 +65,7 @@ export class Api {
   private async get(path: string, params: Params, signal?: AbortSignal): Promise<Response> {
     const answer = await fetch(this.url(path, params), signal ? {signal} : {});
     if (answer.ok) return answer;
+    if (answer.status === 409 && this.revision !== undefined) location.reload();  // there is more of the run
     const said = await answer.json().catch(() => ({})) as {error?: string; hint?: string};
     throw new ApiError(answer.status, said.error ?? `HTTP ${answer.status}`, said.hint ?? '');
   }

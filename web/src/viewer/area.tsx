@@ -77,7 +77,7 @@ export function AreaPanel({api, store, actions}: PanelProps) {
                 <tr class={open?.name_id === one.name_id && open.kind === one.kind ? 'now' : ''}>
                   <th class="text"><button class="plain link" onClick={() => {
                     setOpen(open?.name_id === one.name_id && open.kind === one.kind ? null : one);
-                    store.change({lit: {ids: new Set([one.name_id]), label: one.name, from: 'name'}});
+                    store.change({lit: {ids: new Set([one.name_id]), label: one.name, query: one.name, from: 'name'}});
                   }} title={one.name.slice(0, 1000)}>{one.name.slice(0, 300) || '–'}</button></th>
                   <td class="text">
                     <i class="swatch" style={{background: kinds.get(one.kind)?.[store.theme].fill}} />{kindName(kinds.get(one.kind))}</td>

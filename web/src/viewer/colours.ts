@@ -1,5 +1,5 @@
 // Colours of the timeline: kinds as the server says them (src/model/palette.cc), the rest from viewer.css.
-import {contrast} from '../chart/colours';
+import {CHUNK_TINTS, textOn, tintShare} from '../chart/colours';
 import type {Run} from './api';
 import type {Theme} from './page';
 
@@ -17,9 +17,8 @@ export interface Colours {
   hatched: ReadonlySet<number>;
 }
 
-export const TINTS = 4;
-const TINT_SHARE = [0, 0.36, 0.52, 0.64];
-const WHITE: Rgb = [255, 255, 255], INK: Rgb = [13, 16, 19];
+// Of these a chunk has its own tint; the others have one colour.
+const TINTED = new Set(['forward', 'backward', 'weight', 'message']);
 
 function diagonal(context: CanvasRenderingContext2D, ground: string | null, line: string, size: number, width: number): CanvasPattern {
   const tile = document.createElement('canvas');
@@ -54,10 +53,9 @@ export function makeColours(context: CanvasRenderingContext2D, run: Run, theme: 
   };
   for (const kind of run.kinds) {
     const base = parse(kind[theme].fill);
-    const tints = TINT_SHARE.map(share => mix(base, ground, share));
+    const tints = Array.from({length: CHUNK_TINTS}, (_, i) => (TINTED.has(kind.group) ? mix(base, ground, tintShare(i)) : base));
     colours.fill[kind.id] = tints.map(css);
-    colours.text[kind.id] = tints.map((tint, i) =>
-      (i === 0 ? kind[theme].text : css(contrast(tint, WHITE) >= 4.5 ? WHITE : contrast(tint, INK) >= 4.5 ? INK : WHITE)));
+    colours.text[kind.id] = tints.map((tint, i) => (i === 0 || tint === base ? kind[theme].text : textOn(tint)));
     colours.pixel[kind.id] = base[0] | base[1] << 8 | base[2] << 16;
   }
   return colours;

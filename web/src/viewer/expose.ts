@@ -23,6 +23,11 @@ export function expose(store: Store, stage: Stage, actions: Actions): void {
     settled: stage.settled,
     error: () => stage.tiles.error,
     pixelsHeld: () => stage.tiles.pixelsHeld(),
+    // What the canvas is painted with: rgb(…) or #…, by kind and tint.
+    paints() {
+      const {bg, ink, mut, soft, idle, idle2, acc, hot, fill, text} = stage.scene().colours;
+      return {page: {bg, ink, mut, soft, idle, idle2, acc, hot}, fill, text};
+    },
     rows: () => stage.scene().layout.rows,
     rowHeight: () => stage.scene().layout.rowHeight,
     xOf: (t: number) => xOf(stage.scene(), t) + corner().left,

@@ -5,7 +5,7 @@ import type {KeyWords} from './page';
 import {w, type Word} from './words';
 
 const KEYS: [string, Word][] = [
-  ['W S', 'keys.zoom'], ['A D', 'keys.move'], ['← →', 'keys.arrows'], ['↑ ↓', 'keys.lane'], [', .', 'keys.neighbour'], ['[ ]', 'keys.flow'],
+  ['W S', 'keys.zoom'], ['A D', 'keys.move'], ['← →', 'keys.arrows'], ['↑ ↓', 'keys.lane'], ['PgUp PgDn', 'keys.page'], [', .', 'keys.neighbour'], ['[ ]', 'keys.flow'],
   ['F', 'keys.focus'], ['0', 'keys.all'], ['⌫', 'keys.undo'], ['1 … 9', 'keys.step'], ['M', 'keys.range'], ['⇧M', 'keys.mark'], ['/',
       'keys.search'], ['N ⇧N', 'keys.next'],
   ['Ctrl+P', 'keys.lanes'], ['Ctrl+⇧P F1', 'keys.commands'], ['C', 'keys.compare'], ['L R', 'keys.align'], ['X', 'keys.flows'], ['Q',
@@ -25,10 +25,9 @@ export function openHelp(words: readonly KeyWords[]): void {
   const close = (): void => dialog.close();
   render(
     <>
-      <h2>{w('keys')}</h2>
+      <div class="help-head"><h2>{w('keys')}</h2><button class="pill" onClick={close}>{w('close')} <kbd>Esc</kbd></button></div>
       <dl>{words.map(({keys, gesture, does}) => (
         <div><dt>{gesture ?? keys!.split(' ').map(key => (key === '…' ? ' … ' : <><kbd>{key}</kbd> </>))}</dt><dd>{does}</dd></div>))}</dl>
-      <button class="pill" onClick={close}>{w('close')}</button>
     </>, dialog);
   dialog.addEventListener('click', event => { if (event.target === dialog) close(); });
   dialog.addEventListener('close', () => dialog.remove());

@@ -6,7 +6,8 @@ import type {Actions} from './actions';
 import type {Api, SlicesAnswer} from './api';
 import {windowOf, type Total} from './area';
 import {count} from './numbers';
-import type {Area, SliceRef, Store} from './store';
+import {refAt} from './slice_facts';
+import type {Area, Store} from './store';
 import {placeTitle} from './titles';
 import {w} from './words';
 
@@ -17,9 +18,10 @@ interface Props { api: Api; store: Store; actions: Actions; area: Area; total: T
 const WIDTH = 360, HEIGHT = 110, LISTED = 40;
 
 export function Histogram({api, store, actions, area, total}: Props) {
-  const [bins, setBins] = useState<Bin[]>([]), [range, setRange] = useState<[number, number] | null>(null),
+  const [answer, setBins] = useState<Bin[] | null>(null), [range, setRange] = useState<[number, number] | null>(null),
       [list, setList] = useState<SlicesAnswer | null>(null);
   const from = useRef(-1), svg = useRef<SVGSVGElement>(null);
+  const bins = answer ?? [];
   const where = {name_ids: total.name_id, kind: total.kind, ...windowOf(store, area)};
   useEffect(() => {
     const controller = new AbortController();
@@ -41,19 +43,18 @@ export function Histogram({api, store, actions, area, total}: Props) {
     if (!first || !last) return;
     choose(a, b);
     store.change({lit: {ids: new Set([total.name_id]), label: `${total.name} ${duration(first.from)} – ${duration(last.to)}`,
-        from: 'histogram',
+        query: total.name, from: 'histogram',
                         min: first.from, max: last.to - 1}});
     api.slices({...where, min: first.from, max: last.to - 1, limit: 2000}, undefined, 'histogram').then(setList).catch(actions.failed);
   }
   const most = Math.max(...bins.map(bin => bin.count), 1), wide = WIDTH / Math.max(bins.length, 1);
   const inRange = (i: number): boolean => range !== null && i >= range[0] && i <= range[1];
   const chosen = range ? bins.slice(range[0], range[1] + 1).reduce((sum, bin) => sum + bin.count, 0) : 0;
-  const refAt = (found: SlicesAnswer, i: number): SliceRef => ({
-    lane: found.lane[i]!, slice: found.slice[i]!, row: found.row[i]!, start: found.start[i]!, dur: found.dur[i]!, kind: found.kind[i]!,
-    nameId: found.name[i]!, name: found.names.get(found.name[i]!) ?? ''});
+  const title = <h3>{w('histogram')} <span class="quiet name" title={total.name.slice(0, 1000)}>{total.name.slice(0, 80)}</span></h3>;
+  if (answer?.length === 0) return <div class="histogram">{title}<p class="quiet">{w('histogram.none')}</p></div>;
   return (
     <div class="histogram">
-      <h3>{w('histogram')} <span class="quiet name">{total.name.slice(0, 80)}</span></h3>
+      {title}
       <svg ref={svg} viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" tabindex={0}
         aria-label={w('histogram.aria', count(total.count), duration(total.min_ns), duration(total.max_ns))}
         onPointerDown={event => {

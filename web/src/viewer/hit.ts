@@ -1,20 +1,18 @@
 // What lies under a point: a slice when one was sent and has the room, else the shares of the pixel's column.
 import type {Api} from './api';
 import {rowAt, timeAt, type Scene} from './scene';
+import {refAt} from './slice_facts';
 import type {SliceRef} from './store';
 import type {Entry} from './tiles';
 
 export interface Shares { lane: number; row: number; columnNs: number; shares: [kind: number, share: number][] }
-export interface Hit { lane: number; row: number; t: number; slice: SliceRef | null; shares: Shares | null }
-
-function sliceOf(entry: Entry, i: number): SliceRef {
-  const {slices, shift} = entry.sheet;
-  return {lane: slices.lane[i]!, slice: slices.slice[i]!, row: slices.row[i]!, start: slices.start[i]! - shift, dur: slices.dur[i]!,
-          kind: slices.kind[i]!, nameId: slices.name[i]!, name: slices.names.get(slices.name[i]!) ?? ''};
+// `microBatch` and `chunk` are of the slice; −1: none.
+export interface Hit {
+  lane: number; row: number; t: number; slice: SliceRef | null; microBatch: number; chunk: number; shares: Shares | null;
 }
 
-// The slice of a row at time t, or within `slack` of it; drawn ones win over specks.
-function sliceAt(entry: Entry, row: number, t: number, slack: number): SliceRef | null {
+// The slice of a row at time t, or within `slack` of it; drawn ones win over specks. −1: none.
+function sliceAt(entry: Entry, row: number, t: number, slack: number): number {
   const {slices} = entry.sheet, [begin, end] = entry.ranges[row] ?? [0, 0];
   let low = begin, high = end;
   while (low < high) {
@@ -30,20 +28,25 @@ function sliceAt(entry: Entry, row: number, t: number, slack: number): SliceRef 
       distance = d;
     }
   }
-  return best >= 0 && distance <= slack ? sliceOf(entry, best) : null;
+  return distance <= slack ? best : -1;
 }
 
 export function hitTest(scene: Scene, x: number, y: number): Hit | null {
   const at = x < scene.gutter ? null : rowAt(scene, y);
   if (!at || at.row.lane < 0) return null;
-  const {lane} = at.row, t = timeAt(scene, x), hit: Hit = {lane, row: at.sub, t, slice: null, shares: null};
+  const {lane} = at.row, t = timeAt(scene, x), hit: Hit = {lane, row: at.sub, t, slice: null, microBatch: -1, chunk: -1, shares: null};
   const slack = 2 * (timeAt(scene, 1) - timeAt(scene, 0));
   const entry = scene.tiles.entriesOf(lane).find(({sheet}) => t >= sheet.t0 && t < sheet.t0 + sheet.columns * sheet.columnNs);
   if (!entry || at.sub >= entry.rows) return hit;
   const {sheet} = entry, column = Math.floor((t - sheet.t0) / sheet.columnNs), coverage = entry.coverage[at.sub]!;
   const shares = coverage.kinds.map((kind, i): [number, number] => [kind, coverage.shares[i]![column]! / 255])
       .filter(([, share]) => share > 0.002);
-  hit.slice = sliceAt(entry, at.sub, t, shares.length > 0 ? slack : slack / 2);
+  const i = sliceAt(entry, at.sub, t, shares.length > 0 ? slack : slack / 2);
+  if (i >= 0) {
+    hit.slice = refAt(sheet.slices, i, sheet.shift);
+    hit.microBatch = sheet.slices.microBatch[i]!;
+    hit.chunk = sheet.slices.chunk[i]!;
+  }
   if (!hit.slice && shares.length > 0) hit.shares = {lane, row: at.sub, columnNs: sheet.columnNs, shares};
   return hit;
 }
@@ -55,9 +58,7 @@ export async function askSlice(api: Api, scene: Scene, hit: Hit): Promise<SliceR
   let best: SliceRef | null = null;
   for (let i = 0; i < found.count; ++i) {
     if (found.row[i] !== hit.row || (best && found.dur[i]! <= best.dur)) continue;
-    best = {lane: found.lane[i]!, slice: found.slice[i]!, row: found.row[i]!, start: found.start[i]!, dur: found.dur[i]!,
-        kind: found.kind[i]!,
-            nameId: found.name[i]!, name: found.names.get(found.name[i]!) ?? ''};
+    best = refAt(found, i);
   }
   return best;
 }

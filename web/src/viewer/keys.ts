@@ -15,7 +15,7 @@ const FIRST = 0.2;  // of a press, before it counts as held
 export function listenToKeys(store: Store, stage: Stage, actions: Actions, active: () => boolean): void {
   const held = new Map<string, {move: Move; since: number}>();
   const calm = matchMedia('(prefers-reduced-motion: reduce)');
-  let last = 0, lastFit = 0;
+  let last = 0, lastFit = -Infinity;
 
   function act(move: Move, amount: number): void {
     const {view} = store.state, scene = stage.scene();

@@ -1,5 +1,6 @@
 // Waits for the run, then starts the viewer's pages.
 import {render} from 'preact';
+import {h, styled} from '../dom';
 import {firstLang, setLang, currentLang} from '../i18n/i18n';
 import {makeAnswers} from './answers/page';
 import {Api, type Run, type Status} from './api';
@@ -18,29 +19,47 @@ function firstTheme(): Theme {
   return chosen === 'dark' || chosen === 'light' ? chosen : matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
 }
 
-// Status by server-sent events; by asking again and again where those do not come through.
-async function untilReady(api: Api, show: (status: Status) => void): Promise<boolean> {
-  const first = await api.json<Status>('status');
-  show(first);
-  if (first.state === 'ready') return true;
-  return await new Promise(done => {
+// Status by server-sent events; by asking again and again where those do not come through. Ends when `take` says so.
+async function follow(api: Api, take: (status: Status) => boolean): Promise<void> {
+  if (take(await api.json<Status>('status'))) return;
+  await new Promise<void>(done => {
     const events = new EventSource(api.url('events'));
     let over = false, asking = 0;
-    const take = (status: Status): void => {
-      if (over) return;
-      show(status);
-      if (status.state !== 'ready' && status.state !== 'failed') return;
+    const see = (status: Status): void => {
+      if (over || !take(status)) return;
       over = true;
       events.close();
       clearInterval(asking);
-      done(status.state === 'ready');
+      done();
     };
-    events.onmessage = event => take(JSON.parse(event.data as string) as Status);
+    events.onmessage = event => see(JSON.parse(event.data as string) as Status);
     events.onerror = () => {
       events.close();
-      if (!over && !asking) asking = window.setInterval(() => { api.json<Status>('status').then(take).catch(() => undefined); }, 300);
+      if (!over && !asking) asking = window.setInterval(() => { api.json<Status>('status').then(see).catch(() => undefined); }, 300);
     };
   });
+}
+
+const settled = (status: Status): boolean => status.state === 'ready' || status.state === 'failed';
+
+// A run of which more comes: a line says how far reading is, and the page is made anew when there is more. The address
+// keeps what is in sight; where nobody touched anything, the whole run opens as it would have.
+async function whileReading(api: Api, run: Run, root: HTMLElement, address: string): Promise<void> {
+  const line = h('p', {class: 'reading', role: 'progressbar', 'aria-label': w('load.reading'), 'aria-valuemin': 0, 'aria-valuemax': 100});
+  root.prepend(line);
+  let touched = false, percent = -1;
+  for (const kind of ['pointerdown', 'keydown', 'wheel']) window.addEventListener(kind, () => { touched = true; }, {capture: true, passive: true});
+  await follow(api, status => {
+    const now = status.bytes_total > 0 ? Math.floor(Math.min(status.bytes_read / status.bytes_total, 1) * 100) : 0;
+    if (now !== percent) {
+      line.textContent = w('load.early', percent = now);
+      line.setAttribute('aria-valuenow', String(now));
+      styled(line, {'--done': `${now}%`});
+    }
+    return settled(status) || (status.revision ?? 0) > run.revision;
+  });
+  if (!touched) history.replaceState(null, '', address || location.pathname + location.search);
+  location.reload();
 }
 
 async function start(): Promise<void> {
@@ -49,11 +68,20 @@ async function start(): Promise<void> {
   document.documentElement.lang = currentLang() === 'zh' ? 'zh-CN' : 'en';
   document.documentElement.dataset['theme'] = theme;
   try {
-    if (!await untilReady(api, status => render(<Loading status={status} />, root))) return;
+    let failed = false;
+    const address = location.hash;
+    await follow(api, status => {
+      render(<Loading status={status} />, root);
+      failed = status.state === 'failed';
+      return settled(status) || (status.revision ?? 0) > 0;
+    });
+    if (failed) return;
     const run = await api.json<Run>('run');
+    if (!run.whole) api.revision = run.revision;
     render(null, root);
     startShell(api, run, root, theme, {overview: makeOverview, pipeline: makePipeline, timeline: makeTimeline, answers: makeAnswers,
       compare: makeCompare});
+    if (!run.whole) await whileReading(api, run, root, address);
   } catch (error) {
     render(<Loading status={{state: 'failed', bytes_read: 0, bytes_total: 0, events: 0, message: '',
         error: w('failed', String(error))}} />, root);

@@ -8,12 +8,12 @@ import type {Api} from './api';
 import {commandsOf} from './commands';
 import {short} from './numbers';
 import type {Stage} from './stage';
-import type {Store} from './store';
+import {litBySearch, type Store} from './store';
 import {laneName, placeTitle} from './titles';
 import {w} from './words';
 
 interface Item { title: string; note: string; keys?: string; run(): void }
-interface Found { names: number; occurrences: number; matches: {name: string; name_id: number; count: number}[] }
+interface Found { names: number; occurrences: number; where: string; matches: {name: string; name_id: number; count: number}[] }
 
 const DELAY_MS = 80, MOST = 500;
 
@@ -47,13 +47,13 @@ function Omni({mode: first, api, store, stage, actions, close}: Props) {
     const timer = setTimeout(() => {
       const regex = /^\/(.+)\/$/.exec(text);
       api.json<Found>('search', {q: regex ? regex[1]! : text, regex: regex ? 1 : undefined, limit: MOST}, controller.signal)
-          .then(({names, occurrences, matches}) => {
+          .then(({names, occurrences, where, matches}) => {
         const all: Item[] = matches.length > 1 ? [{
           title: names > matches.length ? w('search.most', matches.length, names) : w('search.all', names), note: w('search.times',
               short(occurrences)),
-          run: () => light(matches.map(one => one.name_id), text)}] : [];
+          run: () => light(matches.map(one => one.name_id), text, where)}] : [];
         setFound([...all, ...matches.map((one): Item => ({
-          title: one.name, note: w('search.times', short(one.count)), run: () => light([one.name_id], one.name)}))]);
+          title: one.name, note: w('search.times', short(one.count)), run: () => light([one.name_id], where ? text : one.name, where)}))]);
         setNote(names === 0 ? w('search.none') : '');
         setActive(0);
       }).catch((error: unknown) => { if (!controller.signal.aborted) setNote(error instanceof Error ? error.message : String(error)); });
@@ -65,8 +65,8 @@ function Omni({mode: first, api, store, stage, actions, close}: Props) {
   }, [text, mode]);
 
   // Lights the names up and goes to the next of them.
-  function light(ids: number[], label: string): void {
-    store.change({lit: {ids: new Set(ids), label, from: 'search'}});
+  function light(ids: number[], label: string, where: string): void {
+    store.change({lit: litBySearch(ids, label, where)});
     actions.findNext(1);
   }
   function lanes(): Item[] {

@@ -83,6 +83,9 @@ function paintArea(pen: Pen, scene: Scene, t0: number, t1: number, lanes: readon
 function tag(pen: Pen, scene: Scene, x: number, text: string, colour: string): void {
   pen.font = `600 11px ${FONT}`;
   const width = pen.measureText(text).width + 10, left = Math.min(Math.max(x - width / 2, scene.gutter), scene.width - width - 2);
+  // A number of the axis that it would cut goes whole.
+  pen.fillStyle = scene.colours.bg;
+  for (const [x0, x1] of scene.ticks) if (x0 < left + width + 3 && x1 > left - 3) pen.fillRect(x0 - 1, 2, x1 - x0 + 2, 15);
   pen.fillStyle = colour;
   pen.fillRect(left, 1, width, 16);
   pen.fillStyle = scene.colours.bg;

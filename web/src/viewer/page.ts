@@ -31,8 +31,9 @@ export interface Shell {
   go(page: PageId, to?: Partial<Pick<Route, 'rest' | 'query'>>): void;
   // For links that open in a new tab as well: <a href={shell.href('answers', {rest: 'idle'})}>. Clicks on it need no handler.
   href(page: PageId, to?: Partial<Pick<Route, 'rest' | 'query'>>): string;
-  // The page that is shown has another address now; the browser's line follows a moment later.
-  moved(): void;
+  // The page that is shown has another address now; the browser's line follows a moment later. `jumped`: what was shown before
+  // is a place to come back to, with the browser's Back.
+  moved(jumped?: boolean): void;
   say(sentence: string): void;  // read out
   toggleTheme(): void;
   toggleLang(): void;

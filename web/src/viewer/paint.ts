@@ -1,10 +1,10 @@
 // Draws the timeline. A pure function of the scene; everything here is in device pixels.
 import {duration, exactMs} from '../format';
+import {tintOf} from '../chart/colours';
 import {timeTicks} from '../chart/ticks';
 import {paintCounter} from './counters';
 import {AXIS_HEIGHT, type DisplayRow} from './layout';
 import {FONT, plotWidth, rowPitch, rowPixels, topOfRows, visibleRows, type Scene} from './scene';
-import {TINTS} from './colours';
 import type {Entry} from './tiles';
 import {w} from './words';
 
@@ -13,7 +13,8 @@ export interface Frame {
   px: (t: number) => number;
   scale: number;                         // pixels a nanosecond
 }
-export interface Painted { lanes: number; missing: number; slices: number; labels: number }
+// `ticks`: where numbers stand in the axis, CSS pixels.
+export interface Painted { lanes: number; missing: number; slices: number; labels: number; ticks: [x0: number, x1: number][] }
 
 export function makeFrame(scene: Scene): Frame {
   const {ratio, view} = scene, left = Math.round(scene.gutter * ratio), width = Math.round(plotWidth(scene) * ratio);
@@ -86,8 +87,9 @@ function paintSlices(context: CanvasRenderingContext2D, scene: Scene, frame: Fra
     if (right <= left && exact < 0.5 && dur > 0) continue;
     if (right - left > 5 * ratio) right -= Math.max(1, Math.round(ratio));  // a seam between neighbours
     const width = Math.max(right - left, 1), kind = slices.kind[i]!;
-    const tint = Math.min(Math.max(slices.chunk[i]!, 0), TINTS - 1);
-    const dim = lit !== null && !(lit.ids.has(slices.name[i]!) && dur >= (lit.min ?? 0) && dur <= (lit.max ?? Infinity));
+    const tint = tintOf(slices.chunk[i]!);
+    const dim = lit !== null && !(lit.ids.has(slices.name[i]!) && dur >= (lit.min ?? 0) && dur <= (lit.max ?? Infinity) &&
+        (lit.microBatch === undefined || slices.microBatch[i] === lit.microBatch));
     ++painted.slices;
     if (dim) context.globalAlpha = 0.22;
     if (dur === 0) {  // an instant is a hairline, whatever the zoom
@@ -103,7 +105,7 @@ function paintSlices(context: CanvasRenderingContext2D, scene: Scene, frame: Fra
       context.fillRect(left, top, width, height);
     }
     context.globalAlpha = 1;
-    if (!texts || dim || exact < 14 * ratio) continue;
+    if (!texts || dim || exact < 9 * ratio) continue;
     // Text begins where the slice does, or at the window's edge when it begins before.
     const visible = Math.min(right, frame.right) - Math.max(left, frame.left), pad = 4 * ratio;
     const bare = cells && slices.microBatch[i]! >= 0 ? String(slices.microBatch[i]) : '', long = duration(dur);
@@ -114,7 +116,13 @@ function paintSlices(context: CanvasRenderingContext2D, scene: Scene, frame: Fra
     const y = top + height / 2 + ratio;
     if (number) {
       const text = visible >= widthOf(context, number, size) + 3 * ratio ? number : bare;
-      if (visible < widthOf(context, text, size) + 3 * ratio) continue;
+      const wide = widthOf(context, text, size);
+      if (visible < wide + 3 * ratio) continue;
+      if (colours.hatched.has(kind)) {  // lines behind a number would cross it out
+        context.fillStyle = colours.fill[kind]![tint]!;
+        context.fillRect(Math.max(left, frame.left) + (visible - wide) / 2 - 2 * ratio, top + 2 * ratio, wide + 4 * ratio, height - 4 * ratio);
+        context.fillStyle = colours.text[kind]![tint]!;
+      }
       context.textAlign = 'center';
       context.fillText(text, Math.max(left, frame.left) + visible / 2, y);
       context.textAlign = 'left';
@@ -172,7 +180,7 @@ function paintLane(context: CanvasRenderingContext2D, scene: Scene, frame: Frame
   }
 }
 
-function paintAxis(context: CanvasRenderingContext2D, scene: Scene, frame: Frame): void {
+function paintAxis(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, painted: Painted): void {
   const {ratio, colours, view, store} = scene, span = view.t1 - view.t0, width = (frame.right - frame.left) / ratio;
   context.fillStyle = colours.bg;
   context.fillRect(0, 0, scene.width * ratio, AXIS_HEIGHT * ratio);
@@ -190,7 +198,9 @@ function paintAxis(context: CanvasRenderingContext2D, scene: Scene, frame: Frame
     const label = (deep ? '+' : '') + ticks.label(value), half = context.measureText(label).width / 2;
     if (x + half > scene.width * ratio) continue;
     context.fillStyle = colours.mut;
-    context.fillText(label, Math.max(x, frame.left + half), 13 * ratio);
+    const middle = Math.max(x, frame.left + half);
+    context.fillText(label, middle, 13 * ratio);
+    painted.ticks.push([(middle - half) / ratio, (middle + half) / ratio]);
   }
   if (deep) {
     context.textAlign = 'right';
@@ -250,7 +260,7 @@ function paintStepLines(context: CanvasRenderingContext2D, scene: Scene, frame: 
 
 export function paint(context: CanvasRenderingContext2D, scene: Scene): Painted {
   const {ratio, colours, layout} = scene, frame = makeFrame(scene);
-  const painted: Painted = {lanes: 0, missing: 0, slices: 0, labels: 0};
+  const painted: Painted = {lanes: 0, missing: 0, slices: 0, labels: 0, ticks: []};
   context.setTransform(1, 0, 0, 1, 0, 0);
   context.imageSmoothingEnabled = false;
   context.fillStyle = colours.bg;
@@ -278,6 +288,6 @@ export function paint(context: CanvasRenderingContext2D, scene: Scene): Painted 
     context.fillRect(0, Math.round((topOfRows(scene) - 1) * ratio), scene.width * ratio, Math.max(1, Math.round(ratio)));
   }
   paintStepLines(context, scene, frame);
-  paintAxis(context, scene, frame);
+  paintAxis(context, scene, frame, painted);
   return painted;
 }

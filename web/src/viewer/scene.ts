@@ -15,6 +15,7 @@ export interface Scene {
   gutter: number;                    // width of the labels
   width: number; height: number;     // of the canvas
   scroll: number; ratio: number;
+  ticks: readonly [x0: number, x1: number][];  // numbers in the axis, as painted last
 }
 
 export const plotWidth = (scene: Scene): number => Math.max(scene.width - RIGHT_MARGIN - scene.gutter, 8);

@@ -39,8 +39,9 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
   const top = h('div', {class: 'top-place'}), place = h('div', {class: 'page-place'});
   const live = h('p', {class: 'live', 'aria-live': 'polite', id: 'live'});
   const dark = matchMedia('(prefers-color-scheme: dark)');
-  const shown = PAGES.filter(id => id !== 'pipeline' || hasPipeline(run));
-  let current: PageId | null = null, theme = firstTheme, saving = 0, armed = 0;
+  // Before a run is whole there is a timeline of it, and nothing that could be said of it.
+  const shown = PAGES.filter(id => run.whole ? id !== 'pipeline' || hasPipeline(run) : id === 'timeline');
+  let current: PageId | null = null, theme = firstTheme, saving = 0, leap = false, armed = 0;
 
   function pageOf(id: PageId): Page {
     let page = pages.get(id);
@@ -71,7 +72,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
   const addressNow = (): string => hashOf({page: current!, ...pages.get(current!)!.address()});
   // The first page keeps an address without anything, until it is left.
   function follow(): void {
-    const route = routeOf(location.hash), id = shown.includes(route.page) ? route.page : 'overview';
+    const route = routeOf(location.hash), id = shown.includes(route.page) ? route.page : shown[0]!;
     if (current === id && location.hash === addressNow()) return;
     const known = pages.get(id), {rest, query} = id === route.page ? route : {rest: '', query: ''};
     // A page that still is what the address says is not made anew: it keeps what no address holds.
@@ -93,9 +94,15 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
       open(id, to ? {rest: to.rest ?? '', query: to.query ?? ''} : null);
       if (location.hash !== addressNow()) history.pushState(null, '', addressNow());
     },
-    moved() {
+    moved(jumped = false) {
       clearTimeout(saving);
-      saving = window.setTimeout(() => history.replaceState(null, '', addressNow()), 200);
+      leap ||= jumped;
+      saving = window.setTimeout(() => {
+        const address = addressNow();
+        if (leap && location.hash !== address) history.pushState(null, '', address);
+        else history.replaceState(null, '', address);
+        leap = false;
+      }, 200);
     },
     say(sentence) { if (live.textContent !== sentence) live.textContent = sentence; },
     toggleTheme() {

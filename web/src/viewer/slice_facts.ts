@@ -1,4 +1,5 @@
 // What /api/slice says of one slice, and how other answers name slices.
+import type {SlicesAnswer} from './api';
 import type {SliceRef} from './store';
 
 export interface SliceEnd { lane: number; slice: number; row: number; start_ns: number; dur_ns: number; kind: number; name: string;
@@ -15,6 +16,11 @@ export interface SliceFacts extends SliceEnd {
   args: {key: string; value: string}[];
   args_missing?: string;         // why there are none
 }
+
+// The i-th of slices that were sent one by one. Times of what is drawn are moved with their rank: `shift` takes that back.
+export const refAt = (found: SlicesAnswer, i: number, shift = 0): SliceRef =>
+  ({lane: found.lane[i]!, slice: found.slice[i]!, row: found.row[i]!, start: found.start[i]! - shift, dur: found.dur[i]!,
+    kind: found.kind[i]!, nameId: found.name[i]!, name: found.names.get(found.name[i]!) ?? ''});
 
 export const refOf = (end: SliceEnd): SliceRef =>
   ({lane: end.lane, slice: end.slice, row: Math.max(end.row, 0), start: end.start_ns, dur: end.dur_ns, kind: end.kind, name: end.name,

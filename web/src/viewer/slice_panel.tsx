@@ -8,7 +8,18 @@ import {placeTitle} from './titles';
 import {kindName, w, type Word} from './words';
 
 const shown = (name: string): string => (name.length > 2000 ? name.slice(0, 2000) + '…' : name);
+const MISSING: Record<string, Word> = {
+  'this source keeps no positions of its events': 'args.missing.positions',
+  'the file changed since it was read': 'args.missing.changed',
+  'the source cannot be opened again': 'args.missing.gone'};
 const kindOf = (store: Store, id: number) => store.run.kinds.find(kind => kind.id === id);
+
+// Why there are no arguments, in the reader's language where it is one of the usual reasons.
+function missing(why: string | undefined): string {
+  if (!why) return w('args.none');
+  const word = MISSING[why];
+  return word ? w(word) : why;
+}
 
 function Jump({to, actions}: {to: SliceEnd | null | undefined; actions: PanelProps['actions']}) {
   if (!to) return <span class="quiet">–</span>;
@@ -46,7 +57,8 @@ function Facts({slice, facts, store}: {slice: SliceRef; facts: SliceFacts | null
     ['slice.place', placeTitle(store, slice.lane)],
     ['slice.start', exactMs(slice.start)], ['slice.duration', exactMs(slice.dur)]];
   if (facts) {
-    if (facts.self_ns !== slice.dur) rows.push(['slice.self',
+    // Cells do not nest: what stands in the row below ran beside them.
+    if (facts.self_ns !== slice.dur && store.run.lanes[slice.lane]!.type !== 'cells') rows.push(['slice.self',
         `${exactMs(facts.self_ns)} · ${percent(slice.dur > 0 ? facts.self_ns / slice.dur : 0)}`]);
     const numbers: [Word, number][] = [['slice.step', facts.step], ['slice.microBatch', facts.micro_batch], ['slice.chunk', facts.chunk],
                                                    ['slice.stage', facts.stage], ['slice.dp', facts.dp]];
@@ -64,13 +76,12 @@ export function SlicePanel(props: PanelProps) {
     <div class="slice">
       <div class="slice-head">
         <i class="swatch" style={{background: kindOf(store, selected.kind)?.[store.theme].fill}} />
-        <h2>{shown(facts?.name ?? selected.name) || '–'}</h2>
-        <span class="space" />
+        <h2>{shown(facts?.label ?? facts?.name ?? selected.name) || '–'}</h2>
         <button class="pill" onClick={() => actions.holdForCompare()} aria-pressed={second !== null}>{w(second ? 'compare.end'
             : 'compare.start')} <kbd>C</kbd></button>
         <button class="pill" onClick={() => actions.rangeOfSlice()}>{w('slice.range')} <kbd>M</kbd></button>
         <button class="pill" onClick={() => {
-          store.change({lit: {ids: new Set([selected.nameId]), label: selected.name, from: 'name'}});
+          store.change({lit: {ids: new Set([selected.nameId]), label: selected.name, query: selected.name, from: 'name'}});
         }}>{w('slice.light')}</button>
       </div>
       {second && <Compare {...props} />}
@@ -99,7 +110,7 @@ export function SlicePanel(props: PanelProps) {
           <h3>{w('slice.args')}</h3>
           {facts === null ? <p class="quiet">…</p>
             : facts.args.length > 0 ? <dl class="args">{facts.args.map(({key, value}) => <><dt>{key}</dt><dd>{shown(value)}</dd></>)}</dl>
-            : <p class="quiet">{facts.args_missing || w('args.none')}</p>}
+            : <p class="quiet">{missing(facts.args_missing)}</p>}
         </div>
       </div>
     </div>

@@ -40,7 +40,7 @@ export function makeStage(api: Api, store: Store): Stage {
   const pointed: Pointed = {x: -1, y: -1, drag: null, hovered: null};
   const steps: ((now: number) => boolean)[] = [];
   let colours: Colours | null = null, layout: Layout | null = null, ratio = 1, width = 0, height = 0;
-  let scheduled = 0, dirty = true, overClean = false, count = 0, last: Painted = {lanes: 0, missing: 0, slices: 0, labels: 0},
+  let scheduled = 0, dirty = true, overClean = false, count = 0, last: Painted = {lanes: 0, missing: 0, slices: 0, labels: 0, ticks: []},
       complete = false;
 
   const tiles = new Tiles(api, store, () => stage.draw()), counters = new Counters(api, store, () => stage.draw());
@@ -49,7 +49,7 @@ export function makeStage(api: Api, store: Store): Stage {
   const currentLayout = (): Layout => (layout ??= makeLayout(store.run, store.state, height));
   function scene(): Scene {
     return {store, layout: currentLayout(), colours: colours!, tiles, counters, view: store.state.view, gutter: gutterOf(width),
-            width, height, scroll: scroller.scrollTop, ratio};
+            width, height, scroll: scroller.scrollTop, ratio, ticks: last.ticks};
   }
 
   function resize(): void {

@@ -10,8 +10,18 @@ export interface SliceRef {
 }
 export interface Area { t0: number; t1: number; lanes: number[] }
 export interface Mark { t: number; text: string }
-// Names to light up: everything else is dimmed. `from` says where it came from. With a range only those durations.
-export interface Lit { ids: ReadonlySet<number>; label: string; from: 'search' | 'name' | 'histogram'; min?: number; max?: number }
+// Names to light up: everything else is dimmed. `query` finds them again, `from` says where they came from. With a range
+// only those durations.
+export interface Lit {
+  ids: ReadonlySet<number>; label: string; query: string; from: 'search' | 'name' | 'histogram'; min?: number; max?: number;
+  where?: string;        // facets of a search ("mb:3 kind:B"), and those of them that a slice in sight says itself
+  microBatch?: number;
+}
+export function litBySearch(ids: readonly number[], label: string, where: string): Lit {
+  const microBatch = /(?:^| )(?:mb|micro_batch):(\d+)/i.exec(where)?.[1];
+  return {ids: new Set(ids), label, query: label, from: 'search', ...(where && {where}),
+          ...(microBatch !== undefined && {microBatch: Number(microBatch)})};
+}
 
 export interface State {
   view: Viewport;
@@ -46,6 +56,7 @@ export class Store {
   private readonly listeners: ((before: State) => void)[] = [];
   private readonly undone: Viewport[] = [];
   private undoAt = -Infinity;
+  jumps = 0;  // each is a place to come back to
 
   constructor(readonly run: Run, theme: Theme) {
     this.home = homeOf(run);
@@ -80,6 +91,7 @@ export class Store {
   }
   // A jump is a gesture of its own.
   jump(view: Viewport): void {
+    ++this.jumps;
     this.undoAt = -Infinity;
     this.setView(view);
     this.undoAt = -Infinity;

@@ -29,7 +29,7 @@ export function makeTimeline(shell: Shell): Page {
   };
   actions = makeActions(api, store, stage, doors);
 
-  let pending = 0;
+  let pending = 0, jumps = store.jumps, seen = false;
   function draw(): void {
     pending = 0;
     render(<Toolbar store={store} stage={stage} actions={actions} />, bar);
@@ -41,7 +41,8 @@ export function makeTimeline(shell: Shell): Page {
     const {view: a, ...rest} = before, {view: b, ...now} = store.state;
     const same = (Object.keys(rest) as (keyof typeof rest)[]).every(key => rest[key] === now[key]);
     if ((!same || a === b) && !pending) pending = requestAnimationFrame(draw);
-    if (shell.page === 'timeline') shell.moved();
+    if (shell.page === 'timeline') shell.moved(store.jumps !== jumps);
+    jumps = store.jumps;
   });
   listenToPointer(api, store, stage, {tip: tip.show, select: actions.select, failed: actions.failed});
   listenToKeys(store, stage, actions, () => shell.page === 'timeline');
@@ -49,7 +50,10 @@ export function makeTimeline(shell: Shell): Page {
 
   return {
     element,
-    show(route) { if (route?.query) fromQuery(store, route.query, actions, api); },
+    show(route) {
+      if (route && (route.query || seen)) fromQuery(store, route.query, actions, api);
+      seen = true;
+    },
     address: () => ({rest: '', query: toQuery(store)}),
     restyle() {
       store.theme = shell.theme;

@@ -20,9 +20,14 @@ export function makeTip(store: Store): {element: HTMLElement; show(hit: Hit | nu
       const {slice, shares} = hit;
       if (slice) {
         const step = store.run.steps.find(one => slice.start >= one.start_ns && slice.start < one.end_ns);
+        const {stage} = store.run.ranks[store.laneRank(slice.lane)]!, cell: string[] = [];
+        if (hit.microBatch >= 0) cell.push(w('note.microBatch', hit.microBatch));
+        if (hit.chunk >= 0) cell.push(w('note.chunk', hit.chunk));
+        if (cell.length > 0 && stage >= 0) cell.push(w('note.stage', stage));
         element.replaceChildren(
           h('b', {class: 'name'}, slice.name.length > 160 ? slice.name.slice(0, 160) + '…' : slice.name || '–'),
           h('div', {}, swatch(slice.kind), `${kindName(kinds.get(slice.kind))} · ${duration(slice.dur)}`),
+          cell.length > 0 ? h('div', {}, cell.join(' · ')) : '',
           h('div', {class: 'quiet'}, placeTitle(store, slice.lane) + (step ? ` · ${w('step', step.number)}` : '')),
           h('div', {class: 'quiet'}, w('tip.at', duration(slice.start))));
       } else if (shares) {

@@ -18,12 +18,19 @@ export function rankNote(store: Store, index: number): string {
 
 const CELL_LANES = new Set(['compute', 'messages', 'collectives', 'other']);
 export function laneName(lane: Lane): string {
-  return lane.type === 'cells' && CELL_LANES.has(lane.name) ? w(`cells.${lane.name}` as Word) : lane.name;
+  if (lane.type === 'cells' && CELL_LANES.has(lane.name)) return w(`cells.${lane.name}` as Word);
+  // Readers say "thread 7" of what has a number and no name, streams of the device too.
+  const number = lane.type === 'stream' || lane.type === 'thread' ? /^(?:thread|stream) (\d+)$/.exec(lane.name) : null;
+  return number ? w(`lane.named.${lane.type as 'stream' | 'thread'}`, number[1]!) : lane.name;
 }
 export function laneTitle(store: Store, lane: Lane, withRank: boolean): string {
   return withRank && store.run.ranks.length > 1 ? `${rankTitle(store.run.ranks[lane.rank_index]!)} · ${laneName(lane)}` : laneName(lane);
 }
-export const kindOfLane = (lane: Lane): string => (lane.type === 'cells' ? '' : w(`lane.${lane.type}`));
+// '' where the name says it.
+export function kindOfLane(lane: Lane): string {
+  const kind = lane.type === 'cells' ? '' : w(`lane.${lane.type}`);
+  return laneName(lane).toLowerCase().includes(kind.toLowerCase()) ? '' : kind;
+}
 
 // "rank 3 · stream 7", for panels and the live line.
 export const placeTitle = (store: Store, lane: number): string => {

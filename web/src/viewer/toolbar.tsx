@@ -16,10 +16,15 @@ function legendOf(kinds: readonly Kind[]): [Kind, string][] {
     if (members) members.push(kind);
     else groups.set(kind.group, [kind]);
   }
-  return [...groups].map(([group, members]) => {
-    const word = GROUP_WORDS[group];
-    return [members[0]!, members.length > 1 && word ? report(word) : kindName(members[0])];
-  });
+  // Device work has the colour of the cells that it is done for: one entry a colour.
+  const colours = new Map<string, [Kind, string]>();
+  for (const [group, members] of groups) {
+    const word = GROUP_WORDS[group], name = members.length > 1 && word ? report(word) : kindName(members[0]);
+    const same = colours.get(members[0]!.light.fill);
+    if (same) same[1] += `, ${name}`;
+    else colours.set(members[0]!.light.fill, [members[0]!, name]);
+  }
+  return [...colours.values()];
 }
 
 export function Toolbar({store, stage, actions}: {store: Store; stage: Stage; actions: Actions}) {

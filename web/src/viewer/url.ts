@@ -1,11 +1,14 @@
 // The view in the address, so that a link shows what was seen. Slices by lane, start and duration, never by number.
+import {clamp} from '../chart/viewport';
 import type {Actions} from './actions';
 import {listOf, type Api} from './api';
 import type {Grouping} from './api';
 import {plainQuery, safeDecode} from './route';
-import type {Mark, SliceRef, State, Store} from './store';
+import {refAt} from './slice_facts';
+import {litBySearch, type Lit, type Mark, type SliceRef, type State, type Store} from './store';
 import {laneKey, laneOfKey} from './titles';
 
+const MOST_NAMES = 500;  // lit at once, as by the search
 const MOST_LIST = 2000;  // characters: an address is passed on by people
 
 const slice = (store: Store, ref: SliceRef): string => `${laneKey(store, ref.lane)}~${ref.start}~${ref.dur}`;
@@ -21,6 +24,15 @@ export function toQuery(store: Store): string {
   if (state.pinned.length > 0) query.set('pin', lanes(store, state.pinned));
   if (state.hidden.size > 0) query.set('hide', lanes(store, [...state.hidden]));
   if (state.collapsed.size > 0) query.set('fold', [...state.collapsed].join('~'));
+  const order = state.rankOrder.map(i => store.run.ranks[i]!.rank).join();
+  if (!ascending(state.rankOrder) && order.length < MOST_LIST) query.set('order', order);
+  const moved = lanes(store, movedLanes(store));
+  if (moved !== '' && moved.length < MOST_LIST) query.set('lanes', moved);
+  if (state.expanded.size > 0) query.set('open', lanes(store, [...state.expanded]));
+  if (state.lit && state.lit.query.length < MOST_LIST) {
+    query.set('lit', state.lit.query);
+    if (state.lit.max !== undefined) query.set('litdur', `${state.lit.min ?? 0},${state.lit.max}`);
+  }
   if (state.marks.length > 0) query.set('marks',
       state.marks.map(mark => `${Math.round(mark.t)}:${encodeURIComponent(mark.text)}`).join('~'));
   if (state.shifts.size > 0) query.set('shift', [...state.shifts].map(([rank, ns]) => `${store.run.ranks[rank]!.rank}:${ns}`).join('~'));
@@ -28,6 +40,18 @@ export function toQuery(store: Store): string {
   if (state.rowHeight > 0) query.set('h', String(state.rowHeight));
   query.set('by', state.grouping);
   return plainQuery(query);
+}
+
+const ascending = (list: readonly number[]): boolean => list.every((value, i) => i === 0 || value > list[i - 1]!);
+// Lanes of the ranks whose lanes do not stand as they came, in their order.
+function movedLanes({run, state}: Store): number[] {
+  const last = new Map<number, number>(), ranks = new Set<number>();
+  for (const id of state.laneOrder) {
+    const {rank_index: rank} = run.lanes[id]!;
+    if (id < (last.get(rank) ?? -1)) ranks.add(rank);
+    last.set(rank, id);
+  }
+  return state.laneOrder.filter(id => ranks.has(run.lanes[id]!.rank_index));
 }
 
 const numbers = (text: string | null): number[] => (text ?? '').split(',').map(Number);
@@ -39,15 +63,14 @@ async function findSlice(store: Store, api: Api, text: string | null): Promise<S
   const found = await api.slices({lanes: lane, t0: start, t1: start + Math.max(dur, 1), min_ns: dur, limit: 1000});
   for (let i = 0; i < found.count; ++i)
     if (found.start[i] === start && found.dur[i] === dur)
-      return {lane, slice: found.slice[i]!, row: found.row[i]!, start, dur, kind: found.kind[i]!, nameId: found.name[i]!,
-          name: found.names.get(found.name[i]!) ?? ''};
+      return refAt(found, i);
   return null;
 }
 
 export function fromQuery(store: Store, text: string, actions: Actions, api: Api): void {
   const query = new URLSearchParams(text), {run} = store, patch: Partial<State> = {};
   const [t0, t1] = numbers(query.get('v'));
-  if (t1! > t0!) patch.view = {t0: t0!, t1: t1!};
+  patch.view = t1! > t0! ? clamp({t0: t0!, t1: t1!}, store.home) : store.home;
   const ids = (key: string): number[] | null => query.has(key) ? query.get(key)!.split('~').map(one => laneOfKey(store, one))
       .filter(id => id >= 0) : null;
   patch.pinned = ids('pin') ?? [];
@@ -55,6 +78,11 @@ export function fromQuery(store: Store, text: string, actions: Actions, api: Api
   patch.collapsed = new Set((query.get('fold') ?? '').split('~').filter(Boolean));
   const by = query.get('by');
   if (by === 'none' || run.groupings.includes(by as Grouping)) patch.grouping = by as State['grouping'];
+  patch.expanded = new Set(ids('open') ?? []);
+  const order = numbers(query.get('order')).map(rank => run.ranks.findIndex(one => one.rank === rank)).filter(i => i >= 0);
+  patch.rankOrder = [...new Set([...order, ...run.ranks.keys()])];
+  const moved = [...new Set(ids('lanes') ?? [])], places = new Set(moved);
+  patch.laneOrder = run.lanes.map(({id}) => (places.has(id) ? moved.shift()! : id));
   patch.flows = query.get('flows') === '1';
   const height = Number(query.get('h'));
   if (height >= 3 && height <= 60) patch.rowHeight = height;
@@ -66,6 +94,7 @@ export function fromQuery(store: Store, text: string, actions: Actions, api: Api
     const [rank, ns] = one.split(':').map(Number);
     return [run.ranks.findIndex(r => r.rank === rank), ns!];
   }).filter(([rank, ns]) => rank >= 0 && Number.isFinite(ns)));
+  patch.area = patch.lit = patch.selected = patch.second = null;
   const [a0, a1] = numbers(query.get('area')?.split(',').slice(0, 2).join(',') ?? null);
   if (a1! > a0!) {
     const wanted = new Set<number>();
@@ -79,7 +108,29 @@ export function fromQuery(store: Store, text: string, actions: Actions, api: Api
       patch.panel = 'area';
     }
   }
+  patch.panel ??= store.state.panel === 'marks' ? 'marks' : 'none';
+  actions.select(null);
   store.change(patch);
-  findSlice(store, api, query.get('sel')).then(found => { if (found) actions.select(found); })
-    .then(() => findSlice(store, api, query.get('cmp'))).then(found => { if (found) store.change({second: found}); }).catch(actions.failed);
+  restore(store, query, actions, api).catch(actions.failed);
+}
+
+// What the server has to be asked for: the slices, and the names that are lit.
+async function restore(store: Store, query: URLSearchParams, actions: Actions, api: Api): Promise<void> {
+  const selected = await findSlice(store, api, query.get('sel'));
+  if (selected) actions.select(selected);
+  const second = await findSlice(store, api, query.get('cmp'));
+  if (second) store.change({second});
+  const wish = query.get('lit');
+  if (!wish) return;
+  const lit = await lightOf(api, wish), [min, max] = numbers(query.get('litdur'));
+  if (lit.ids.size > 0) store.change({lit: {...lit, ...(max! >= min! ? {min: min!, max: max!} : {})}});
+}
+
+interface Names { where: string; matches: {name: string; name_id: number}[] }
+// The name itself where there is one, else all that match, as the search has it.
+async function lightOf(api: Api, wish: string): Promise<Lit> {
+  const regex = /^\/(.+)\/$/.exec(wish);
+  const {where, matches} = await api.json<Names>('search', {q: regex ? regex[1]! : wish, regex: regex ? 1 : undefined, limit: MOST_NAMES});
+  const exact = matches.filter(one => one.name === wish);
+  return litBySearch((exact.length > 0 ? exact : matches).map(one => one.name_id), wish, where);
 }

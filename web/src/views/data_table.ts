@@ -5,7 +5,8 @@ import {grouped, shown} from '../format';
 import {cellValue, columnTitle, t, tableTitle} from '../i18n/i18n';
 import type {TextTip} from './text_tip';
 
-const FIRST_ROWS = 100, LEAST_TO_FILTER = 8;
+const FIRST_ROWS = 100, LEAST_TO_FILTER = 8, LONG = 40;
+const SENTENCES = new Set(['meaning', 'words', 'sentence', 'what_to_do', 'agrees', 'recommendation', 'message']);
 
 // How a table is shown; kept by those who remake it.
 export interface TableView { sorted: string; down: boolean; filter: string; whole: boolean }
@@ -81,13 +82,19 @@ export function dataTable(table: Table, use: TableUse): HTMLElement {
     const text = words(row, i);
     return use.link?.(table, row, table.columns[i]!, text) || text;
   }
+  // Sentences wrap; long names are cut, and whole under the pointer.
+  function cell(row: number, column: Column, i: number): HTMLElement {
+    if (column.type !== 'text') return h('td', {}, content(row, i));
+    const value = String(table.values[i]![row] ?? ''), sentence = SENTENCES.has(column.name);
+    return h('td', {class: sentence ? 'text wrap' : 'text', title: !sentence && value.length > LONG ? value : null}, content(row, i));
+  }
   function draw(): void {
     const rows = chosen(), shownRows = view.whole ? rows : rows.slice(0, FIRST_ROWS);
     use.tip.hide();
     holder.replaceChildren(
       h('table', {}, h('thead', {}, h('tr', {}, ...table.columns.map((_, i) => header(i)))),
         h('tbody', {}, ...shownRows.map(row => h('tr', {}, ...table.columns.map((column, i) =>
-          h('td', {class: column.type === 'text' ? 'text' : ''}, content(row, i))))))),
+          cell(row, column, i)))))),
       ...(shownRows.length < rows.length ? [h('button', {class: 'plain link', click: () => {
         view.whole = true;
         draw();

@@ -13,7 +13,7 @@ export function findingsView(findings: Finding[], evidence: (finding: Finding) =
   const offers = findings.findIndex(finding => finding.id.startsWith('offer.'));  // they come last
   const view = (finding: Finding, i: number): HTMLElement => h('div', {class: 'find', id: anchor(findings, i)},
     h('h3', {}, both(finding.title)),
-    h('p', {class: 'detail'}, both(finding.detail)),
+    !!both(finding.detail) && h('p', {class: 'detail'}, both(finding.detail)),
     evidence(finding),
     !!finding.value && h('p', {class: `price${finding.weight > 0 ? '' : ' none'}`}, finding.value,
       h('small', {}, both(finding.note))));

@@ -15,7 +15,7 @@ import {w} from '../words';
 interface Both { en: string; zh: string }
 // The answer to /api/compare, which is `stageline diff --json`; {}: neither run has a pipeline.
 interface Diff {
-  change_ns: number; change_share: number; beyond_noise: boolean;
+  change_ns: number; error_ns: number | null; change_share: number; beyond_noise: boolean;
   headline_en: string; headline_zh: string; cause_en: string; cause_zh: string; per_micro_batch_en: string; per_micro_batch_zh: string;
   changes: Both[]; matched: number; unmatched: number; unused: number;
   runs: Both[]; told: (Both & {effect_ns: number; effect_share: number; error_ns: number | null})[];
@@ -43,7 +43,7 @@ export function makeCompare(shell: Shell): Page {
       h('thead', {}, h('tr', {}, h('th', {class: 'text', scope: 'col'}, w('compare.what')), h('th', {class: 'bar', 'aria-label': t('plot.bar')}),
         h('th', {scope: 'col'}, w('compare.effect')), h('th', {scope: 'col'}, w('compare.share')), h('th', {scope: 'col'}, w('compare.error')))),
       h('tbody', {}, ...found.told.map(one => row(said(one), one.effect_ns, one.effect_share, one.error_ns)),
-        row(w('compare.together'), found.change_ns, found.change_share, null, true)))));
+        row(w('compare.together'), found.change_ns, found.change_share, found.error_ns, true)))));
   }
   function pipelines(): Child[] {
     if (wrong) return [h('h1', {tabindex: -1}, w('page.compare')), failure(wrong, ask)];

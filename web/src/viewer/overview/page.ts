@@ -44,11 +44,11 @@ const closing = (told: Explained): Finding[] => (told.findings.length > 0 ? [] :
 export function makeOverview(shell: Shell): Page {
   const {run, api} = shell, desk = deskOf(api), sheet = h('main', {class: 'sheet overview'}), element = h('div', {}, sheet);
   let told: Explained | null = null, wrong: unknown = null, now: Working | null = null, asked = false, visible = false;
-  let tables: Table[] = [], steps: Step[] = run.steps;
+  let tables: Table[] = [], steps: Step[] = run.steps, known = new Set<string>();
 
   function evidence(finding: Finding): Child {
     if (finding.id === 'none') return false;
-    const links = placesOf(shell, finding, usualStep(steps)).flatMap((place, i) => [i > 0 && ' · ', h('a', {href: place.href, class: 'place'}, place.words)]);
+    const links = placesOf(shell, finding, usualStep(steps), known).flatMap((place, i) => [i > 0 && ' · ', h('a', {href: place.href, class: 'place'}, place.words)]);
     return h('p', {class: 'detail places'}, ...links, !!finding.command && h('code', {}, finding.command));
   }
   function facts(): HTMLElement {
@@ -120,6 +120,7 @@ export function makeOverview(shell: Shell): Page {
     wrong = null;
     desk.ask<Explained>('explain', {}, state => { now = state; if (!told) redraw(); })
       .then(found => { told = found; }, (error: unknown) => { wrong = error; }).finally(redraw);
+    desk.offers().then(found => { known = new Set(found.answers.map(one => one.name)); redraw(); }, () => undefined);
     if (!hasPipeline(run)) return;
     desk.answer('pipeline-summary', {}, () => undefined).then(answer => { tables = answer.tables; steps = stepsOf(answer.tables); redraw(); }, () => undefined);
     redraw();

@@ -38,10 +38,26 @@ function answerPlace(shell: Shell, analysis: string, table: string): string {
   return shell.href('answers', {rest: familyOf(analysis), query: plainQuery(query)});
 }
 
-export function placesOf(shell: Shell, finding: Finding, step: Step | undefined): Place[] {
+// Tables of findings that name none: the first of these that the run has.
+const TABLES: Record<string, readonly (readonly [analysis: string, table: string])[]> = {
+  'device.idle': [['idle-time-breakdown', 'device-idle']], 'device.unused': [['temporal-breakdown', 'temporal-breakdown']],
+  'comm.exposed': [['comm-comp-overlap', 'comm-comp-overlap']], 'comm.waiting': [['tb-distributed', 'waits']],
+  'memory.exposed': [['temporal-breakdown', 'temporal-breakdown']], 'copies.pageable': [['gpu-kernel-breakdown', 'kernels']],
+  'rank.late': [['potential-stragglers', 'potential-stragglers']], 'rank.slow': [['stragglers', 'straggler-workers'], ['temporal-breakdown', 'temporal-breakdown']],
+  'launch.bound': [['cuda-kernel-launch-stats', 'outliers']], 'queue.full': [['time-spent-blocked-on-full-queue', '']],
+  'step.outlier': [['pipeline-summary', 'steps'], ['profiler-steps', 'profiler-steps']], 'input.loading': [['tb-overview', 'step-averages']],
+  'tensor_cores.unused': [['tb-kernel', 'kernel-use']], 'memory.full': [['tb-memory', 'memory-peaks']],
+  'stage.slow': [['pipeline-summary', 'stages']], 'bubble': [['waterfall', 'waterfall']], 'outside': [['waterfall', 'waterfall']],
+  'replica.uneven': [['waterfall', 'waterfall-steps']],
+};
+
+// `known`: analyses that the run can be asked.
+export function placesOf(shell: Shell, finding: Finding, step: Step | undefined, known: ReadonlySet<string>): Place[] {
   const places: Place[] = [], {run} = shell, cause = finding.cause ?? '';
-  if (finding.analysis) places.push({words: w('place.table'), href: answerPlace(shell, finding.analysis, finding.table ?? '')});
-  if (finding.id.startsWith('offer.')) return places;
+  const [analysis, table] = finding.analysis ? [finding.analysis, finding.table ?? ''] : TABLES[finding.id]?.find(([name]) => known.has(name)) ?? ['', ''];
+  if (analysis) places.push({words: w('place.table'), href: answerPlace(shell, analysis, table)});
+  // Its pipeline page replays other schedules.
+  if (finding.id.startsWith('offer.')) return hasPipeline(run) ? [{words: w('place.pipeline'), href: shell.href('pipeline')}] : [];
   if (hasPipeline(run) && step) places.push({words: w('place.pipeline'), href: shell.href('pipeline', {query: `step=${step.number}&dp=all`})});
   places.push({words: w('place.timeline'), href: timelineOf(shell, cause, step)});
   return places;

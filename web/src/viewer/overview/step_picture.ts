@@ -50,7 +50,7 @@ export function stepPicture(shell: Shell, step: Step | undefined): HTMLElement |
     const rowOf = new Map(lanes.map((lane, row) => [lane.id, row])), paints = new Map(run.kinds.map(kind => [kind.id, kind[shell.theme]]));
     for (let i = 0; i < slices.count; ++i) {
       const row = rowOf.get(slices.lane[i]!), colours = paints.get(slices.kind[i]!);
-      if (row === undefined || !colours || slices.row[i] !== 0) continue;
+      if (row === undefined || !colours) continue;
       const x0 = Math.max(0, x(slices.start[i]!)), x1 = Math.min(width, x(slices.start[i]! + slices.dur[i]!)), gap = x1 - x0 > 4 ? 1 : 0;
       context.fillStyle = colours.fill;
       context.fillRect(x0, row * (ROW + GAP), Math.max(x1 - x0 - gap, 0.5), ROW);

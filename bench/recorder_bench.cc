@@ -1,0 +1,190 @@
+// What a call of the recorder costs while it writes to disk: recorder_bench FOLDER [FAKE_DRIVER]. JSON on stdout.
+//
+// Bursts of 2 000 pairs of calls, then a pause, as a program that does something else too. Each pair is timed by the
+// processor's counter; what reading the counter costs is measured the same way and taken off. With FAKE_DRIVER
+// (tests/record's libcuda.so.1) also ranges on a stream, beside the driver's calls alone.
+#include <dlfcn.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "stageline_record.h"
+
+#if defined(__x86_64__)
+#include <x86intrin.h>
+static uint64_t counter() { return __rdtsc(); }
+#else
+static uint64_t counter() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC_RAW, &t);
+  return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
+}
+#endif
+
+namespace {
+
+constexpr int kBursts = 250, kBurst = 2000;
+
+double ns_per_tick() {
+  timespec a, b;
+  clock_gettime(CLOCK_MONOTONIC_RAW, &a);
+  const uint64_t start = counter();
+  usleep(200'000);
+  clock_gettime(CLOCK_MONOTONIC_RAW, &b);
+  const uint64_t end = counter();
+  return (static_cast<double>(b.tv_sec - a.tv_sec) * 1e9 + static_cast<double>(b.tv_nsec - a.tv_nsec)) /
+         static_cast<double>(end - start);
+}
+
+struct Cost {
+  double median_ns, p99_ns, mean_ns;
+};
+
+// `mean` of the bursts' least: what the loop costs a call when nothing else runs.
+template <class Call>
+Cost measure(double tick_ns, uint64_t reading_ticks, Call call) {
+  std::vector<uint64_t> times;
+  times.reserve(static_cast<size_t>(kBursts) * kBurst);
+  uint64_t least = UINT64_MAX;
+  for (int burst = 0; burst < kBursts; ++burst) {
+    const uint64_t burst_start = counter();
+    uint64_t before = burst_start;
+    for (int i = 0; i < kBurst; ++i) {
+      call(i);
+      const uint64_t after = counter();
+      times.push_back(after - before);
+      before = after;
+    }
+    least = std::min(least, before - burst_start);
+    usleep(5000);
+  }
+  std::sort(times.begin(), times.end());
+  const auto at = [&](double share) {
+    const uint64_t ticks = times[static_cast<size_t>(share * static_cast<double>(times.size() - 1))];
+    return static_cast<double>(ticks > reading_ticks ? ticks - reading_ticks : 0) * tick_ns;
+  };
+  return {at(0.5), at(0.99), static_cast<double>(least) / kBurst * tick_ns};
+}
+
+void print(const char* name, const Cost& cost, const char* end = ",\n") {
+  printf(" \"%s\": {\"median_ns\": %.1f, \"p99_ns\": %.1f, \"best_burst_ns\": %.1f}%s", name, cost.median_ns,
+         cost.p99_ns, cost.mean_ns, end);
+}
+
+slr_statistics stats_now() {
+  slr_statistics s;
+  memset(&s, 0, sizeof s);
+  s.size = sizeof s;
+  slr_stats(&s);
+  return s;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) return 2;
+  const double tick_ns = ns_per_tick();
+  const Cost reading = measure(1, 0, [](int) { asm volatile("" ::: "memory"); });
+  const auto reading_ticks = static_cast<uint64_t>(reading.median_ns);
+  slr_config config = SLR_CONFIG_INIT;
+  config.dir = argv[1];
+  config.rank = 0;
+  config.max_overhead = -1;
+  if (slr_init(&config) != 0) return 1;
+  const slr_str name = slr_intern("forward", 7);
+  printf("{");
+  print("off_by_window", (slr_window(1, 2), measure(tick_ns, reading_ticks, [&](int) {
+                            slr_push(0, name);
+                            slr_pop(0);
+                          })));
+  slr_window(-1, 0);
+  print("push_pop", measure(tick_ns, reading_ticks, [&](int) {
+          slr_push(0, name);
+          slr_pop(0);
+        }));
+  slr_flush(5000);
+  const slr_statistics plain = stats_now();
+  print("push_job_pop", measure(tick_ns, reading_ticks, [&](int i) {
+          slr_job job = SLR_JOB(SLR_FORWARD, i % 32, 0);
+          slr_push_job(0, &job);
+          slr_pop(0);
+        }));
+  print("begin_end", measure(tick_ns, reading_ticks, [&](int i) {
+          slr_job job = SLR_JOB(SLR_BACKWARD, i % 32, 0);
+          slr_end(slr_begin(0, &job));
+        }));
+  slr_flush(5000);
+  const slr_statistics before_jobs = stats_now();
+  // As a pipeline has them: jobs of some hundred microseconds with messages between, at about 3 000 a second.
+  for (int i = 0; i < 3000; ++i) {
+    slr_job job = SLR_JOB(i % 2 ? SLR_BACKWARD : SLR_FORWARD, i / 2 % 32, i % 4 / 2);
+    const slr_range range = slr_begin(0, &job);
+    usleep(200);
+    slr_end(range);
+    usleep(30);
+  }
+  slr_flush(5000);
+  const slr_statistics after_jobs = stats_now();
+  const auto per_record = [](const slr_statistics& a, const slr_statistics& b) {
+    return static_cast<double>(b.written_bytes - a.written_bytes) /
+           static_cast<double>(b.written_records - a.written_records);
+  };
+  if (argc > 2) {
+    void* driver = dlopen(argv[2], RTLD_NOW);
+    const auto make_stream = reinterpret_cast<void* (*)()>(driver ? dlsym(driver, "fake_stream") : nullptr);
+    const auto capturing =
+        reinterpret_cast<int (*)(void*, int*)>(driver ? dlsym(driver, "cuStreamIsCapturing") : nullptr);
+    const auto create = reinterpret_cast<int (*)(void**, unsigned)>(driver ? dlsym(driver, "cuEventCreate") : nullptr);
+    const auto record = reinterpret_cast<int (*)(void*, void*)>(driver ? dlsym(driver, "cuEventRecord") : nullptr);
+    if (!make_stream || !capturing || !create || !record) return 1;
+    void *stream = make_stream(), *event = nullptr;
+    create(&event, 0);
+    print("driver_alone", measure(tick_ns, reading_ticks, [&](int) {
+            for (int k = 0; k < 2; ++k) {
+              int status = 0;
+              capturing(stream, &status);
+              record(event, stream);
+            }
+          }));
+    const slr_lane lane = slr_lane_stream(SLR_CUDA, stream, "compute");
+    usleep(100'000);
+    // Few at a time: the pool of events is for jobs, not for bursts of thousands.
+    std::vector<uint64_t> times;
+    for (int burst = 0; burst < 1000; ++burst) {
+      for (int i = 0; i < 50; ++i) {
+        slr_job job = SLR_JOB(SLR_FORWARD, i, 0);
+        const uint64_t before = counter();
+        slr_end(slr_begin(lane, &job));
+        times.push_back(counter() - before);
+      }
+      usleep(8000);
+    }
+    std::sort(times.begin(), times.end());
+    const auto at = [&](double share) {
+      return static_cast<double>(times[static_cast<size_t>(share * 49'999)] - reading_ticks) * tick_ns;
+    };
+    print("device_range", {at(0.5), at(0.99), at(0)});
+  }
+  slr_flush(5000);
+  const slr_statistics end = stats_now();
+  uint64_t dropped = 0, host_instead = 0;
+  for (int reason = 0; reason < SLR_DROP_REASONS; ++reason)
+    (reason < SLR_DROP_CAPTURE ? dropped : host_instead) += end.drops[reason];
+  printf(
+      " \"bytes_a_job\": %.2f, \"bytes_a_push\": %.2f, \"records\": %llu, \"dropped\": %llu, \"host_instead\": %llu, "
+      "\"device_ranges\": %llu, "
+      "\"worst_round_trip_ns\": %llu}\n",
+      per_record(before_jobs, after_jobs),
+      static_cast<double>(plain.written_bytes) / static_cast<double>(plain.written_records),
+      static_cast<unsigned long long>(end.records), static_cast<unsigned long long>(dropped),
+      static_cast<unsigned long long>(host_instead), static_cast<unsigned long long>(end.device_ranges),
+      static_cast<unsigned long long>(end.worst_round_trip_ns));
+  return 0;
+}

@@ -1,0 +1,150 @@
+#include "exporters/perfetto_slices.h"
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "exporters/perfetto_packets.h"
+#include "exporters/track_layout.h"
+
+namespace stageline {
+using namespace perfetto;
+namespace {
+
+class SliceWriter : PerfettoPackets {
+ public:
+  SliceWriter(const Trace& trace, ExportSink& sink)
+      : PerfettoPackets(sink), trace_(trace), next_tid_(trace.parts.size() + 1) {
+    for (const Part& part : trace.parts)
+      for (const Lane& lane : part.lanes)
+        if (lane.begin < lane.end) first_ns_ = std::min(first_ns_, part.slices.start_ns[lane.begin]);
+  }
+
+  void write() {
+    {
+      const size_t packet = begin_packet();
+      const size_t root = out_.begin(field::kTrackDescriptor);
+      out_.number(field::kUuid, 0);
+      out_.number(field::kChildOrdering, kExplicit);
+      out_.number(field::kProcessOrdering, kExplicitTop);
+      out_.number(field::kThreadOrdering, kExplicitTop);
+      out_.end(root);
+      out_.end(packet);
+    }
+    for (size_t p = 0; p < trace_.parts.size(); ++p) {
+      const Part& part = trace_.parts[p];
+      if (part.slices.size() == 0) continue;
+      track_descriptor(kProcessUuid + p + 1, p, [&] {
+        out_.number(field::kChildOrdering, kExplicit);
+        const size_t inner = out_.begin(field::kProcess);
+        out_.number(field::kPid, p + 1);
+        out_.text(field::kProcessName, "rank " + std::to_string(part.rank) +
+                                           (part.machine_name.empty() ? "" : " · " + valid_utf8(part.machine_name)));
+        out_.end(inner);
+      });
+      for (const Lane& lane : part.lanes) write_lane(p, lane);
+      before_ += part.slices.size();
+    }
+    flush();
+  }
+
+ private:
+  // A trace that begins before its zero starts at zero.
+  uint64_t shown_time(int64_t ns) const {
+    return static_cast<uint64_t>(ns) - (first_ns_ < 0 ? static_cast<uint64_t>(first_ns_) : 0);
+  }
+
+  // What nests goes to one thread, what then is left to the next.
+  void write_lane(size_t p, const Lane& lane) {
+    if (lane.begin >= lane.end) return;
+    std::vector<uint32_t> left = write_thread(p, lane, 0, lane.end - lane.begin,
+                                              [&](size_t k) { return static_cast<uint32_t>(lane.begin + k); });
+    for (int row = 1; row < kMaxRowsPerLane && !left.empty(); ++row)
+      left = write_thread(p, lane, row, left.size(), [own = left](size_t k) { return own[k]; });
+  }
+
+  template <class SliceAt>
+  std::vector<uint32_t> write_thread(size_t p, const Lane& lane, int row, size_t count, SliceAt slice_at) {
+    const Part& part = trace_.parts[p];
+    const Slices& s = part.slices;
+    const uint64_t tid = next_tid_++;
+    track_descriptor(kThreadUuid + tid, tid, [&] {
+      out_.number(field::kParentUuid, kProcessUuid + p + 1);
+      out_.number(field::kSiblingMerge, kNone);
+      const size_t inner = out_.begin(field::kThread);
+      out_.number(field::kPid, p + 1);
+      out_.number(field::kTid, tid);
+      out_.text(field::kThreadName, valid_utf8(lane.name) + (row > 0 ? " (" + std::to_string(row + 1) + ")" : ""));
+      out_.end(inner);
+    });
+    names_.clear();
+    known_categories_.assign(trace_.categories.size(), false);
+    open_sequence(kThreadUuid + tid, shown_time(s.start_ns[slice_at(0)]), first_ns_ > kDatedNs);
+    std::vector<uint32_t> left;
+    std::vector<int64_t> open;  // ends
+    for (size_t k = 0; k < count; ++k) {
+      const uint32_t i = slice_at(k);
+      const int64_t start = s.start_ns[i], end = sum_or_limit(start, std::max<int64_t>(0, s.dur_ns[i]));
+      for (; !open.empty() && open.back() <= start; open.pop_back()) end_event(shown_time(open.back()));
+      if (!open.empty() && end > open.back()) {
+        left.push_back(i);
+        continue;
+      }
+      begin_slice(part, lane, i);
+      open.push_back(end);
+    }
+    for (; !open.empty(); open.pop_back()) end_event(shown_time(open.back()));
+    return left;
+  }
+
+  void begin_slice(const Part& part, const Lane& lane, uint32_t i) {
+    const Slices& s = part.slices;
+    const size_t packet = begin_event_packet(shown_time(s.start_ns[i]));
+    const auto [name, is_new] = names_.size() < kMaxInternedNames || names_.count(s.name_id[i]) > 0
+                                    ? names_.try_emplace(s.name_id[i], names_.size() + 1)
+                                    : std::pair(names_.end(), false);
+    const bool has_category = !s.category_id.empty();
+    const bool new_category = has_category && !known_categories_[s.category_id[i]];
+    if (is_new || new_category) {
+      const size_t interned = out_.begin(field::kInternedData);
+      if (new_category)
+        intern(field::kCategories, uint64_t{s.category_id[i]} + 1,
+               valid_utf8(trace_.categories[s.category_id[i]].text));
+      if (is_new) intern(field::kEventNames, name->second, valid_utf8(trace_.names.text(s.name_id[i])));
+      out_.end(interned);
+    }
+    if (new_category) known_categories_[s.category_id[i]] = true;
+    const size_t event = out_.begin(field::kTrackEvent);
+    out_.number(field::kType, kBegin);
+    if (name != names_.end()) {
+      out_.number(field::kNameIid, name->second);
+    } else {
+      out_.text(field::kEventName, valid_utf8(trace_.names.text(s.name_id[i])));
+    }
+    if (has_category) out_.number(field::kCategoryIid, uint64_t{s.category_id[i]} + 1);
+    // The arrow's id is its device end. A launch knows its last device work only.
+    if (!s.partner.empty() && s.partner[i] != kNoSliceIndex) {
+      const uint32_t other = s.partner[i];
+      const bool on_device = lane.kind == LaneKind::kDeviceStream;
+      if (s.partner[other] == i) out_.fixed64(field::kFlowId, before_ + (on_device ? i : other) + 1);
+    }
+    out_.end(event);
+    out_.end(packet);
+  }
+
+  const Trace& trace_;
+  int64_t first_ns_ = INT64_MAX;
+  uint64_t next_tid_;    // never a pid: Perfetto would take the thread for that process's main thread
+  uint64_t before_ = 0;  // slices of the ranks before
+  std::unordered_map<StringId, uint64_t> names_;  // → iid, of the present sequence
+  std::vector<bool> known_categories_;
+};
+
+}  // namespace
+
+void write_profiler_slices(const Trace& trace, ExportSink& sink) { SliceWriter(trace, sink).write(); }
+
+}  // namespace stageline

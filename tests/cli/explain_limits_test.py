@@ -1,0 +1,212 @@
+"""stageline explain where a run is not whole, has no steps, is short, or is slow everywhere: what may be said, and what may not."""
+import csv
+import json
+import unittest
+
+from support import SHARED, SOURCE, Case, needs_shared, run
+
+RUN = ['--stages', 4, '--micro-batches', 8, '--jitter', 0.02]
+RECORDED = SOURCE / 'tests/torch/recorded/pipelines'
+
+
+class Limits(Case):
+    def made(self, name, *words, schedule='1f1b', how=('--format', 'cells')):
+        run('simulate', schedule, *RUN, *how, *words, '-o', self.dir / name, '-q', check=0)
+        return self.dir / name
+
+    def told(self, *words):
+        return json.loads(run('explain', *words, '--format', 'json', '-q', check=0).out)
+
+    def rows(self, path):
+        with open(path / 'cells.csv', encoding='utf-8') as file:
+            return list(csv.DictReader(file))
+
+    def written(self, name, rows, columns=None):
+        path = self.dir / f'{name}.csv'
+        with open(path, 'w', encoding='utf-8', newline='') as file:
+            writer = csv.DictWriter(file, columns or list(rows[0]), extrasaction='ignore')
+            writer.writeheader()
+            writer.writerows(rows)
+        return path
+
+
+class PartOfARun(Limits):
+    def test_ranks_left_out_are_nobodys_fault(self):
+        for form, how in {'plain': ('--format', 'cells'), 'messages': ('--format', 'cells', '--messages'), 'paddle': ()}.items():
+            path = self.made(form, how=how)
+            for ranks, part in [('0,1,3', 'stages 0, 1 and 3 of 4'), ('0', 'stage 0 of 4'), ('1', 'stage 1 of 4'), ('0,2', 'stages 0 and 2 of 4'),
+                                ('1,2', 'stages 1 and 2 of 4'), ('0-2', 'stages 0 to 2 of 4')]:
+                with self.subTest(form=form, ranks=ranks):
+                    found = self.told(path, '--ranks', ranks)
+                    self.assertEqual([f['title_en'] for f in found['findings']], [])
+                    self.assertIn(f'Only {part} ', found['note_en'])
+                    self.assertIn(part, found['run_en'])
+                    self.assertIn('4 级', found['note_zh'])
+
+    def test_it_is_said_wherever_findings_stand(self):
+        path = self.made('plain')
+        note = 'stages 0, 1 and 3 of 4'
+        self.assertIn(note, run('explain', path, '--ranks', '0,1,3', check=0).out)
+        self.assertIn('tages 0, 1 and 3 of 4', run('report', path, '--ranks', '0,1,3', '-o', self.dir / 'r.html', check=0).out)
+        for analysis in ('stragglers', 'waterfall'):
+            self.assertIn(note, run('analyze', analysis, path, '--ranks', '0,1,3', check=0).err)
+        workers = run('analyze', 'stragglers', path, '--ranks', '0,1,3', '--table', 'straggler-workers', '--format', 'csv', '-q', check=0).out
+        self.assertNotIn('pauses of', workers)
+        whole = run('explain', path, check=0)
+        self.assertNotIn('Only', whole.out + whole.err)
+
+    def test_a_fault_of_what_was_read_is_still_found(self):
+        path = self.made('slow', '--fault', 'gc:30ms,0.05', '--steps', 10)
+        self.assertEqual([f['id'] for f in self.told(path, '--ranks', '0-2')['findings']], ['host.pauses'])
+
+    def test_lost_files(self):
+        rows = self.rows(self.made('plain'))
+        for stage in range(4):
+            with self.subTest(stage=stage):
+                found = self.told(self.written(f'without{stage}', [r for r in rows if r['stage'] != str(stage)]))
+                self.assertEqual(found['findings'], [])
+                self.assertIn(' of 4', found['run_en'])
+                self.assertIn('nobody\'s fault', found['note_en'])
+        # The last one leaves no gap in the numbers: the warm-up tells of it.
+        self.assertIn('1F1B on 4 stages', found['note_en'])
+
+    def test_a_kind_that_was_not_recorded(self):
+        rows = self.rows(self.made('zb', schedule='zb-h1'))
+        only_w = self.told(self.written('w', [r for r in rows if r['optype'] == 'backward-weight-compute']))
+        self.assertEqual(only_w['findings'], [])
+        self.assertIn('without its forwards and backwards', only_w['note_en'])
+
+
+class Steps(Limits):
+    LEAST = ['stage', 'optype', 'start_ts', 'duration', 'mb_id']
+
+    def test_repetition_numbers_them(self):
+        path = self.made('slow', '--steps', 4, '--fault', 'slow-stage:2,1.3')
+        known = self.told(path)
+        path = self.written('least', self.rows(path), self.LEAST)
+        found = self.told(path)
+        self.assertEqual((found['steps'], found['step_ns'] // 1000), (4, known['step_ns'] // 1000))
+        self.assertEqual([f['id'] for f in found['findings']], [f['id'] for f in known['findings']])
+        self.assertIn('rounds were taken as steps', run('explain', path, check=0).err)
+
+    def test_where_nothing_tells_them_nothing_is_found(self):
+        rows = self.rows(self.made('healthy'))
+        for r in rows:  # one more forward of one rank: rounds are not equal any more
+            if r['stage'] == '2' and r['step'] == '1' and r['mb_id'] == '3' and r['optype'] == 'forward-compute':
+                extra = {**r, 'start_ts': str(float(r['start_ts']) + 0.0001), 'duration': '0.0001'}
+        path = self.written('unequal', rows + [extra], self.LEAST)
+        told = run('explain', path, check=0)
+        self.assertIn('Write the step of every row', told.err)
+        self.assertNotIn('clocks disagree', told.out)
+        self.assertIn('cannot be told', told.out)
+        found = self.told(path)
+        self.assertEqual([f['id'] for f in found['findings'] if f['lost_ns'] > 0 and f['priced']], [])
+        self.assertIn('several times', found['why_not'])
+
+    def test_two_runs_in_one(self):
+        rows = self.rows(self.made('healthy', '--steps', 2))
+        path = self.written('twice', rows + rows)
+        found = self.told(path)
+        self.assertIn('several times', found['why_not'])
+        self.assertNotIn('150', ''.join(f"{p['share']:.2f}" for p in found['parts']))
+        self.assertIn('same work of one step several times', run('analyze', 'stragglers', path, check=0).err)
+
+    def test_few_steps_that_differ_are_said(self):
+        found = self.told(self.made('short', '--fault', 'slow-step:1,1.5'))
+        self.assertEqual([f['id'] for f in found['findings']], ['step.uneven'])
+        self.assertIn('step 1 takes 1.50× the time of step', found['findings'][0]['title_en'])
+        self.assertEqual(self.told(self.made('even'))['findings'], [])
+
+
+class LateStarts(Limits):
+    def test_rare_long_pauses_are_a_collector_at_once(self):
+        for seed in (1, 2, 3, 4):
+            with self.subTest(seed=seed):
+                first = self.told(self.made('gc', '--steps', 6, '--seed', seed, '--fault', 'gc:50ms,0.03'))['findings'][0]
+                self.assertEqual(first['id'], 'host.pauses')
+                self.assertIn('garbage collection', first['title_en'])
+
+    def test_short_or_frequent_ones_are_not(self):
+        short = self.told(self.made('short', '--steps', 8, '--fault', 'gc:4ms,0.08'))['findings']
+        self.assertEqual([f['id'] for f in short], ['host.pauses'])
+        self.assertNotIn('garbage collection', short[0]['title_en'])
+        often = self.told(self.made('often', '--steps', 8, '--fault', 'gc:4ms,0.25'))['findings']
+        self.assertEqual([f['id'] for f in often], ['host.late_starts'])
+        self.assertIn('on 4 ranks', often[0]['detail_en'])
+
+    def test_a_late_rank_is_no_slow_link(self):
+        for form, how in {'plain': (), 'messages': ('--messages',), 'cells': ('--format', 'cells', '--messages')}.items():
+            for rank in (1, 2):
+                with self.subTest(form=form, rank=rank):
+                    words = ['--latency', 0.3, '--steps', 6]
+                    late = self.told(self.made('late', *words, '--fault', f'late-launch:{rank},2ms', how=how))
+                    well = self.told(self.made('well', *words, how=how))
+                    self.assertEqual([(f['id'], f['cause']) for f in late['findings']], [('rank.late_launch', f'rank:{rank}')])
+                    lost = late['step_ns'] - well['step_ns']
+                    self.assertAlmostEqual(late['findings'][0]['lost_ns'] / lost, 1, delta=0.05)
+
+    def test_one_way_of_a_link_that_clocks_were_tied_by(self):
+        # Gaps alone cannot tell which of two directions is slow.
+        found = self.told(self.made('link', '--latency', 0.3, '--steps', 6, '--fault', 'slow-link:1,2,+4ms'))['findings']
+        self.assertEqual([f['cause'] for f in found], ['link:1-2'])
+        self.assertIn('between stages 1 and 2', found[0]['title_en'])
+
+    def test_messages_slow_on_all_links(self):
+        found = self.told(self.made('slow', '--latency', 3, '--steps', 6, how=('--messages',)))['findings']
+        self.assertEqual([f['id'] for f in found], ['messages.slow'])
+        self.assertIn('on every link', found[0]['title_en'])
+        self.assertRegex(found[0]['detail_en'], r'(2\.9|3\.0)')
+
+    def test_recorded_pipelines_of_torch(self):
+        for name, ids in {'1f1b': {'messages.slow'}, '1f1b-shapes': {'host.late_starts'}, '1f1b-two-replicas': {'messages.slow'},
+                          'dualpipe-v': {'host.late_starts'}}.items():
+            with self.subTest(name=name):
+                found = self.told(RECORDED / name)['findings']
+                self.assertLessEqual(ids, {f['id'] for f in found})
+                self.assertNotIn('garbage collection', ' '.join(f['title_en'] for f in found))
+                self.assertNotIn('rank.late_launch', [f['id'] for f in found])
+
+    @needs_shared
+    def test_a_real_job_that_is_late_everywhere(self):
+        found = self.told(SHARED / 'pipeline_ops/megatronapp')['findings']
+        self.assertEqual([f['id'] for f in found if f['priced']], ['stage.slow', 'host.late_starts'])
+        self.assertNotIn('garbage collection:', ' '.join(f['title_en'] for f in found))
+
+
+class Stages(Limits):
+    def test_weight_gradients_that_are_never_delayed(self):
+        rows = []
+        for r in self.rows(self.made('whole')):
+            if r['optype'] != 'backward-compute':
+                rows.append(r)
+                continue
+            half = float(r['duration']) / 2
+            rows.append({**r, 'optype': 'backward-input-compute', 'duration': f'{half:.9f}'})
+            rows.append({**r, 'optype': 'backward-weight-compute', 'start_ts': f"{float(r['start_ts']) + half:.9f}", 'duration': f'{half:.9f}'})
+        told = self.told(self.written('split', rows))
+        self.assertIn('schedule.undelayed', [f['id'] for f in told['findings']])
+        for schedule in ('zb-h1', 'zb-v', 'interleaved-zb'):
+            delayed = self.told(self.made(schedule, schedule=schedule))
+            self.assertNotIn('schedule.undelayed', [f['id'] for f in delayed['findings']])
+
+    def test_halves_of_pairs_are_compared_with_halves(self):
+        for seed in (1, 2, 3):
+            with self.subTest(seed=seed):
+                path = self.made('dual', '--jitter', 0.05, '--steps', 5, '--seed', seed, schedule='dualpipe')
+                self.assertEqual(self.told(path)['findings'], [])
+
+    def test_a_slow_stage_quotes_a_layout(self):
+        first = self.told(self.made('slow', '--steps', 6, '--fault', 'slow-stage:2,1.3'))['findings'][0]
+        self.assertRegex(first['detail_en'], r'--pipeline-model-parallel-layout "Et\*\d')
+        self.assertRegex(first['detail_zh'], r'--pipeline-model-parallel-layout "Et\*\d')
+
+    def test_no_minus_zero(self):
+        rows = ['stage,rank,step,kind,start_us,dur_us,mb_id', '0,0,0,F,0,1000,0', '1,1,0,F,999.9,1000,0', '1,1,0,B,2000,1000,0', '0,0,0,B,3000,1000,0']
+        path = self.dir / 'early.csv'
+        path.write_text('\n'.join(rows) + '\n')
+        for command in (['explain', path, '--align', 'never'], ['report', path, '--align', 'never', '-o', self.dir / 'r.html']):
+            self.assertNotRegex(run(*command, '--trust-clocks', check=0).out, r'[-−]0\.0\D')
+
+
+if __name__ == '__main__':
+    unittest.main()

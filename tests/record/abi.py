@@ -1,0 +1,26 @@
+"""The recorder's ABI against abi.txt: abi.py PROGRAM LIBRARY [--update]. Functions may be added, nothing else may change."""
+import difflib
+import pathlib
+import subprocess
+import sys
+
+GOLDEN = pathlib.Path(__file__).resolve().parent / 'abi.txt'
+
+
+def main():
+    program, library = sys.argv[1:3]
+    text = subprocess.run([program], capture_output=True, text=True, check=True).stdout
+    symbols = subprocess.run(['nm', '-D', '--defined-only', library], capture_output=True, text=True, check=True).stdout
+    # What the sanitizers add to every library is not ours.
+    text += '\n'.join(sorted(line.split()[-1] for line in symbols.splitlines() if line.split()[-1].startswith('slr'))) + '\n'
+    if '--update' in sys.argv:
+        GOLDEN.write_text(text)
+    if text != GOLDEN.read_text():
+        print(''.join(difflib.unified_diff(GOLDEN.read_text().splitlines(True), text.splitlines(True), 'abi.txt', 'as built')))
+        print('0 passed, 1 failed')
+        return 1
+    print('1 passed, 0 failed')
+    return 0
+
+
+sys.exit(main())

@@ -1,0 +1,67 @@
+// libcuda.so.1 over fake_gpu.cc: the driver API's names that the recorder asks for.
+#include <cstring>
+
+#include "fake_gpu.h"
+
+extern "C" {
+
+FakeGpu* fake_gpu();
+int fake_make_event(void** event);
+int fake_record(void* event, void* stream);
+int fake_query(void* event);
+int fake_elapsed(float* ms, void* from, void* to);
+int fake_free(void* event);
+void* fake_stream();
+
+static thread_local void* current_context = nullptr;
+static char the_context;
+
+int cuDriverGetVersion(int* version) { return *version = 12080, 0; }
+int cuCtxGetCurrent(void** context) { return *context = current_context, 0; }
+int cuCtxSetCurrent(void* context) {
+  if (fake_gpu()->context_error) return fake_gpu()->context_error;
+  return current_context = context, 0;
+}
+int cuCtxGetDevice(int* device) { return *device = 0, 0; }
+int cuStreamGetCtx(void*, void** context) { return *context = &the_context, 0; }
+int cuStreamGetId(void* stream, unsigned long long* id) { return *id = reinterpret_cast<uintptr_t>(stream) >> 4, 0; }
+int cuStreamIsCapturing(void*, int* status) {
+  if (fake_gpu()->context_lost.load()) return 709;
+  *status = fake_gpu()->capturing ? 1 : 0;
+  return fake_gpu()->capturing_error;
+}
+int cuThreadExchangeStreamCaptureMode(unsigned* mode) { return *mode = 0, 0; }
+int cuStreamCreate(void** stream, unsigned) { return *stream = fake_stream(), 0; }
+int cuEventCreate(void** event, unsigned) { return fake_make_event(event); }
+int cuEventRecord(void* event, void* stream) { return fake_record(event, stream); }
+int cuEventQuery(void* event) { return fake_query(event); }
+int cuEventElapsedTime(float* ms, void* from, void* to) { return fake_elapsed(ms, from, to); }
+int cuEventDestroy_v2(void* event) { return fake_free(event); }
+
+int cuGetProcAddress_v2(const char* name, void** function, int, uint64_t, void*) {
+  static const struct {
+    const char* name;
+    void* function;
+  } kAll[] = {{"cuDriverGetVersion", reinterpret_cast<void*>(cuDriverGetVersion)},
+              {"cuCtxGetCurrent", reinterpret_cast<void*>(cuCtxGetCurrent)},
+              {"cuCtxSetCurrent", reinterpret_cast<void*>(cuCtxSetCurrent)},
+              {"cuCtxGetDevice", reinterpret_cast<void*>(cuCtxGetDevice)},
+              {"cuStreamGetCtx", reinterpret_cast<void*>(cuStreamGetCtx)},
+              {"cuStreamGetId", reinterpret_cast<void*>(cuStreamGetId)},
+              {"cuStreamIsCapturing", reinterpret_cast<void*>(cuStreamIsCapturing)},
+              {"cuThreadExchangeStreamCaptureMode", reinterpret_cast<void*>(cuThreadExchangeStreamCaptureMode)},
+              {"cuStreamCreate", reinterpret_cast<void*>(cuStreamCreate)},
+              {"cuEventCreate", reinterpret_cast<void*>(cuEventCreate)},
+              {"cuEventRecord", reinterpret_cast<void*>(cuEventRecord)},
+              {"cuEventQuery", reinterpret_cast<void*>(cuEventQuery)},
+              {"cuEventElapsedTime", reinterpret_cast<void*>(cuEventElapsedTime)},
+              {"cuEventDestroy", reinterpret_cast<void*>(cuEventDestroy_v2)}};
+  const char* hidden = fake_gpu()->hidden;
+  for (const auto& entry : kAll) {
+    if (strcmp(entry.name, name) != 0 || (hidden && strcmp(hidden, name) == 0)) continue;
+    *function = entry.function;
+    return 0;
+  }
+  return 500;  // CUDA_ERROR_NOT_FOUND
+}
+}

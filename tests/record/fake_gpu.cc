@@ -1,0 +1,108 @@
+#include "fake_gpu.h"
+
+#include <time.h>
+
+#include <cmath>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+namespace {
+
+FakeGpu gpu;
+std::mutex mutex;
+
+int64_t now_ns() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC_RAW, &t);
+  return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+struct Stream {
+  int64_t end_ns = 0, last_event_ns = 0;
+};
+struct Event {
+  int64_t at_ns = 0;
+  bool odd = false;
+};
+Stream default_stream, the_queue;
+int64_t recorded = 0;
+
+Stream& stream_of(void* handle) { return handle ? *static_cast<Stream*>(handle) : default_stream; }
+Stream& queue_of(void* handle) { return gpu.one_queue ? the_queue : stream_of(handle); }
+
+double device_ns(int64_t host_ns) {
+  const double exact = gpu.offset_ns + static_cast<double>(host_ns) + static_cast<double>(host_ns) * gpu.ppm * 1e-6;
+  const double ticks = std::floor(exact / gpu.tick_ns);
+  return (gpu.ticks_wrap ? std::fmod(ticks, 4294967296.0) : ticks) * gpu.tick_ns;
+}
+
+int refused() {
+  if (gpu.context_lost.load()) {
+    ++gpu.after_loss;
+    return 709;
+  }
+  return 0;
+}
+
+}  // namespace
+
+extern "C" {
+
+FakeGpu* fake_gpu() { return &gpu; }
+void fake_kernel(void* handle, int64_t dur_ns) {
+  const std::lock_guard lock(mutex);
+  Stream& s = queue_of(handle);
+  s.end_ns = std::max(now_ns() + gpu.latency_ns, s.end_ns) + dur_ns;
+}
+int64_t fake_last(void* handle) {
+  const std::lock_guard lock(mutex);
+  return stream_of(handle).last_event_ns;
+}
+void* fake_stream() { return new Stream; }
+
+int fake_make_event(void** event) {
+  if (const int error = refused()) return error;
+  if (gpu.create_error) return gpu.create_error;
+  ++gpu.creates;
+  *event = new Event;
+  return 0;
+}
+int fake_record(void* event, void* handle) {
+  if (const int error = refused()) return error;
+  if (gpu.record_error) return gpu.record_error;
+  const std::lock_guard lock(mutex);
+  ++gpu.records;
+  Stream& s = queue_of(handle);
+  s.end_ns = std::max(now_ns() + gpu.latency_ns, s.end_ns);
+  auto* e = static_cast<Event*>(event);
+  e->at_ns = stream_of(handle).last_event_ns = s.end_ns;
+  e->odd = gpu.swapped && ++recorded % 2 == 0;
+  return 0;
+}
+// 0, or 600 while the work is under way.
+int fake_query(void* event) {
+  if (const int error = refused()) return error;
+  ++gpu.queries;
+  if (gpu.query_error) return gpu.query_error;
+  if (gpu.hang) return 600;
+  const std::lock_guard lock(mutex);
+  return now_ns() >= static_cast<Event*>(event)->at_ns ? 0 : 600;
+}
+int fake_elapsed(float* ms, void* from, void* to) {
+  if (const int error = refused()) return error;
+  if (gpu.elapsed_error) return gpu.elapsed_error;
+  const std::lock_guard lock(mutex);
+  const auto *a = static_cast<Event*>(from), *b = static_cast<Event*>(to);
+  *ms = static_cast<float>((device_ns(b->at_ns) - device_ns(a->at_ns) - (b->odd ? 1e9 : 0)) * 1e-6);
+  return 0;
+}
+uint64_t fake_stamp(void* event) {
+  const std::lock_guard lock(mutex);
+  return static_cast<uint64_t>(device_ns(static_cast<Event*>(event)->at_ns) / 1000 / gpu.microseconds);
+}
+int fake_free(void* event) {
+  delete static_cast<Event*>(event);
+  return 0;
+}
+}

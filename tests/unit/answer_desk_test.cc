@@ -1,0 +1,195 @@
+// Answers that take time: made once, kept within bounds, nobody held up; and the routes that stand on them.
+#include "server/answer_desk.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+
+#include "make_trace.h"
+#include "pipeline/link_cells.h"
+#include "server/api.h"
+
+namespace stageline {
+namespace {
+
+constexpr auto kLong = std::chrono::milliseconds(60'000);  // until it is done: the test fails only where it never is
+
+// A gate that works wait at.
+class Gate {
+ public:
+  void open() {
+    const std::lock_guard lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+  void pass() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return open_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool open_ = false;
+};
+
+std::string text_of(const AnswerDesk::Answer& answer) {
+  REQUIRE(answer.done);
+  REQUIRE(*answer.done);
+  return **answer.done;
+}
+
+std::unique_ptr<ViewRun> small_run(RunAnswers::Read other = {}) {
+  testing::TraceSpec spec;
+  spec.steps = 2;
+  auto run = std::make_unique<ViewRun>("small", std::vector<std::string>{"small"});
+  Trace trace = testing::make_1f1b_trace(spec);
+  link_cells(trace);
+  if (other) run->set_other("other", {"other"}, std::move(other));
+  run->set_trace(std::move(trace));
+  return run;
+}
+
+// Asks until the answer is there.
+ApiAnswer settled(const ViewRun& run, const std::string& target) {
+  for (;;) {
+    ApiAnswer answer = api_answer(run, target);
+    if (answer.status != 202) return answer;
+    CHECK(answer.body.find("\"seconds\":") != std::string::npos);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("answers: made once and kept, errors too") {
+  AnswerDesk desk;
+  std::atomic<int> made = 0;
+  const auto work = [&]() -> Result<std::string> {
+    ++made;
+    return std::string("answer");
+  };
+  CHECK(text_of(desk.ask("key", work, kLong)) == "answer");
+  CHECK(text_of(desk.ask("key", work, kLong)) == "answer");
+  CHECK(made == 1);
+  const AnswerDesk::Answer failed =
+      desk.ask("bad", []() -> Result<std::string> { return Error{ErrorCode::kBadInput, "no", {}, "yes"}; }, kLong);
+  REQUIRE(failed.done);
+  CHECK_FALSE(*failed.done);
+  CHECK(failed.done->error().what == "no");
+  const AnswerDesk::Answer full = desk.ask("full", []() -> Result<std::string> { throw std::bad_alloc(); }, kLong);
+  REQUIRE(full.done);
+  CHECK(full.done->error().code == ErrorCode::kLimit);
+  CHECK_FALSE(desk.busy());
+}
+
+TEST_CASE("answers: what takes long holds nobody up, and the one asked last comes first") {
+  AnswerDesk desk;
+  Gate gate;
+  std::mutex mutex;
+  std::string order;
+  const auto slow = [&]() -> Result<std::string> {
+    gate.pass();
+    return std::string("slow");
+  };
+  const auto quick = [&](const char* name) {
+    return [&, name]() -> Result<std::string> {
+      const std::lock_guard lock(mutex);
+      order += name;
+      return std::string(name);
+    };
+  };
+  CHECK_FALSE(desk.ask("slow 1", slow).done);
+  CHECK(text_of(desk.ask("beside", quick("-"), kLong)) == "-");  // a second thread
+  CHECK_FALSE(desk.ask("slow 2", slow).done);
+  CHECK(desk.busy());
+  while (!desk.ask("slow 2", slow).begun) std::this_thread::yield();
+  for (const char* name : {"a", "b", "c"}) CHECK_FALSE(desk.ask(name, quick(name)).begun);
+  CHECK_FALSE(desk.ask("a", quick("a")).done);  // asked again: before the others
+  gate.open();
+  for (const char* name : {"a", "b", "c"}) CHECK(text_of(desk.ask(name, quick(name), kLong)) == name);
+  CHECK(order.starts_with("-a"));
+  CHECK(order.find('c') < order.find('b'));
+}
+
+TEST_CASE("answers: of too many that wait the oldest is forgotten, and made when it is asked again") {
+  AnswerDesk desk;
+  Gate gate;
+  std::atomic<size_t> made = 0;
+  const auto slow = [&]() -> Result<std::string> {
+    gate.pass();
+    return std::string();
+  };
+  const auto quick = [&]() -> Result<std::string> {
+    ++made;
+    return std::string("x");
+  };
+  for (const char* key : {"slow 1", "slow 2"}) {
+    desk.ask(key, slow);
+    while (!desk.ask(key, slow).begun) std::this_thread::yield();
+  }
+  const size_t asked = AnswerDesk::kMostWaiting + 10;
+  for (size_t i = 0; i < asked; ++i) desk.ask("key " + std::to_string(i), quick);
+  gate.open();
+  for (size_t i = 10; i < asked; ++i) CHECK(text_of(desk.ask("key " + std::to_string(i), quick, kLong)) == "x");
+  CHECK(made == AnswerDesk::kMostWaiting);
+  CHECK(text_of(desk.ask("key 0", quick, kLong)) == "x");
+}
+
+TEST_CASE("answers: kept bytes are bounded, the newest stays") {
+  AnswerDesk desk;
+  std::atomic<int> made = 0;
+  const auto large = [&]() -> Result<std::string> {
+    ++made;
+    return std::string(AnswerDesk::kMostKeptBytes / 3, 'x');
+  };
+  for (const char* key : {"a", "b", "c", "d"}) CHECK(desk.ask(key, large, kLong).done);
+  CHECK(desk.ask("d", large, kLong).done);
+  CHECK(made == 4);
+  CHECK(desk.ask("a", large, kLong).done);  // the oldest was forgotten
+  CHECK(made == 5);
+}
+
+TEST_CASE("answers: routes") {
+  const auto run = small_run();
+  const ApiAnswer list = api_answer(*run, "/api/answers");
+  CHECK(list.body.find("\"name\":\"pipeline-summary\"") != std::string::npos);
+  CHECK(list.body.find("temporal-breakdown") == std::string::npos);  // no slices
+  CHECK(list.body.find("\"other\":null") != std::string::npos);
+  const ApiAnswer told = settled(*run, "/api/explain");
+  CHECK(told.status == 200);
+  CHECK(told.body.find("\"closing_en\":\"Nothing") != std::string::npos);
+  const ApiAnswer tables = settled(*run, "/api/answer?name=pipeline-summary");
+  CHECK(tables.status == 200);
+  CHECK(tables.body.find("\"row_count\":") != std::string::npos);
+  CHECK(tables.body.find("\"origin_ns\":\"") != std::string::npos);
+  for (const char* wrong : {"/api/answer", "/api/answer?name=nothing", "/api/answer?name=temporal-breakdown",
+                            "/api/answer?name=trace-diff", "/api/compare", "/api/clocks"})
+    CHECK_MESSAGE(api_answer(*run, wrong).status == 404, wrong);
+  for (const char* wrong : {"/api/answer?name=pipeline-summary&x=1", "/api/answer?name=stragglers&control=/etc/passwd"})
+    CHECK_MESSAGE(api_answer(*run, wrong).status == 400, wrong);
+}
+
+TEST_CASE("answers: a second run, and one that cannot be read") {
+  const auto run = small_run([]() -> Result<Trace> {
+    testing::TraceSpec spec;
+    spec.steps = 2;
+    Trace trace = testing::make_1f1b_trace(spec);
+    link_cells(trace);
+    return trace;
+  });
+  CHECK(api_answer(*run, "/api/answers").body.find("\"other\":{\"title\":\"other\"") != std::string::npos);
+  const ApiAnswer same = settled(*run, "/api/compare");
+  CHECK(same.status == 200);
+  CHECK(same.body.find("\"change_ns\":0") != std::string::npos);
+  CHECK(settled(*run, "/api/answer?name=trace-diff").body.find("\"tables\":[]") != std::string::npos);  // no operators
+  CHECK(settled(*run, "/api/answer?name=trace-diff&control=x").status == 400);  // paths are not for pages
+  const auto broken =
+      small_run([]() -> Result<Trace> { return Error{ErrorCode::kIo, "it is gone", {"/somewhere"}, "look for it"}; });
+  const ApiAnswer answer = settled(*broken, "/api/compare");
+  CHECK(answer.status == 200);  // the request was right
+  CHECK(answer.body.find("/somewhere: it is gone") != std::string::npos);
+}
+
+}  // namespace stageline

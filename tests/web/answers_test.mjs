@@ -1,0 +1,238 @@
+// The viewer's pages beside the timeline: the first screen, answers, two runs compared. Every number is that of the
+// command line for the same input. Run by viewer_run.mjs.
+import assert from 'node:assert/strict';
+import {execFileSync} from 'node:child_process';
+import {poorContrast, settle, view, visibleTexts} from './viewer_help.mjs';
+
+const BIG = {maxBuffer: 1 << 28, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore']};
+const json = (program, ...args) => JSON.parse(execFileSync(program, args, BIG));
+const percent = share => `${(share * 100).toFixed(1)}\u202f%`;
+const texts = (page, selector) => page.locator(selector).allInnerTexts();
+
+// As Table::shown_text has it.
+const shown = (value, type) => value === null ? '–' : typeof value === 'string' ? value
+  : type === 'duration' || type === 'time' ? (value / 1e6).toFixed(3) : type === 'real' ? value.toFixed(3)
+  : type === 'share' ? (value * 100).toFixed(1) : type === 'ratio' ? value.toFixed(2) : String(value);
+
+// Times since 1970 are shown from the run's start, which the answer names; JSON.parse would round them.
+const WHOLE = /("[a-z_]*_ns":)(-?\d{16,})/g;
+function answersOf(program, run, names) {
+  const text = execFileSync(program, ['analyze', names.join(), run, '--format', 'json'], BIG);
+  return text.trim().split('\n').map(line => JSON.parse(line.replace(WHOLE, '$1"$2"')));
+}
+
+const firstOpen = async (open, run, options = {}) => {
+  const page = await open(run, options.query ?? '?lang=en', {...options, first: true});
+  await page.waitForFunction(() => window.stageline?.overviewReady?.(), null, {timeout: 60000});
+  return page;
+};
+const family = async (page, id) => {
+  await page.click(`.families a[href="#/answers/${id}"]`);
+  await page.waitForFunction(wanted => stageline.answers().family === wanted && stageline.answers().waiting.length === 0, id, {timeout: 60000});
+};
+
+// Every table of the page that is shown, opened by a click on its name, against the command line's.
+async function compareTables(page, program, run, names) {
+  let cells = 0;
+  const known = new Map(answersOf(program, run, names).map(answer => [answer.analysis, answer]));
+  for (const name of names) {
+    const section = page.locator(`#answer-${name}`), expected = known.get(name);
+    const origins = await page.evaluate(async one => Object.fromEntries((await (await fetch(`/api/answer?name=${one}`)).json())
+        .tables.map(table => [table.name, table.origin_ns])), name);
+    for (const table of expected.tables.filter(one => one.rows.length > 0)) {
+      const fold = section.locator(`details#table-${table.name}`);
+      if (await fold.getAttribute('open') === null) await fold.locator('> summary').click();
+      const rows = await fold.locator('tbody tr').evaluateAll(list => list.map(row => [...row.cells].map(cell => cell.textContent)));
+      const origin = BigInt(origins[table.name]);
+      const wanted = table.rows.slice(0, 100).map(row => table.columns.map(column => {
+        const value = row[column.name];
+        if (column.type !== 'time' || value === null) return shown(typeof value === 'string' && column.type !== 'text' ? Number(value) : value, column.type);
+        return shown(Number(BigInt(value) - origin), 'time');
+      }));
+      assert.deepEqual(rows, wanted, `${name}, ${table.name}`);
+      cells += rows.length * table.columns.length;
+    }
+  }
+  return cells;
+}
+
+export const cases = [
+  ['Overview opens first and says what explain says', async (open, {shot, stageline, runs}) => {
+    const page = await firstOpen(open, 'slower'), told = json(stageline, 'explain', runs.slower, '--json');
+    assert.equal(await page.getAttribute('.pages [aria-current]', 'id'), 'page-overview');
+    assert.equal(await page.innerText('h1'), told.title_en);
+    assert.equal(await page.innerText('.lead'), told.lead_en);
+    assert.ok((await page.innerText('.run-line')).includes(told.run_en));
+    const bar = await page.getAttribute('.split', 'aria-label');
+    for (const part of told.parts.filter(one => one.share >= 0.0005)) assert.ok(bar.includes(`${percent(part.share)} ${part.label_en}`), part.label_en);
+    const all = [...told.findings, ...told.offers];
+    assert.ok(told.findings.length >= 2, 'the faults put in are found');
+    assert.deepEqual(await texts(page, '.find h3'), all.map(one => one.title_en));
+    assert.deepEqual(await texts(page, '.find .detail:not(.places)'), all.map(one => one.detail_en));
+    assert.deepEqual((await texts(page, '.find .price')).map(text => text.split('\n')[0]), all.filter(one => one.value).map(one => one.value));
+    assert.deepEqual(await texts(page, '.find .places code'), all.filter(one => one.command).map(one => one.command));
+    await shot(page, 'overview');
+  }],
+  ['a finding leads to its table and to its ranks in the timeline, and Back returns', async (open, {stageline, runs}) => {
+    const page = await firstOpen(open, 'slower'), told = json(stageline, 'explain', runs.slower, '--json');
+    const first = told.findings.findIndex(one => one.cause.startsWith('rank:')), rank = Number(told.findings[first].cause.slice(5));
+    const places = page.locator('.find').nth(first).locator('a.place');
+    await places.first().click();
+    await page.waitForFunction(() => stageline.answers?.().waiting.length === 0);
+    const table = page.locator(`#answer-${told.findings[first].analysis} #table-${told.findings[first].table}`);
+    assert.equal(await table.getAttribute('open'), '');
+    assert.ok(await table.locator('tbody tr').count() > 0);
+    await page.goBack();
+    assert.equal(await page.evaluate('stageline.page()'), 'overview');
+    await places.last().click();
+    await page.waitForFunction(() => stageline.frames?.() > 0);
+    await settle(page);
+    const pinned = await page.evaluate('stageline.state().pinned.map(id => stageline.run.ranks[stageline.run.lanes[id].rank_index].rank)');
+    assert.ok(pinned.length > 0 && pinned.every(one => one === rank), String(pinned));
+    const at = await view(page), home = await page.evaluate('stageline.home');
+    assert.ok(at.t1 - at.t0 < (home.t1 - home.t0) / 2, 'one step of four');
+  }],
+  ['the pages by keys; the timeline is as it was left', async open => {
+    const page = await open('pipeline');
+    await page.keyboard.press('2');
+    await page.keyboard.press('w');
+    await page.keyboard.press('.');
+    await page.waitForFunction(() => stageline.state().selected);
+    const before = await page.evaluate('({view: stageline.view(), selected: stageline.state().selected})');
+    for (const [key, id] of [['o', 'overview'], ['a', 'answers'], ['c', 'compare'], ['p', 'pipeline']]) {
+      await page.keyboard.press('g');
+      assert.equal(await page.locator('.pages.armed kbd').count(), 5);
+      await page.keyboard.press(key);
+      assert.equal(await page.evaluate('stageline.page()'), id);
+      assert.match(page.url(), new RegExp(`#/${id}`));
+      await page.keyboard.press('w');
+    }
+    await page.keyboard.press('g');
+    await page.keyboard.press('t');
+    assert.equal(await page.evaluate('document.activeElement.className'), 'rows');
+    assert.deepEqual(await page.evaluate('({view: stageline.view(), selected: stageline.state().selected})'), before);
+    await page.goBack();
+    assert.equal(await page.evaluate('stageline.page()'), 'pipeline');
+    await page.goForward();
+    assert.deepEqual(await page.evaluate('stageline.view()'), before.view);
+    await page.keyboard.press('?');
+    assert.match(await page.innerText('#help'), /to the page Answers[\s\S]*zoom in and out/);
+  }],
+  ...['pipeline', 'profile', 'ascend', 'bytedance'].map(run => [`every table of ${run} is the command line's`, async (open, {stageline, runs, shot, skip}) => {
+    if (!runs[run]) return skip(`${run} is not beside the checkout`);
+    const page = await open(run, '?lang=en#/answers', {}), seen = [];
+    await page.waitForFunction(() => window.stageline?.families?.().length > 0);
+    const families = await page.evaluate('stageline.families()');
+    const offered = new Map((await page.evaluate(async () => (await (await fetch('/api/answers')).json()).answers)).map(one => [one.name, one]));
+    let cells = 0;
+    for (const {id, answers} of families) {
+      await family(page, id);
+      const failed = new Set(await page.locator('.answer:has([role=alert])').evaluateAll(list => list.map(one => one.id.slice('answer-'.length))));
+      const names = answers.filter(name => offered.get(name)?.in_report && !failed.has(name));
+      if (names.length > 0) cells += await compareTables(page, stageline, runs[run], names);
+      seen.push(...names);
+      assert.equal(await page.innerText('h1'), await page.innerText('.families [aria-current]'));
+      if (run === 'ascend' && id === 'cluster') await shot(page, 'answers-cluster');
+    }
+    assert.ok(seen.length >= 6 && cells > 200, `${seen.length} answers, ${cells} cells`);
+  }]),
+  ['a table is sorted, filtered and copied', async (open, {context}) => {
+    await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+    const page = await open('pipeline', '?lang=en#/answers/time?answer=pipeline-summary&table=ranks');
+    await page.waitForFunction(() => window.stageline?.answers?.().waiting.length === 0);
+    const table = page.locator('#answer-pipeline-summary #table-ranks');
+    const heads = await table.locator('thead th').allInnerTexts(), busy = heads.findIndex(head => /^busy/.test(head)) + 1;
+    await table.locator('thead th').nth(busy - 1).locator('button').click();
+    const down = (await table.locator(`tbody td:nth-child(${busy})`).allInnerTexts()).map(Number);
+    assert.deepEqual(down, [...down].sort((a, b) => b - a));
+    await page.keyboard.press('Enter');  // the head keeps the focus
+    const up = (await table.locator(`tbody td:nth-child(${busy})`).allInnerTexts()).map(Number);
+    assert.deepEqual(up, [...down].reverse());
+    await table.locator('input.filter').click();
+    await page.keyboard.type(String(up[0]));
+    assert.ok(await table.locator('tbody tr').count() < up.length);
+    await page.waitForFunction(() => /table=ranks.*sort=busy_ns.*filter=/.test(location.hash));
+    await table.locator('button.copy').click();
+    await page.waitForFunction(() => /copied/.test(document.querySelector('#table-ranks .copy').textContent));
+    const copied = (await page.evaluate(() => navigator.clipboard.readText())).trim().split('\n').map(line => line.split('\t'));
+    assert.equal(copied.length, await table.locator('tbody tr').count() + 1);
+    assert.deepEqual(copied.slice(1).map(line => line[busy - 1]), await table.locator(`tbody td:nth-child(${busy})`).allInnerTexts());
+    const other = await open('pipeline', '?lang=en' + new URL(page.url()).hash);
+    await other.waitForFunction(() => window.stageline?.answers?.().waiting.length === 0);
+    assert.deepEqual(await other.locator('#table-ranks tbody tr').allInnerTexts(), await table.locator('tbody tr').allInnerTexts());
+  }],
+  ['how a number was made: the command, the columns, other options', async (open, {stageline, runs}) => {
+    const page = await open('profile', '?lang=en#/answers/kernels');
+    await page.waitForFunction(() => window.stageline?.answers?.().waiting.length === 0, null, {timeout: 60000});
+    const section = page.locator('#answer-gpu-kernel-breakdown');
+    await section.locator('.how-made > summary').click();
+    assert.match(await section.locator('.how-made').innerText(), /stageline analyze gpu-kernel-breakdown \S*profile/);
+    const columns = json(stageline, 'analyze', 'gpu-kernel-breakdown', runs.profile, '--format', 'json').tables.flatMap(table => table.columns);
+    const help = await section.locator('.how-made').innerText();
+    for (const column of columns.filter(one => one.help).slice(0, 12)) assert.ok(help.includes(column.help), column.help);
+    await section.locator('#option-gpu-kernel-breakdown-num-kernels').fill('1');
+    await section.locator('.options button').click();
+    await page.waitForFunction(() => stageline.answers().waiting.length === 0 && /num-kernels=1/.test(location.hash));
+    const wanted = json(stageline, 'analyze', 'gpu-kernel-breakdown', runs.profile, '--num-kernels', '1', '--format', 'json');
+    for (const table of wanted.tables.filter(one => one.rows.length > 0))
+      assert.match(await section.locator(`#table-${table.name} > summary`).innerText(), new RegExp(`${table.rows.length} rows?$`));
+    assert.match(await section.locator('.how-made').innerText(), /--num-kernels 1/);
+  }],
+  ['what takes long shows how long, and can be left', async open => {
+    let held = true;
+    const page = await firstOpen(open, 'pipeline');
+    await page.route('**/api/answer?*', route => (held ? route.fulfill({status: 202, json: {state: 'running', seconds: 7}}) : route.continue()));
+    await page.keyboard.press('g');
+    await page.keyboard.press('a');
+    await page.waitForFunction(() => /7 s; you may leave/.test(document.querySelector('.answer .working')?.textContent ?? ''));
+    await page.keyboard.press('g');
+    await page.keyboard.press('t');
+    await page.waitForFunction(() => stageline.frames?.() > 0);
+    held = false;
+    await page.keyboard.press('g');
+    await page.keyboard.press('a');
+    await page.waitForFunction(() => stageline.answers().waiting.length === 0);
+    assert.ok(await page.locator('.answer .fold').count() > 0);
+  }],
+  ['Compare says what diff says, and without a second run how to open one', async (open, {stageline, runs, shot}) => {
+    const page = await open('compared', '?lang=en#/compare'), diff = json(stageline, 'diff', runs.pipeline, runs.slower, '--format', 'json');
+    await page.waitForFunction(() => window.stageline?.compared?.(), null, {timeout: 60000});
+    assert.equal(await page.innerText('h1'), diff.headline_en + '.');
+    if (diff.cause_en) assert.ok((await page.innerText('.lead')).includes(diff.cause_en));
+    assert.deepEqual(await texts(page, '.effects tbody tr:not(.whole) th'), diff.told.map(one => one.en));
+    const effects = await texts(page, '.effects tbody tr td:nth-child(3)');
+    assert.deepEqual(effects.map(text => text[0]), [...diff.told.map(one => one.effect_ns), diff.change_ns].map(ns => (ns < 0 ? '−' : '+')));
+    const shares = await texts(page, '.effects tbody tr td:nth-child(4)');
+    assert.equal(shares.at(-1), `${diff.change_share < 0 ? '−' : '+'}${percent(Math.abs(diff.change_share))}`);
+    assert.equal((await texts(page, '.runs dd')).length, 2);
+    await shot(page, 'compare');
+    const alone = await open('pipeline', '?lang=en#/compare');
+    await alone.waitForFunction(() => window.stageline?.compared?.());
+    assert.match(await alone.innerText('main.compare'), /stageline view \S*pipeline --compare OTHER_RUN/);
+  }],
+  ['pages in Chinese, light and dark, narrow and 4k: nothing overflows, all text meets AA, no English is left', async (open, {shot}) => {
+    for (const [run, hash] of [['slower', '#/overview'], ['ascend', '#/answers/time'], ['compared', '#/compare']])
+      for (const dark of [false, true]) {
+        const page = await open(run, '?lang=zh' + hash, {dark, first: true});
+        await page.waitForFunction(() => !document.querySelector('.working') && document.querySelector('.sheet h1')?.textContent, null, {timeout: 60000});
+        await page.waitForTimeout(200);
+        assert.deepEqual(await poorContrast(page), [], `${hash} ${dark}`);
+        for (const [width, height] of [[420, 760], [900, 700], [3840, 2160], [1440, 900]]) {
+          await page.setViewportSize({width, height});
+          await page.waitForTimeout(60);
+          const wide = await page.evaluate(() => {
+            const shownPage = [...document.querySelectorAll('.page')].find(one => !one.hidden);
+            return [document.documentElement.scrollWidth - innerWidth, shownPage.scrollWidth - shownPage.clientWidth];
+          });
+          assert.ok(wide.every(by => by <= 0), `${hash} at ${width}: ${wide}`);
+          if (width !== 900) await shot(page, `zh-${hash.slice(2).replace('/', '-')}-${width}${dark ? '-dark' : ''}`);
+        }
+        const words = (await visibleTexts(page)).join('\n');
+        assert.match(words, /总览/);
+        assert.doesNotMatch(words, /\b(What|Where|How|The same|rows|Copy)\b/, hash);
+        await page.click('#lang');
+        await page.waitForFunction(() => /Overview/.test(document.querySelector('.pages').textContent) && !document.querySelector('.working'));
+        assert.match(await page.innerText('.sheet'), /[A-Za-z]{4}/);
+      }
+  }],
+];
