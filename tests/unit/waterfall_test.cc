@@ -227,7 +227,7 @@ TEST_CASE("waterfall: an optimizer alone is tail") {
 }
 
 TEST_CASE("waterfall: bubbles add up to what each stage waits for, part by part") {
-  for (const char* name : {"1f1b", "gpipe", "vpp", "zb-h1", "zb-v", "dualpipe-v"})
+  for (const char* name : {"1f1b", "fthenb", "vpp", "zb-h1", "zb-v", "dualpipe-v"})
     for (const bool messages : {false, true}) {
       CAPTURE(name);
       CAPTURE(messages);
