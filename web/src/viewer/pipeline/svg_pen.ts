@@ -33,6 +33,7 @@ class SvgPen {
       `<image href="${tile.toDataURL()}" width="${tile.width}" height="${tile.height}"/></pattern>`);
     return {id};
   }
+  setTransform(): void {}
   clearRect(): void {}
   beginPath(): void { this.path = ''; }
   moveTo(x: number, y: number): void { this.path += `M${short(x)} ${short(y)}`; }
