@@ -27,6 +27,7 @@ std::unique_ptr<ViewRun> small_run() {
   spec.steps = 2;
   auto run = std::make_unique<ViewRun>("small", std::vector<std::string>{"small"});
   Trace trace = testing::make_1f1b_trace(spec);
+  trace.pipeline_stages = spec.stages;
   link_cells(trace);
   run->set_trace(std::move(trace));
   return run;
