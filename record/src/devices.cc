@@ -197,10 +197,12 @@ void bind_lane(uint16_t id) {
         own.device = d;
         own.stream = lane.stream;
         own.beside_first = d->lane_count.fetch_add(1) > 0;
+        lock_names();
         lane.entry.device = static_cast<int16_t>(number);
         lane.entry.clock = d->clock;
         lane.entry.stream_id = stream_id;
         publish_lane(id);
+        unlock_names(false);
         lane.device.store(&own, std::memory_order_release);
       }
     }

@@ -109,7 +109,6 @@ bool open_hot_file(const Settings& settings, const char* stem, const FileHeader&
   state.hot_bytes = bytes;
   state.ring_records = records;
   for (auto& word : state.free_rings) word.store(0, std::memory_order_relaxed);
-  for (Thread& thread : state.threads) thread.recording = 0;
   lock_names();
   state.hot = hot;
   unlock_names(false);
@@ -189,8 +188,8 @@ Thread* acquire_thread() {
   // Faults now, not one in every 128 records.
   madvise(reinterpret_cast<char*>(ring), state.hot->ring_bytes, MADV_POPULATE_WRITE);
 #endif
-  thread->recording = state.recording;
   this_thread = thread;
+  this_recording = state.recording;
   pthread_once(&exit_key_once, make_exit_key);
   pthread_setspecific(exit_key, thread);
   errno = saved_errno;
@@ -199,10 +198,11 @@ Thread* acquire_thread() {
 
 void release_thread(void* pointer) {
   auto* thread = static_cast<Thread*>(pointer);
-  if (this_thread == thread) this_thread = nullptr;
-  if (!is_on() || thread->recording != state.recording) return;
+  // A place of an earlier recording is another thread's by now.
+  const bool own = this_thread == thread && this_recording == state.recording;
+  this_thread = nullptr;
+  if (!own || !is_on()) return;
   record_open_ranges(thread);
-  thread->recording = 0;
   state.free_rings[thread->index / 64].fetch_or(uint64_t{1} << thread->index % 64, std::memory_order_acq_rel);
 }
 

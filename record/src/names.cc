@@ -172,7 +172,7 @@ void slr_lane_close(slr_lane lane) {
 void slr_name_thread(const char* name) {
   if (!is_on() || !name) return;
   Thread* thread = this_thread;
-  if (!thread || thread->recording != state.recording) thread = acquire_thread();
+  if (!thread || this_recording != state.recording) thread = acquire_thread();
   if (!thread || thread->lane == 0) return;
   pthread_mutex_lock(&mutex);
   Lane& lane = lanes[thread->lane];

@@ -15,6 +15,7 @@
 namespace slr {
 
 thread_local Thread* this_thread = nullptr;
+thread_local uint32_t this_recording = 0;
 State state;
 
 namespace {
@@ -34,7 +35,7 @@ class Call {
   Call() {
     if (__builtin_expect(!is_on(), 0)) return;
     Thread* thread = this_thread;
-    if (__builtin_expect(!thread || thread->recording != state.recording, 0)) {
+    if (__builtin_expect(!thread || this_recording != state.recording, 0)) {
       thread = acquire_thread();
       if (!thread) return;
     }

@@ -172,7 +172,7 @@ void slr_shutdown(void) {
   const int saved_errno = errno;
   pthread_mutex_lock(&life);
   if (is_on()) {
-    if (Thread* thread = this_thread; thread && thread->recording == state.recording && !thread->busy) {
+    if (Thread* thread = this_thread; thread && this_recording == state.recording && !thread->busy) {
       thread->busy = 1;
       record_open_ranges(thread);
       thread->busy = 0;

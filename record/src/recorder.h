@@ -37,11 +37,12 @@ struct Thread {
   uint32_t depth;
   uint32_t next_slot;
   uint32_t index;
-  uint32_t recording;  // number of the recording (State::recording)
   uint16_t lane;
   volatile uint32_t busy;  // inside a call: a signal handler must keep out
 };
 extern thread_local Thread* this_thread __attribute__((tls_model("initial-exec")));
+// Of which recording this_thread is: another one may have given the place to another thread.
+extern thread_local uint32_t this_recording __attribute__((tls_model("initial-exec")));
 
 struct DeviceLane;
 struct Lane {

@@ -99,7 +99,9 @@ bool Writer::put_lanes() {
   static LaneRow rows[kRows];
   for (uint32_t id = 1; id < count;) {
     uint32_t n = 0;
+    lock_names();  // entries get new names
     for (; n < kRows && id < count; ++n, ++id) rows[n] = {id, 0, lanes[id].entry};
+    unlock_names(false);
     if (!put(kLanes, rows, n * sizeof rows[0], 0)) return false;
   }
   lanes_written_ = count;

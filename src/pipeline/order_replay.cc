@@ -111,4 +111,28 @@ void OrderReplay::with_messages(const std::vector<MessageTime>& messages, Replay
   }
 }
 
+UnitWaits OrderReplay::waits(const std::vector<MessageTime>& messages) const {
+  const size_t ranks = graph_.list_begin.size() - 1;
+  UnitWaits out{std::vector<ReplayLevels>(graph_.units.size()), std::vector<ReplayLevels>(ranks)};
+  std::vector<ReplayLevels> ends(graph_.units.size()), free_at(ranks);
+  ReplayLevels most{};
+  for (const uint32_t u : graph_.order) {
+    const OrderUnit& unit = graph_.units[u];
+    ReplayLevels at = free_at[unit.list];
+    at[4] += messages[u].held_ns;
+    for (size_t w = 0; w < 2; ++w)
+      for (size_t k = 0; k < at.size() && unit.after[w] != kNoUnit; ++k)
+        at[k] = std::max(at[k], ends[unit.after[w]][k] + (k < 3 ? 0 : messages[u].after_ns[w]));
+    for (size_t k = 0; k < at.size(); ++k) out.before[u][k] = at[k] - free_at[unit.list][k];
+    at[0] += kind_ns_[static_cast<size_t>(unit.kind)];
+    at[1] += stage_ns_[cost_index_[u]];
+    for (size_t k = 2; k < at.size(); ++k) at[k] += unit.own_ns;
+    ends[u] = free_at[unit.list] = at;
+    for (size_t k = 0; k < at.size(); ++k) most[k] = std::max(most[k], at[k]);
+  }
+  for (size_t l = 0; l < ranks; ++l)
+    for (size_t k = 0; k < most.size(); ++k) out.after[l][k] = most[k] - free_at[l][k];
+  return out;
+}
+
 }  // namespace stageline

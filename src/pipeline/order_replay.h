@@ -18,6 +18,12 @@ struct MessageTime {
   double after_ns[2] = {};  // after the end of what it waits for
 };
 
+// How long ranks wait in every replay, T0 … T4.
+struct UnitWaits {
+  std::vector<ReplayLevels> before;  // each unit, since its rank was free
+  std::vector<ReplayLevels> after;   // the last unit of each list, until the replay's end
+};
+
 // The costs of one pipeline's units. Every replay is O(units). References must outlive it.
 class OrderReplay {
  public:
@@ -36,6 +42,7 @@ class OrderReplay {
   double equal_costs(const std::vector<uint32_t>& order) const;
   // T3 (own durations and MessageTime::after_ns) and T4 (and held_ns); `messages` by unit.
   void with_messages(const std::vector<MessageTime>& messages, ReplayLevels& level_ns) const;
+  UnitWaits waits(const std::vector<MessageTime>& messages) const;
 
  private:
   size_t number_costs(const RankLists& lists, size_t first);

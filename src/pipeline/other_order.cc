@@ -381,8 +381,35 @@ std::vector<double> OrderModel::latencies(const StepGraph& graph, const OpTimes&
   return sum;
 }
 
-std::vector<double> OrderModel::step_ns(const StepGraph& graph, const OpTimes& times, const LayerCosts& layers,
-                                        const OrderPlan& plan) const {
+namespace {
+
+// The plan's cells of one replica, by rank and place in its order.
+void add_cells(const OrderPlan& plan, int32_t dp, const std::vector<double>& start, const std::vector<double>& end,
+               std::vector<OrderModel::ReplayedCell>& out) {
+  constexpr CellKind kKinds[] = {CellKind::kForward, CellKind::kBackward, CellKind::kInputGrad, CellKind::kWeightGrad};
+  const auto m = static_cast<uint32_t>(plan.schedule.sizes.micro_batches);
+  const auto v = static_cast<uint32_t>(plan.schedule.sizes.chunks);
+  for (size_t c = 0; c < plan.cells.size(); ++c)
+    for (size_t k = 0; k < plan.cells[c].count; ++k) {
+      const uint32_t slot = plan.cells[c].slot[k];
+      out.push_back({dp, plan.cells[c].stage, static_cast<int32_t>(slot / m % v), static_cast<int32_t>(slot % m),
+                     kKinds[plan.cells[c].kind[k]], start[c], end[c]});
+    }
+}
+
+}  // namespace
+
+std::vector<OrderModel::ReplayedCell> OrderModel::step_cells(const StepGraph& graph, const OpTimes& times,
+                                                             const LayerCosts& layers, const OrderPlan& plan,
+                                                             uint32_t step) const {
+  std::vector<ReplayedCell> cells;
+  replay(graph, times, layers, plan, step, &cells);
+  return cells;
+}
+
+std::vector<double> OrderModel::replay(const StepGraph& graph, const OpTimes& times, const LayerCosts& layers,
+                                       const OrderPlan& plan, uint32_t only_step,
+                                       std::vector<ReplayedCell>* cells) const {
   const auto p = static_cast<size_t>(sizes_.stages), v = static_cast<size_t>(sizes_.chunks);
   const auto m = static_cast<size_t>(sizes_.micro_batches);
   const auto new_v = static_cast<size_t>(plan.schedule.sizes.chunks);
@@ -400,13 +427,15 @@ std::vector<double> OrderModel::step_ns(const StepGraph& graph, const OpTimes& t
             {static_cast<size_t>(stages_.owner.back()), layers.constant_ns.back()}};
   const auto new_stages = static_cast<size_t>(virtual_stage_count(plan.schedule));
   std::vector<double> longest(pipelines_.size(), 0);
+  std::vector<std::vector<ReplayedCell>> replayed(cells ? pipelines_.size() : 0);
   const size_t stretch = 16, stretches = (pipelines_.size() + stretch - 1) / stretch;
   parallel_for(stretches, [&](size_t block) {
     std::vector<std::array<double, 4>> cost(p * new_v * new_m);
     std::vector<std::array<double, kDirections>> own(p * v * m), sums(p * m), ends_ns(ends.size() * m);
-    std::vector<double> end(plan.cells.size());
+    std::vector<double> end(plan.cells.size()), begin(cells ? plan.cells.size() : 0);
     for (size_t i = block * stretch; i < std::min(pipelines_.size(), (block + 1) * stretch); ++i) {
       const Pipeline& pipeline = pipelines_[i];
+      if (only_step != kNoCell && pipeline.step != only_step) continue;
       for (size_t s = 0; s < own.size(); ++s) {
         const Slot& slot = slots_[pipeline.slots + s];
         for (size_t d = 0; d < kDirections; ++d) {
@@ -475,12 +504,21 @@ std::vector<double> OrderModel::step_ns(const StepGraph& graph, const OpTimes& t
           if (cell.after[1] != kNoCell)
             start = std::max(start, end[cell.after[1]] + (cell.edge[1] < 0 ? 0 : of_replica[cell.edge[1]]));
         }
+        if (cells) begin[c] = start;
         end[c] = start + ns;
         last = std::max(last, end[c]);
       }
       longest[i] = last;
+      if (cells) add_cells(plan, pipeline.dp, begin, end, replayed[i]);
     }
   });
+  // Tensor-parallel peers do the same: the first speaks for its replica.
+  int32_t dp_before = kUnknown - 1;
+  for (size_t i = 0; i < replayed.size(); ++i) {
+    if (replayed[i].empty() || pipelines_[i].dp == dp_before) continue;
+    dp_before = pipelines_[i].dp;
+    cells->insert(cells->end(), replayed[i].begin(), replayed[i].end());
+  }
   std::vector<double> step_ns(graph.steps.size(), kNaN);
   for (size_t i = 0; i < pipelines_.size(); ++i) {
     double& ns = step_ns[pipelines_[i].step];

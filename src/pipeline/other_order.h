@@ -65,13 +65,28 @@ class OrderModel {
   double overlap_ratio() const { return overlap_ratio_; }  // F&B ÷ (F + B), measured; else 1
   int32_t virtual_stage_of(int32_t stage, int32_t chunk) const;
 
+  // A cell of a replayed order, from its step's start; of an overlapped pair two.
+  struct ReplayedCell {
+    int32_t dp = 0, stage = 0, chunk = 0, micro_batch = 0;
+    CellKind kind = CellKind::kForward;
+    double start_ns = 0, end_ns = 0;
+  };
+
   // Step times, by StepGraph::steps; NaN of steps that are not whole. `times` are those of the graph's operations;
   // `layers` says what of the ends' cost is embedding and head, which other chunks hold in another order. O(steps ·
   // replicas · cells).
   std::vector<double> step_ns(const StepGraph& graph, const OpTimes& times, const LayerCosts& layers,
-                              const OrderPlan& plan) const;
+                              const OrderPlan& plan) const {
+    return replay(graph, times, layers, plan, kNoCell, nullptr);
+  }
+  // One step in full, replica by replica; empty where it is not whole.
+  std::vector<ReplayedCell> step_cells(const StepGraph& graph, const OpTimes& times, const LayerCosts& layers,
+                                       const OrderPlan& plan, uint32_t step) const;
 
  private:
+  // Of `step` alone where it is one, and then its cells into `cells`.
+  std::vector<double> replay(const StepGraph& graph, const OpTimes& times, const LayerCosts& layers,
+                             const OrderPlan& plan, uint32_t step, std::vector<ReplayedCell>* cells) const;
   struct Pipeline {     // one step of one replica (and tensor-parallel index)
     uint32_t step = 0;  // index into StepGraph::steps
     int32_t dp = 0;

@@ -198,7 +198,8 @@ void RunCoverage::say_places() {
 
 std::string RunCoverage::note_en() const {
   if (whole()) return {};
-  return "Only " + part_en_ + (part_en_.find(" of ") == std::string::npos ? " was" : " were") + " read" +
+  const bool one = part_en_.starts_with("stage ") || part_en_.find(" of ") == std::string::npos;
+  return "Only " + part_en_ + (one ? " was" : " were") + " read" +
          (by_warm_up_ ? " (the forwards before the first backward are those of 1F1B on " + grouped(stages_) + " stages)"
                       : "") +
          ": late work that waits for the others is nobody's fault here, and findings and prices stand on this part of "
@@ -216,7 +217,8 @@ std::string RunCoverage::note_zh() const {
 void RunCoverage::note(const std::string& prefix, Diagnostics& notes) const {
   std::string part = note_en();
   if (!part.empty()) {
-    part.pop_back();
+    part.pop_back();  // notes are clauses
+    part.front() = 'o';
     notes.add(prefix + ".part_of_run", Severity::kWarning, part);
   }
   if (repeats()) notes.add(prefix + ".repeated_work", Severity::kWarning, repeats_en());

@@ -1,13 +1,14 @@
 // The replay of step_graph.h. Worlds are lanes: up to 16 of them go through a step together, so that every operation's
 // waits are looked up once for all and the inner loops are plain arithmetic on neighbours. A block's ends of one step
 // (ops · 16 · 8 B) stay in the cache; what is left over of the worlds goes through in narrower blocks.
+#include "pipeline/step_replay.h"
+
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <type_traits>
 
 #include "base/parallel.h"
-#include "pipeline/step_graph.h"
 
 namespace stageline {
 namespace {
@@ -110,27 +111,41 @@ WorldTimes replay_worlds(const StepGraph& graph, std::span<const OpTimes> worlds
                        });
 }
 
+namespace {
+
+// `times`, `start_ns` and `end_ns` stand from operation `first` on.
+void replay_in_full(const StepGraph& graph, const GraphStep& step, uint32_t first, const OpTimes& times,
+                    ReplayedOps& out) {
+  for (uint32_t i = step.begin; i < step.end;) {
+    const uint32_t last = graph.group[i] == kNoGroup ? i + 1 : graph.groups[graph.group[i]].end;
+    double latest = 0;
+    for (uint32_t k = i; k < last; ++k) {
+      double ready = 0;
+      bool any = false;
+      for (const uint32_t on : graph.waits(k)) {
+        ready = any ? std::max(ready, out.end_ns[on - first]) : out.end_ns[on - first];
+        any = true;
+      }
+      out.start_ns[k - first] = ready + times.delay_ns[k - first];
+      latest = k == i ? out.start_ns[k - first] : std::max(latest, out.start_ns[k - first]);
+    }
+    for (uint32_t k = i; k < last; ++k) out.end_ns[k - first] = latest + times.dur_ns[k - first];
+    i = last;
+  }
+}
+
+}  // namespace
+
 ReplayedOps replay_ops(const StepGraph& graph, const OpTimes& times) {
   ReplayedOps out{std::vector<double>(graph.size()), std::vector<double>(graph.size())};
-  parallel_for(graph.steps.size(), [&](size_t s) {
-    const GraphStep& step = graph.steps[s];
-    for (uint32_t i = step.begin; i < step.end;) {
-      const uint32_t last = graph.group[i] == kNoGroup ? i + 1 : graph.groups[graph.group[i]].end;
-      double latest = 0;
-      for (uint32_t k = i; k < last; ++k) {
-        double ready = 0;
-        bool any = false;
-        for (const uint32_t on : graph.waits(k)) {
-          ready = any ? std::max(ready, out.end_ns[on]) : out.end_ns[on];
-          any = true;
-        }
-        out.start_ns[k] = ready + times.delay_ns[k];
-        latest = k == i ? out.start_ns[k] : std::max(latest, out.start_ns[k]);
-      }
-      for (uint32_t k = i; k < last; ++k) out.end_ns[k] = latest + times.dur_ns[k];
-      i = last;
-    }
-  });
+  parallel_for(graph.steps.size(), [&](size_t s) { replay_in_full(graph, graph.steps[s], 0, times, out); });
+  return out;
+}
+
+ReplayedOps replay_step_ops(const StepGraph& graph, const GraphStep& step, const OpTimes& times) {
+  const size_t count = step.end - step.begin;
+  ReplayedOps out{std::vector<double>(count), std::vector<double>(count)};
+  replay_in_full(graph, step, step.begin, times, out);
   return out;
 }
 

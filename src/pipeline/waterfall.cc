@@ -36,6 +36,7 @@ struct Pipeline {
   double longest_ns = 0;             // of its ranks, each on its own clock: first start to last end
   std::vector<StageBusy> stages;     // by stage, those that it has
   std::vector<GapSample> gaps;
+  std::vector<WaterfallBubble> bubbles;
   int64_t units = 0, unnumbered = 0, without_producer = 0, broken = 0;
   double overlap_ns = 0, busy_ns = 0;
 };
@@ -84,8 +85,18 @@ class Splitter {
     if (trace_.comparable()) collect_gaps(p, graph);
   }
 
-  void replay_messages(Pipeline& p, const EdgeLatencies& latencies) const {
+  // `with_bubbles`: where every rank waits as well.
+  void replay_messages(Pipeline& p, const EdgeLatencies& latencies, bool with_bubbles) const {
     const OrderGraph graph = graphs_.graph(p.first, p.last);
+    const std::vector<MessageTime> messages = message_times(p, graph, latencies);
+    const OrderReplay replayer(graph, lists_, p.first);
+    replayer.with_messages(messages, p.level_ns);
+    if (with_bubbles) collect_bubbles(p, graph, replayer.waits(messages));
+  }
+
+ private:
+  std::vector<MessageTime> message_times(const Pipeline& p, const OrderGraph& graph,
+                                         const EdgeLatencies& latencies) const {
     std::vector<MessageTime> messages(graph.units.size());
     struct Known {
       uint32_t list;
@@ -117,10 +128,30 @@ class Splitter {
         free_at = std::max(free_at, unit.end_ns);
       }
     }
-    OrderReplay(graph, lists_, p.first).with_messages(messages, p.level_ns);
+    return messages;
   }
 
- private:
+  void collect_bubbles(Pipeline& p, const OrderGraph& graph, const UnitWaits& waits) const {
+    const int32_t step = lists_.lists[p.first].step;
+    const auto add = [&](size_t list, int64_t from_ns, int64_t to_ns, const ReplayLevels& level) {
+      const double recorded = from_ns < to_ns ? static_cast<double>(between_ns(from_ns, to_ns)) : 0;
+      const double parts[] = {level[0], level[1] - level[0], level[2] - level[1], level[4] - level[2],
+                              recorded - level[4]};
+      WaterfallBubble bubble{step, lists_.lists[p.first + list].part, from_ns, std::max(from_ns, to_ns), {}};
+      for (size_t k = 0; k < bubble.part_ns.size(); ++k) bubble.part_ns[k] = static_cast<float>(parts[k]);
+      if (recorded > 0 || std::any_of(level.begin(), level.end(), [](double ns) { return ns > 0; }))
+        p.bubbles.push_back(bubble);
+    };
+    for (size_t l = 0; l + 1 < graph.list_begin.size(); ++l) {
+      int64_t free_at = graph.start_ns;
+      for (uint32_t u = graph.list_begin[l]; u < graph.list_begin[l + 1]; ++u) {
+        add(l, free_at, graph.units[u].start_ns, waits.before[u]);
+        free_at = std::max(free_at, graph.units[u].end_ns);
+      }
+      add(l, free_at, graph.end_ns, waits.after[l]);
+    }
+  }
+
   // T0 as it ran minus T0 with the same units in the order of the recognised schedule.
   double cost_of_order(const Pipeline& p, const OrderGraph& graph, const OrderReplay& replayer) const {
     if (theory_.size_of.empty()) return kNaN;
@@ -258,7 +289,8 @@ std::string_view tail_part_name(TailPart part) {
   return "idle";
 }
 
-Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const PipelineSums& sums) {
+Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const PipelineSums& sums,
+                       std::vector<WaterfallBubble>* bubbles) {
   Waterfall out;
   if (trace.chunks_are_pieces) {
     out.why_not = "jobs are recorded in pieces, whose sum is not the duration of a cell";
@@ -296,7 +328,7 @@ Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const Pipeli
                                  [](const EdgeLatency& edge) { return edge.ns > 0; });
     parallel_for(pipelines.size(), [&](size_t i) {
       pipelines[i].level_ns[3] = pipelines[i].level_ns[4] = pipelines[i].level_ns[2];
-      if (any) splitter.replay_messages(pipelines[i], latencies);
+      if (any || bubbles) splitter.replay_messages(pipelines[i], latencies, bubbles != nullptr);
     });
   } else {
     for (Pipeline& p : pipelines) p.level_ns[3] = p.level_ns[4] = p.level_ns[2];
@@ -333,6 +365,7 @@ Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const Pipeli
     out.broken += p.broken;
     out.overlap_ns += p.overlap_ns;
     out.busy_ns += p.busy_ns;
+    if (bubbles) bubbles->insert(bubbles->end(), p.bubbles.begin(), p.bubbles.end());
     out.steps.push_back(step);
   }
   std::vector<WaterfallStage> stages;

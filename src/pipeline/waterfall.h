@@ -80,11 +80,21 @@ struct Waterfall {
   bool known() const { return why_not.empty(); }
 };
 
+// One stretch in which a rank waits: before a unit of its, or after its last one until the pipeline ends. What each
+// part is of it comes from the same replays, rank by rank: summed over a stage's ranks they are its row in `stages`.
+struct WaterfallBubble {
+  int32_t step = 0, part = 0;
+  int64_t start_ns = 0, end_ns = 0;                 // common time; no stretch where only the replays wait
+  std::array<float, kPipelineParts - 1> part_ns{};  // kSchedule … kRest, below 0 too; they add up to its duration
+};
+
 // The mean over pipelines that are no outliers; step and dp are kUnknown. Empty when there is none.
 WaterfallStep mean_of(const Waterfall& waterfall);
 
 // Expects sorted cells and drawn links; `theory` and `sums` of this trace. Never fails: why_not says so. O(cells), in
 // parallel over pipelines; the same whatever the number of threads.
-Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const PipelineSums& sums);
+// `bubbles` (if given): those of all pipelines, by step, replica, rank and time; none where ranks share no clock.
+Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const PipelineSums& sums,
+                       std::vector<WaterfallBubble>* bubbles = nullptr);
 
 }  // namespace stageline

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "model/pipeline_sums.h"
+#include "pipeline/step_replay.h"
 #include "schedules/registry.h"
 
 namespace stageline {
@@ -312,6 +313,29 @@ std::vector<double> WhatIf::step_times(const Changes& changes) const {
   for (size_t s = 0; s < step_ns.size(); ++s)
     step_ns[s] = static_cast<double>(graph_.steps[s].span_ns) - (graph_step_ns_[s] - times.ns(s, 0));
   return step_ns;
+}
+
+std::vector<WhatIf::WorldCell> WhatIf::step_cells(const Changes& changes, uint32_t step) const {
+  std::vector<WorldCell> cells;
+  const World world = world_of(changes);
+  if (changes.changes_order()) {
+    const Result<OrderPlan> plan = plan_of(changes);
+    if (!plan) return cells;
+    for (const OrderModel::ReplayedCell& c : order_.step_cells(graph_, times_of(world), layers_, *plan, step))
+      cells.push_back({kUnknown, c.dp, c.stage, c.chunk, c.micro_batch, kNoCell, c.kind, c.start_ns, c.end_ns});
+    return cells;
+  }
+  const GraphStep& of = graph_.steps[step];
+  OpTimes times{std::vector<double>(of.end - of.begin), std::vector<double>(of.end - of.begin)};
+  for (uint32_t op = of.begin; op < of.end; ++op)
+    apply(world, op, times.dur_ns[op - of.begin], times.delay_ns[op - of.begin]);
+  const ReplayedOps replayed = replay_step_ops(graph_, of, times);
+  for (uint32_t op = of.begin; op < of.end; ++op)
+    if (graph_.cell[op] != kNoCell)
+      cells.push_back({graph_.part[op], graph_.dp[op], graph_.stage[op], graph_.chunk[op], graph_.micro_batch[op],
+                       graph_.cell[op], graph_.kind[op], replayed.start_ns[op - of.begin],
+                       replayed.end_ns[op - of.begin]});
+  return cells;
 }
 
 std::vector<WhatIf::WorkerStep> WhatIf::workers() const {

@@ -93,6 +93,17 @@ class WhatIf {
   // Step times of one world, by StepGraph::steps, in the sense of Price::step_ns; NaN where a step could not be told.
   std::vector<double> step_times(const Changes& world) const;
 
+  // One step of a world, cell by cell, from the step's start. Of worlds that keep the order every recorded operation,
+  // `part` and `cell` as in StepGraph; of others the cells of the pipelines alone (kUnknown, kNoCell). Empty where it
+  // cannot be told. `step`: into StepGraph::steps. O(operations of the step), of another order O(operations).
+  struct WorldCell {
+    int32_t part = kUnknown, dp = kUnknown, stage = kUnknown, chunk = kUnknown, micro_batch = kUnknown;
+    uint32_t cell = kNoCell;
+    CellKind kind = CellKind::kForward;
+    double start_ns = 0, end_ns = 0;
+  };
+  std::vector<WorldCell> step_cells(const Changes& world, uint32_t step) const;
+
   // The order that a world runs in. Errors: those of compile_order(); kUnavailable where no order is known.
   Result<OrderPlan> plan_of(const Changes& changes) const;
 

@@ -55,6 +55,7 @@ using EarlyTrace = std::function<void(Trace)>;
 struct ReadOptions {
   Progress* progress = nullptr;
   EarlyTrace early;              // of readers that can; may be empty
+  int64_t early_after_ms = 800;  // of reading; then again when it took three times as long
   std::vector<int32_t> devices;  // Paddle: only these workerlog numbers; empty means all found
   // Ascend: leave out kernels and host calls; ranges, their device side, communication and steps make a pipeline.
   bool only_ranges = false;

@@ -17,6 +17,8 @@
 #include "server/flows.h"
 #include "server/histogram.h"
 #include "server/name_search.h"
+#include "server/pipeline_view.h"
+#include "server/pipeline_what_if.h"
 #include "server/query.h"
 #include "server/run_json.h"
 #include "server/selection.h"
@@ -80,6 +82,29 @@ int status_of(ErrorCode code) {
 
 ApiAnswer refused(const Error& error) { return error_answer(status_of(error.code), error.what, error.hint); }
 
+// What make_served() makes: with what the pipeline page is told, which nobody else asks. Of the whole run alone.
+struct ServedWithPipeline : ServedRun {
+  std::unique_ptr<PipelineView> pipeline;  // of its timeline, which outlives it
+};
+
+// The pipeline page's, of runs with cells.
+using PipelineAnswer = Result<std::string> (*)(const PipelineView& view, const Query& query);
+struct PipelineRoute {
+  std::string_view path;
+  PipelineAnswer answer;
+  const char* type;
+};
+constexpr PipelineRoute kPipelineRoutes[] = {
+    {"/api/pipeline", pipeline_answer, kBinary},                  //
+    {"/api/pipeline/fixes", pipeline_fixes_answer, kJson},        //
+    {"/api/pipeline/what-if", pipeline_what_if_answer, kBinary},  //
+};
+
+ApiAnswer made_answer(Result<std::string> body, const char* type) {
+  if (!body) return refused(body.error());
+  return {200, type, std::move(*body), {}};
+}
+
 // Routes whose answers are made once and kept, by threads of their own.
 using LongAnswer = Result<RunAnswers::Answer> (*)(RunAnswers& answers, const Query& query);
 struct LongRoute {
@@ -135,11 +160,12 @@ void ViewRun::set_trace(Trace trace) {
 void ViewRun::set_early(Trace trace) { publish(make_served(std::move(trace), false)); }
 
 std::shared_ptr<const ServedRun> ViewRun::make_served(Trace trace, bool is_whole) const {
-  auto made = std::make_shared<ServedRun>();
+  auto made = std::make_shared<ServedWithPipeline>();
   const auto before = served();
   made->timeline = std::make_unique<Timeline>(std::move(trace));
   made->revision = before ? before->revision + 1 : 1;
   made->is_whole = is_whole;
+  if (is_whole) made->pipeline = std::make_unique<PipelineView>(*made->timeline);
   made->run_json = run_json(*made->timeline, title_, paths_, {made->revision, is_whole});
   return made;
 }
@@ -228,7 +254,10 @@ ApiAnswer api_answer(const ViewRun& run, std::string_view target) {
   const LongRoute* long_route = nullptr;
   for (const LongRoute& known : kLongRoutes)
     if (known.path == path) long_route = &known;
-  if (!route && !long_route && path != "/api/answers" && path != "/api/run" && path != "/api/histogram" &&
+  const PipelineRoute* pipeline = nullptr;
+  for (const PipelineRoute& known : kPipelineRoutes)
+    if (known.path == path) pipeline = &known;
+  if (!route && !long_route && !pipeline && path != "/api/answers" && path != "/api/run" && path != "/api/histogram" &&
       path != "/api/perfetto")
     return error_answer(404, "there is nothing at this path", "docs/viewer-protocol.md lists the paths");
   const std::shared_ptr<const ServedRun> now = run.served();
@@ -242,15 +271,18 @@ ApiAnswer api_answer(const ViewRun& run, std::string_view target) {
   const Timeline* timeline = now->timeline.get();
   if (path == "/api/run") return {200, kJson, now->run_json, {}};
   if (path == "/api/answers") return {200, kJson, run.answers().list_json(), {}};
+  if (pipeline) {
+    const PipelineView& view = *static_cast<const ServedWithPipeline&>(*now).pipeline;
+    return made_answer(pipeline->answer(view, *query), pipeline->type);
+  }
   if (long_route) return long_answer(run.answers(), *long_route, *query);
   if (path == "/api/histogram") {
     Result<HistogramAnswer> made = histogram_answer(*timeline, *query);
     if (!made) return refused(made.error());
     return {200, made->is_binary ? kBinary : kJson, std::move(made->body), {}};
   }
-  Result<std::string> body = route ? route->answer(*timeline, *query) : run.perfetto_bytes();
-  if (!body) return refused(body.error());
-  return {200, route ? route->type : kBinary, std::move(*body), {}};
+  return route ? made_answer(route->answer(*timeline, *query), route->type)
+               : made_answer(run.perfetto_bytes(), kBinary);
 }
 
 }  // namespace stageline

@@ -58,6 +58,35 @@ TEST_CASE("viewer: expressions match as they say") {
   CHECK(found("(?:ab)+", "zab"));
 }
 
+TEST_CASE("viewer: the pipeline's routes tell cells, prices and a step; what cannot be is refused") {
+  const std::unique_ptr<ViewRun> run = small_run();
+  const ApiAnswer chart = api_answer(*run, "/api/pipeline");
+  REQUIRE(chart.status == 200);
+  const std::string header = header_of(chart.body);
+  CHECK(header.find("\"schedule\":\"1f1b\"") != std::string::npos);
+  CHECK(header.find("bubble_schedule") != std::string::npos);
+  const ApiAnswer fixes = api_answer(*run, "/api/pipeline/fixes");
+  REQUIRE(fixes.status == 200);
+  CHECK(fixes.body.find("\"schedule\":{\"name\":\"1f1b\"") != std::string::npos);
+  const ApiAnswer same = api_answer(*run, "/api/pipeline/what-if?step=0");
+  REQUIRE(same.status == 200);
+  CHECK(header_of(same.body).find("\"saving_ns\":0,") != std::string::npos);
+  CHECK(header_of(same.body).find("\"name\":\"micro_batch\"") != std::string::npos);
+  // Without a step there is a price and no cells; so has a step that is not there.
+  CHECK(header_of(api_answer(*run, "/api/pipeline/what-if?scale=stage%3D0,by%3D0.5").body).find("\"columns\":[]") !=
+        std::string::npos);
+  CHECK(api_answer(*run, "/api/pipeline/what-if?step=77").status == 200);
+  for (const char* bad :
+       {"scale=stage%3D0", "scale=stage%3D99,by%3D2", "schedule=none-such", "micro_batches=x", "micro_batches=70000",
+        "latency_ns=-1", "latency_ns=1e400", "chunks=2", "fix=1000000", "fix=", "step=nan"})
+    CHECK_MESSAGE(api_answer(*run, std::string("/api/pipeline/what-if?") + bad).status == 400, bad);
+  ViewRun empty("none", {"none"});
+  CHECK(api_answer(empty, "/api/pipeline").status == 503);
+  empty.set_trace(Trace{});
+  for (const char* path : {"/api/pipeline", "/api/pipeline/fixes", "/api/pipeline/what-if"})
+    CHECK_MESSAGE(api_answer(empty, path).status == 404, path);
+}
+
 TEST_CASE("viewer: broken expressions are refused, long ones run in linear time") {
   for (const char* bad : {"(", ")", "a)", "[", "[a", "*", "+a", "a|*", "\\", "[z-a]", "[\\"})
     CHECK_FALSE(NamePattern::expression(bad));

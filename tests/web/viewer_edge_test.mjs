@@ -89,15 +89,16 @@ export const cases = [
   }],
   ['while the run is read the page shows how far it is', async (open, {serve, context}) => {
     const address = await serve('pipeline'), page = await context.newPage();
-    let asked = 0;
+    let state = 'reading';
     await page.route('**/api/status',
-        route => route.fulfill({json: {state: ++asked < 2 ? 'reading' : 'ready', title: 'big', bytes_read: 250e6, bytes_total: 1e9,
+        route => route.fulfill({json: {state, title: 'big', bytes_read: 250e6, bytes_total: 1e9,
         events: 1234567, message: ''}}));
     await page.route('**/api/events', route => route.abort());
     await page.goto(`${address}/?lang=en`);
     await page.waitForSelector('.loading [role=progressbar]');
     assert.equal(await page.getAttribute('[role=progressbar]', 'aria-valuenow'), '25');
     assert.match(await page.textContent('.loading'), /Reading big.*250.MB of 1.00.GB.*1.234.567 events/);
+    state = 'ready';
     await page.waitForFunction(() => window.stageline);
   }],
   ['what is read so far can be used, under a bar that grows; then the whole run is there, in the same place', async (open, {serve, context}) => {

@@ -1,8 +1,9 @@
 // The page as one value: the run, what is shown of it, and who wants to know when that changes.
 import {clamp, reveal, type Viewport} from './chart/viewport';
 import type {Cells} from './data/cells';
+import type {Bubbles} from './data/bubbles';
 import type {Report} from './data/report';
-import type {RunModel} from './data/rows';
+import type {Ghosts, RunModel} from './data/rows';
 import {homeOf, initialState, type State} from './state';
 import type {Theme} from './theme';
 
@@ -10,6 +11,9 @@ export type {Theme};
 
 export interface App {
   report: Report; cells: Cells; model: RunModel;
+  bubbles: Bubbles | null;  // none in a report
+  under: Ghosts | null;     // what stands under the rows in place of theory
+  ends: number[] | null;    // times that are marked in place of theory's ends
   state: State;
   theme: Theme;
   change(patch: Partial<State>): void;
@@ -19,7 +23,7 @@ export interface App {
 export function makeApp(report: Report, cells: Cells, model: RunModel, theme: Theme): App {
   const listeners: ((before: State) => void)[] = [];
   return {
-    report, cells, model, theme,
+    report, cells, model, theme, bubbles: null, under: null, ends: null,
     state: initialState(model),
     change(patch) {
       const before = this.state;
@@ -63,7 +67,8 @@ export function select(app: App, cell: number): void {
     view = homeOf(model, patch.step);
   }
   const dp = report.parts[cells.part[cell]!]!.dp;
-  if (app.state.dp !== null && dp >= 0 && dp !== app.state.dp) patch.dp = dp;
+  const open = app.state.folded && app.state.open.has(report.parts[cells.part[cell]!]!.stage);
+  if (app.state.dp !== null && dp >= 0 && dp !== app.state.dp && !open) patch.dp = dp;
   const t0 = cells.start[cell]!;
   const step = patch.step === undefined ? app.state.step : patch.step;
   patch.view = clamp(reveal(view, t0, t0 + cells.dur[cell]!), homeOf(model, step));

@@ -118,7 +118,7 @@ function buildPage(app: App): void {
   });
   window.addEventListener('hashchange', () => app.change(fromHash(location.hash, app.model, app.cells, app.report.parts)));
 
-  listenToPointer(app, chart, tip, time => { pointerTime = time; });
+  listenToPointer(app, chart, tip, {onPoint: time => { pointerTime = time; }});
   listenToKeys(app, chart, () => pointerTime, {help: help.open, helpOpen: () => help.element.open});
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', event => {
     if (remember('theme')) return;

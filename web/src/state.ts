@@ -12,6 +12,10 @@ export interface State {
   selected: number;     // cell, −1 none
   hovered: number;
   theory: boolean;      // ghosts of the schedule under the rows
+  folded: boolean;      // one row a stage, of replica `dp`
+  open: ReadonlySet<number>;  // of those the stages that show all their ranks
+  beside: number | null;      // the step whose cells stand under the rows, in place of theory
+  causes: boolean;      // waiting is hatched in the colour of its cause
 }
 
 export const spanOf = (model: RunModel, step: number | null): StepSpan =>
@@ -26,7 +30,8 @@ export const homeOf = (model: RunModel, step: number | null): Viewport => {
 export function initialState(model: RunModel): State {
   const byLength = [...model.steps].sort((a, b) => (a.t1 - a.t0) - (b.t1 - b.t0));
   const step = byLength[byLength.length >> 1]?.step ?? null;
-  return {step, dp: model.dps.length > 1 ? model.dps[0]! : null, view: homeOf(model, step), selected: -1, hovered: -1, theory: model.ghosts !== null};
+  return {step, dp: model.dps.length > 1 ? model.dps[0]! : null, view: homeOf(model, step), selected: -1, hovered: -1, theory: model.ghosts !== null,
+          folded: false, open: new Set(), beside: null, causes: true};
 }
 
 export function toHash(state: State, model: RunModel, cells: Cells, parts: Part[]): string {

@@ -40,6 +40,28 @@ export function rowTitle(part: Part, low: boolean, replica: string): [string, st
   return [t(low ? 'row.stageShort' : 'row.stage', part.stage), weak];
 }
 
+// "0, 4, 8–11": where there are many, the first ones and how many.
+export function rankList(ranks: readonly number[]): string {
+  const runs: string[] = [];
+  for (let i = 0; i < ranks.length;) {
+    let j = i;
+    while (ranks[j + 1] === ranks[j]! + 1) ++j;
+    runs.push(j > i + 1 ? `${ranks[i]}–${ranks[j]}` : j > i ? `${ranks[i]}, ${ranks[j]}` : String(ranks[i]));
+    i = j + 1;
+  }
+  return runs.length > 4 ? `${runs.slice(0, 3).join(', ')} … ${runs[runs.length - 1]}` : runs.join(', ');
+}
+
+// Of a row that stands for its stage; of one of an open stage its rank and replica. The mark says whether it opens.
+export function foldedTitle(app: App, part: Part, low: boolean): [string, string] {
+  const {parts} = app.report, own = parts.filter(other => other.stage === part.stage && part.stage >= 0);
+  if (own.length < 2) return rowTitle(part, low, '');
+  const open = app.state.open.has(part.stage), name = t(low ? 'row.stageShort' : 'row.stage', part.stage);
+  if (!open) return [`▸ ${name}`, low ? rankList(own.map(p => p.rank)) : t('row.ranks', rankList(own.map(p => p.rank).sort((a, b) => a - b)))];
+  const replica = app.model.dps.length > 1 && part.dp >= 0 && !low ? [replicaName(app, part.dp)] : [];
+  return [own[0] === part ? `▾ ${name}` : `   ${name}`, [t('row.rank', part.rank), ...replica].join(' · ')];
+}
+
 // Times of a step are told from its first start.
 export const stepZero = (app: App, cell: number): number =>
   app.model.steps.find(s => s.step === app.cells.step[cell])?.t0 ?? app.model.whole.t0;

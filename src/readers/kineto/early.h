@@ -17,7 +17,8 @@ namespace stageline::kineto {
 // copies cost a part of the reading and no more; and not once most is read.
 class EarlyShow {
  public:
-  EarlyShow(const EarlyTrace& take, const Progress* progress) : take_(take), progress_(progress) {}
+  EarlyShow(const EarlyTrace& take, int64_t after_ms, const Progress* progress)
+      : take_(take), progress_(progress), next_(after_ms) {}
 
   // The rows of the only file. From the thread that appends to them.
   void offer_rows(const FileRows& rows);
@@ -36,7 +37,7 @@ class EarlyShow {
   const EarlyTrace& take_;  // may be empty: nothing is wanted
   const Progress* progress_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
-  std::chrono::milliseconds next_{800};
+  std::chrono::milliseconds next_;
   std::mutex files_mutex_, showing_mutex_;
   std::vector<Done> files_;
 };

@@ -267,7 +267,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     for (const size_t i : chosen) options.progress->expect(source.files[i].size_bytes);
   std::vector<File> files(chosen.size());
   const size_t workers = std::max<size_t>(1, static_cast<size_t>(thread_count()) / std::max<size_t>(chosen.size(), 1));
-  EarlyShow early(options.early, options.progress);
+  EarlyShow early(options.early, options.early_after_ms, options.progress);
   SeeRows so_far;
   if (options.early && chosen.size() == 1) so_far = [&](const FileRows& rows) { early.offer_rows(rows); };
   parallel_for(chosen.size(), [&](size_t k) {

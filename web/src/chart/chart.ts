@@ -4,7 +4,7 @@ import type {Cells} from '../data/cells';
 import {h, styled} from '../dom';
 import {t} from '../i18n/i18n';
 import {homeOf, spanOf} from '../state';
-import {replicaName, rowTitle} from '../words';
+import {foldedTitle, replicaName, rowTitle} from '../words';
 import {makeColours, type ChartColours} from './colours';
 import {AXIS_HEIGHT, makeLayout, type Layout} from './layout';
 import {cellBox, countDrawn, makePainter, paint, RIGHT_MARGIN, type Scene} from './paint';
@@ -18,6 +18,7 @@ export interface Chart {
   showRow(index: number): void;
   timeAt(x: number): number;  // CSS pixels from the canvas' left edge
   allScene(): Scene;        // all steps, all replicas, every row
+  picture(ratio: number): HTMLCanvasElement;  // what is seen, without the pointer
 }
 
 const MAX_HEIGHT = 640;
@@ -49,35 +50,42 @@ function theoryEnds(app: App, step: number | null): number[] {
   return ends.size > MOST_ENDS ? [] : [...ends.values()];
 }
 
-export function makeChart(app: App): Chart {
+// `maxHeight`: CSS pixels; taller charts scroll.
+export function makeChart(app: App, maxHeight: () => number = () => MAX_HEIGHT): Chart {
   const canvas = h('canvas', {tabindex: 0, role: 'application', 'aria-roledescription': 'chart'});
   const sizer = h('div', {class: 'chart-sizer'}, canvas);
   const element = h('div', {class: 'chart'}, sizer);
   const painter = makePainter(canvas);
   let colours: ChartColours | undefined;
-  const labelLength = String(app.cells.microBatch.reduce((a, b) => Math.max(a, b), 0)).length;
-  const labelDur = shortDurations(app.cells);
-  let layout: Layout = makeLayout(app.model, app.report.parts, app.state.dp, 1000);
+  let measured: Cells | null = null, labelLength = 1, labelDur: Float64Array = new Float64Array(16);
+  let layout: Layout = makeLayout(app.model, app.report.parts, app.state, 1000);
   let width = 0, height = 0, ratio = 1, scheduled = false;
 
   function makeScene(step: number | null, of: Layout, view = app.state.view): Scene {
     colours ??= makeColours(painter.context, app.report.palette[app.theme], ratio);
+    if (measured !== app.cells) {
+      measured = app.cells;
+      labelLength = String(app.cells.microBatch.reduce((a, b) => Math.max(a, b), 0)).length;
+      labelDur = shortDurations(app.cells);
+    }
     const low = of.rowHeight < 34, replicas = app.model.dps.length > 1 && app.state.dp === null;
     return {
-      theory: app.state.theory, theoryEnds: theoryEnds(app, step),
+      ghosts: app.under ?? (app.state.theory ? app.model.ghosts : null),
+      theoryEnds: app.ends ?? (app.state.theory && !app.under ? theoryEnds(app, step) : []),
+      bubbles: app.state.causes ? app.bubbles : null,
       cells: app.cells, model: app.model, parts: app.report.parts, layout: of, view, step,
       zero: spanOf(app.model, step).t0, colours, selected: app.state.selected, hovered: app.state.hovered,
       scroll: element.scrollTop, width, height, ratio, labelLength, labelDur,
-      rowTitle: part => rowTitle(part, low, replicas ? replicaName(app, part.dp) : ''),
+      rowTitle: part => (app.state.folded ? foldedTitle(app, part, low) : rowTitle(part, low, replicas ? replicaName(app, part.dp) : '')),
     };
   }
 
   function measure(): void {
     const nextWidth = Math.max(element.clientWidth, 200), nextRatio = Math.min(window.devicePixelRatio || 1, 4);
-    layout = makeLayout(app.model, app.report.parts, app.state.dp, nextWidth);
-    const content = AXIS_HEIGHT + layout.height;
-    const nextHeight = Math.min(content, MAX_HEIGHT);
-    styled(element, {'max-height': `${MAX_HEIGHT}px`});
+    layout = makeLayout(app.model, app.report.parts, app.state, nextWidth);
+    const content = AXIS_HEIGHT + layout.height, most = maxHeight();
+    const nextHeight = Math.min(content, most);
+    styled(element, {'max-height': `${most}px`});
     styled(sizer, {height: `${content}px`});
     if (nextWidth === width && nextHeight === height && nextRatio === ratio) return;
     if (nextRatio !== ratio) colours = undefined;
@@ -103,7 +111,7 @@ export function makeChart(app: App): Chart {
   new ResizeObserver(invalidate).observe(element);
   window.addEventListener('resize', invalidate);
   app.onChange(before => {
-    if (before.dp !== app.state.dp) element.scrollTop = 0;
+    if (before.dp !== app.state.dp || before.folded !== app.state.folded) element.scrollTop = 0;
     invalidate();
   });
 
@@ -128,9 +136,20 @@ export function makeChart(app: App): Chart {
       const {view} = app.state;
       return view.t0 + (x - layout.labelWidth) / (width - RIGHT_MARGIN - layout.labelWidth) * (view.t1 - view.t0);
     },
+    picture(sharp) {
+      const target = h('canvas'), scene = this.scene();
+      target.width = Math.round(width * sharp);
+      target.height = Math.round(height * sharp);
+      const own = makePainter(target), palette = app.report.palette[app.theme];
+      paint(own, {...scene, ratio: sharp, colours: makeColours(own.context, palette, sharp), hovered: -1});
+      own.context.globalCompositeOperation = 'destination-over';
+      own.context.fillStyle = palette.bg;
+      own.context.fillRect(0, 0, target.width, target.height);
+      return target;
+    },
     allScene() {
       measure();
-      return makeScene(null, makeLayout(app.model, app.report.parts, null, width), homeOf(app.model, null));
+      return makeScene(null, makeLayout(app.model, app.report.parts, {dp: null, folded: false, open: new Set()}, width), homeOf(app.model, null));
     },
   };
 }

@@ -1,4 +1,5 @@
 // Colours of the chart, from the palette the report carries (src/model/palette.cc).
+import {BUBBLE_PARTS} from '../data/bubbles';
 import type {Palette} from '../data/report';
 import {GROUP_COUNT, Group} from '../data/kind';
 
@@ -9,6 +10,7 @@ export interface ChartColours {
   text: string[][];
   idle: CanvasPattern;
   weight: CanvasPattern[];    // hatch over weight gradients by tint, the second channel beside hue
+  cause: CanvasPattern[];     // of waiting, by BUBBLE_PARTS
   input: CanvasPattern[];     // level lines over input gradients by tint, where full backwards or weight gradients are there too
 }
 
@@ -66,6 +68,12 @@ function rules(context: CanvasRenderingContext2D, line: string, size: number, wi
   return context.createPattern(tile, 'repeat')!;
 }
 
+// The style sheet's, the same as in the bar of the headline; idle where it has none.
+function causeColours(): string[] {
+  const style = getComputedStyle(document.documentElement);
+  return BUBBLE_PARTS.map(part => style.getPropertyValue(`--part-${part}`).trim() || style.getPropertyValue('--idle2').trim());
+}
+
 export function makeColours(context: CanvasRenderingContext2D, palette: Palette, ratio: number): ChartColours {
   const groups = palette.group.map(parse);
   const ground = parse(palette.bg);
@@ -79,6 +87,7 @@ export function makeColours(context: CanvasRenderingContext2D, palette: Palette,
     fill: tints.map(list => list.map(css)),
     text: tints.map(list => list.map(textOn)),
     idle: hatch(context, palette.idle, palette.idle2, Math.round(8 * ratio), 1.1 * ratio),
+    cause: causeColours().map(line => hatch(context, palette.idle, line, Math.round(7 * ratio), 1.7 * ratio)),
     weight: lines(Group.Weight).map(line => hatch(context, null, line, Math.round(5 * ratio), 1 * ratio)),
     input: lines(Group.Backward).map(line => rules(context, line, Math.round(5 * ratio), 1 * ratio)),
   };

@@ -30,7 +30,8 @@ function otherRow(app: App, chart: Chart, by: number): number {
   return state.selected;
 }
 
-export interface KeyActions { help(): void; helpOpen(): boolean }
+// `own`: keys of the page around the chart, asked first.
+export interface KeyActions { help(): void; helpOpen(): boolean; active?(): boolean; own?(event: KeyboardEvent): boolean }
 
 export function listenToKeys(app: App, chart: Chart, pointerTime: () => number | null, actions: KeyActions): void {
   const held = new Map<string, { move: Move; since: number }>();
@@ -93,9 +94,9 @@ export function listenToKeys(app: App, chart: Chart, pointerTime: () => number |
 
   document.addEventListener('keydown', event => {
     const target = event.target as HTMLElement;
-    if (event.isComposing || event.ctrlKey || event.metaKey || event.altKey || actions.helpOpen()) return;
+    if (event.isComposing || event.ctrlKey || event.metaKey || event.altKey || actions.helpOpen() || actions.active?.() === false) return;
     if (/^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || target.isContentEditable) return;
-    if (pressed(event)) event.preventDefault();
+    if (actions.own?.(event) || pressed(event)) event.preventDefault();
   });
   document.addEventListener('keyup', event => { held.delete(event.code); });
   window.addEventListener('blur', () => held.clear());

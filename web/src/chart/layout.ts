@@ -1,6 +1,7 @@
 // Where rows stand. Heights in CSS pixels, from the top of the scrolled content.
 import type {RunModel} from '../data/rows';
 import type {Part} from '../data/report';
+import type {State} from '../state';
 
 export interface Layout {
   rows: number[];     // indexes into model.rows, those of the chosen replica, top to bottom
@@ -18,8 +19,28 @@ export function ghostBox(layout: Layout): readonly [number, number] {
   return gap >= 12 ? [1.5, 4.5] : gap >= 6 ? [1, 3] : [0.5, 2.5];
 }
 
-export function makeLayout(model: RunModel, parts: Part[], dp: number | null, width: number): Layout {
-  const rows = model.rows.map((_, i) => i)
+export type Fold = Pick<State, 'dp' | 'folded' | 'open'>;
+
+// Rows of a folded chart stand by stage: of each the first rank of the replica chosen, or, where it is open, all ranks.
+function foldedRows(model: RunModel, parts: Part[], {dp, open}: Fold): number[] {
+  const wanted = dp ?? model.dps[0] ?? -1, byStage = new Map<number, number[]>(), rows: number[] = [];
+  model.rows.forEach(({part}, i) => {
+    const {stage} = parts[part]!;
+    if (byStage.has(stage)) byStage.get(stage)!.push(i);
+    else byStage.set(stage, [i]);
+  });
+  const stages = [...byStage.keys()].filter(stage => stage >= 0).sort((a, b) => a - b);
+  for (const stage of stages) {
+    const all = byStage.get(stage)!;
+    if (open.has(stage)) rows.push(...all);
+    else rows.push(all.find(i => parts[model.rows[i]!.part]!.dp === wanted) ?? all[0]!);
+  }
+  return [...rows, ...(byStage.get(-1) ?? [])];
+}
+
+export function makeLayout(model: RunModel, parts: Part[], fold: Fold, width: number): Layout {
+  const {dp} = fold;
+  const rows = fold.folded ? foldedRows(model, parts, fold) : model.rows.map((_, i) => i)
     .filter(i => dp === null || parts[model.rows[i]!.part]!.dp === dp || parts[model.rows[i]!.part]!.dp < 0);
   const rowHeight = rows.length <= 8 ? 46 : rows.length <= 16 ? 30 : rows.length <= 32 ? 22 : 17;
   const gap = rows.length <= 8 ? 12 : rows.length <= 16 ? 6 : 4;

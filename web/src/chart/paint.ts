@@ -2,8 +2,11 @@
 import {linksFrom, linksTo, type Cells} from '../data/cells';
 import {FORWARD, FORWARD_BACKWARD, Group, INPUT_GRAD, KIND_CODES, KIND_GROUP, KIND_LANE, LANE_COUNT} from '../data/kind';
 import type {Part} from '../data/report';
-import type {RunModel} from '../data/rows';
+import type {Bubbles} from '../data/bubbles';
+import type {Ghosts, RunModel} from '../data/rows';
+import {bubbleBoxes} from './bubbles';
 import {tintOf, type ChartColours} from './colours';
+import {isSend, otherEnd} from '../data/messages';
 import {phasesOf} from '../data/phases';
 import {AXIS_HEIGHT, ghostBox, LANE_BOX, type Layout} from './layout';
 import {makeRaster, rasterLane, shadeBins, type Raster} from './raster';
@@ -18,7 +21,8 @@ export interface Scene {
   selected: number; hovered: number;
   scroll: number;               // CSS pixels
   width: number; height: number; ratio: number;
-  theory: boolean;              // ghosts are wanted
+  ghosts: Ghosts | null;        // what stands thin under the rows: theory, or another step
+  bubbles: Bubbles | null;      // waiting with its causes
   theoryEnds: number[];         // where the steps shown could have ended
   labelLength: number;          // digits of the largest micro-batch
   labelDur: Float64Array;       // by kind: duration of a short cell; numbers of a kind all show, or none
@@ -114,19 +118,18 @@ function paintBig(context: CanvasRenderingContext2D, scene: Scene, frame: Frame,
   let right = Math.min(Math.round(frame.px(cells.start[cell]! + cells.dur[cell]!)), frame.x + frame.width + 4);
   if (right - left > 5 * ratio) right -= Math.round(ratio);  // a seam between neighbours
   const width = Math.max(right - left, 1);
-  const round = width > 6 * ratio && height > 12 * ratio ? 2 * ratio : 0;
-  context.fillStyle = colours.fill[group]![tint]!;
-  context.beginPath();
-  if (round) context.roundRect(left, top, width, height, round);
-  else context.rect(left, top, width, height);
-  context.fill();
-  if (group === Group.Weight && width > 6 * ratio) {
-    context.fillStyle = colours.weight[tint]!;
+  // Round corners cost ten times a rectangle, and are seen on large cells only.
+  const round = width > 16 * ratio && height > 22 * ratio ? 2 * ratio : 0;
+  const cover = (style: string | CanvasPattern): void => {
+    context.fillStyle = style;
+    if (!round) return context.fillRect(left, top, width, height);
+    context.beginPath();
+    context.roundRect(left, top, width, height, round);
     context.fill();
-  } else if (kind === INPUT_GRAD && scene.model.markInputs && width > 6 * ratio) {
-    context.fillStyle = colours.input[tint]!;
-    context.fill();
-  }
+  };
+  cover(colours.fill[group]![tint]!);
+  if (group === Group.Weight && width > 6 * ratio) cover(colours.weight[tint]!);
+  else if (kind === INPUT_GRAD && scene.model.markInputs && width > 6 * ratio) cover(colours.input[tint]!);
   if (kind === FORWARD_BACKWARD) {
     context.fillStyle = colours.fill[Group.Backward]![tint]!;
     context.fillRect(left, top + height / 2, width, height / 2);
@@ -151,7 +154,7 @@ interface Strip { used: boolean; big: number[] }
 // All visible lanes into one atlas, a pixel row each, and one upload: drawing from a canvas
 // between two writes to it would copy it every time.
 function rasterRows(painter: Painter, scene: Scene, frame: Frame, first: number, last: number): Strip[] {
-  const {atlas, raster} = painter, ghosts = scene.theory ? scene.model.ghosts : null;
+  const {atlas, raster} = painter, {ghosts} = scene;
   const height = Math.max(1, (last - first) * (LANE_COUNT + (ghosts ? 1 : 0)));
   if (atlas.width !== frame.width || atlas.height !== height) {
     atlas.width = frame.width;
@@ -179,6 +182,11 @@ function paintRow(painter: Painter, scene: Scene, frame: Frame, index: number, s
   const {context, atlas} = painter, top = frame.rowTop(index);
   context.fillStyle = scene.colours.idle;
   context.fillRect(frame.x, top, frame.width, frame.rowHeight);
+  if (scene.bubbles)
+    for (const box of bubbleBoxes(scene.bubbles, scene.layout.rows[index]!, scene.step, scene.view, frame.width, scene.ratio)) {
+      context.fillStyle = scene.colours.cause[box.part]!;
+      context.fillRect(frame.x + Math.round(box.x0), top, Math.max(1, Math.round(box.x1) - Math.round(box.x0)), frame.rowHeight);
+    }
   for (const lane of [0, 2, 1, 3]) {
     const strip = strips[atlasRow + lane]!, [share, part] = LANE_BOX[lane]!;
     const y = Math.round(top + share * frame.rowHeight), height = top + frame.rowHeight - y - (share + part < 0.999 ? 1 : 0);
@@ -191,7 +199,7 @@ const GHOST_ALPHA = 0.38;
 
 // Theory under its row, half as strong as the cells it stands for and far thinner.
 function paintGhosts(painter: Painter, scene: Scene, frame: Frame, index: number, strip: Strip, atlasRow: number): void {
-  const {context, atlas} = painter, {cells} = scene.model.ghosts!, {ratio, colours} = scene;
+  const {context, atlas} = painter, {cells} = scene.ghosts!, {ratio, colours} = scene;
   const [gap, size] = ghostBox(scene.layout);
   const y = frame.rowTop(index) + frame.rowHeight + Math.round(gap * ratio), height = Math.max(1, Math.round(size * ratio));
   context.globalAlpha = GHOST_ALPHA;
@@ -283,6 +291,18 @@ function arrow(context: CanvasRenderingContext2D, scene: Scene, from: number, to
   context.fill();
 }
 
+const MOST_ARROWS = 24;
+
+// What a cell waited for and who waits for it; of a message its other end.
+function paintLinks(context: CanvasRenderingContext2D, scene: Scene, cell: number, alpha: number): void {
+  context.globalAlpha = alpha;
+  for (const from of linksTo(scene.cells, cell).slice(0, MOST_ARROWS)) arrow(context, scene, from, cell);
+  for (const to of linksFrom(scene.cells, cell).slice(0, MOST_ARROWS)) arrow(context, scene, cell, to);
+  const other = otherEnd(scene.model, scene.cells, scene.parts, cell);
+  if (other >= 0) arrow(context, scene, ...(isSend(scene.cells.kind[cell]!) ? [cell, other] as const : [other, cell] as const));
+  context.globalAlpha = 1;
+}
+
 export function paint(painter: Painter, scene: Scene): void {
   const {context} = painter, {ratio, layout} = scene;
   const frame = makeFrame(scene);
@@ -309,14 +329,16 @@ export function paint(painter: Painter, scene: Scene): void {
   const strips = rasterRows(painter, scene, frame, first, last);
   for (let i = first; i < last; ++i) paintRow(painter, scene, frame, i, strips, (i - first) * LANE_COUNT);
   const ghostStrips = (last - first) * LANE_COUNT;
-  for (let i = first; i < last && scene.theory && scene.model.ghosts; ++i)
+  for (let i = first; i < last && scene.ghosts; ++i)
     paintGhosts(painter, scene, frame, i, strips[ghostStrips + i - first]!, ghostStrips + i - first);
   for (let i = first; i < last; ++i) paintPhases(context, scene, frame, i);
-  if (scene.theory && scene.theoryEnds.length > 0) paintTheoryEnds(context, scene, frame);
-  if (scene.hovered >= 0 && scene.hovered !== scene.selected) outline(context, scene, scene.hovered, 1);
+  if (scene.theoryEnds.length > 0) paintTheoryEnds(context, scene, frame);
+  if (scene.hovered >= 0 && scene.hovered !== scene.selected) {
+    paintLinks(context, scene, scene.hovered, 0.75);
+    outline(context, scene, scene.hovered, 1);
+  }
   if (scene.selected >= 0) {
-    for (const from of linksTo(scene.cells, scene.selected)) arrow(context, scene, from, scene.selected);
-    for (const to of linksFrom(scene.cells, scene.selected)) arrow(context, scene, scene.selected, to);
+    paintLinks(context, scene, scene.selected, 1);
     outline(context, scene, scene.selected, 2);
   }
   context.restore();

@@ -18,11 +18,31 @@ export function cellAt(app: App, chart: Chart, x: number, y: number): number {
   return hitRow(app.model.rows[layout.rows[index]!]!, app.cells, app.state.step, chart.timeAt(x), share, slack);
 }
 
-export function listenToPointer(app: App, chart: Chart, tip: Tip, onPoint: (time: number | null) => void): void {
+// Index into the layout's rows of the label under a point; −1 none.
+function labelAt(chart: Chart, x: number, y: number): number {
+  const {layout, scroll} = chart.scene(), index = Math.floor((y - AXIS_HEIGHT + scroll) / layout.pitch);
+  return y < AXIS_HEIGHT || x >= layout.labelWidth || index < 0 || index >= layout.rows.length ? -1 : index;
+}
+
+// `onLabel`: a label was clicked. `onIdle`: the pointer is over no cell, at a time of a row of the model, or nowhere.
+export interface PointerActions {
+  onPoint(time: number | null): void;
+  onLabel?(row: number): void;
+  onIdle?(row: number, time: number, x: number, y: number): boolean;
+}
+
+export function listenToPointer(app: App, chart: Chart, tip: Tip, {onPoint, onLabel, onIdle}: PointerActions): void {
   const {canvas} = chart;
   const pointers = new Map<number, number>();  // id → x
   let down: { x: number; y: number; moved: boolean } | null = null;
   const shareOf = (dx: number): number => (chart.timeAt(dx) - chart.timeAt(0)) / (app.state.view.t1 - app.state.view.t0);
+
+  function idle(event: PointerEvent): boolean {
+    const {layout, scroll} = chart.scene(), down = event.offsetY - AXIS_HEIGHT + scroll, index = Math.floor(down / layout.pitch);
+    if (event.offsetY < AXIS_HEIGHT || event.offsetX < layout.labelWidth || index < 0 || index >= layout.rows.length ||
+        down - index * layout.pitch > layout.rowHeight) return false;
+    return onIdle!(layout.rows[index]!, chart.timeAt(event.offsetX), event.clientX, event.clientY);
+  }
 
   canvas.addEventListener('wheel', event => {
     const sideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
@@ -52,8 +72,10 @@ export function listenToPointer(app: App, chart: Chart, tip: Tip, onPoint: (time
       const cell = cellAt(app, chart, event.offsetX, event.offsetY);
       if (cell !== app.state.hovered) app.change({hovered: cell});
       canvas.classList.toggle('on-cell', cell >= 0);
+      const label = onLabel ? labelAt(chart, event.offsetX, event.offsetY) : -1;
+      canvas.classList.toggle('on-label', label >= 0);
       if (cell >= 0) tip.show(cell, event.clientX, event.clientY);
-      else tip.hide();
+      else if (!onIdle || !idle(event)) tip.hide();
       return;
     }
     if (!down.moved && Math.hypot(event.offsetX - down.x, event.offsetY - down.y) < 4) return;
@@ -72,7 +94,9 @@ export function listenToPointer(app: App, chart: Chart, tip: Tip, onPoint: (time
 
   const up = (event: PointerEvent): void => {
     if (!pointers.delete(event.pointerId) || !down || pointers.size > 0) return;
-    if (!down.moved && event.type === 'pointerup') select(app, cellAt(app, chart, event.offsetX, event.offsetY));
+    const label = onLabel ? labelAt(chart, event.offsetX, event.offsetY) : -1;
+    if (!down.moved && event.type === 'pointerup' && label >= 0) onLabel!(chart.scene().layout.rows[label]!);
+    else if (!down.moved && event.type === 'pointerup') select(app, cellAt(app, chart, event.offsetX, event.offsetY));
     down = null;
   };
   canvas.addEventListener('pointerup', up);

@@ -13,19 +13,22 @@ import type {Viewport} from './viewport';
 export interface Raster {
   bins: Float32Array;    // [group][pixel] covered share
   used: boolean;         // any bin is above zero
+  groups: number;        // bit by group: those with a bin above zero
   big: number[];         // cells to draw as rectangles, in order
 }
 
 export function makeRaster(widthPx: number): Raster {
-  return {bins: new Float32Array(GROUP_COUNT * widthPx), used: false, big: []};
+  return {bins: new Float32Array(GROUP_COUNT * widthPx), used: false, groups: 0, big: []};
 }
 
 // `seen` is called for every cell that is represented in the result.
 export function rasterLane(raster: Raster, lane: Lane, cells: Cells, step: number | null, view: Viewport, widthPx: number,
                            bigPx: number, seen?: (cell: number) => void): void {
   const {bins, big} = raster;
-  if (raster.used) bins.fill(0);
+  for (let group = 0; group < GROUP_COUNT; ++group)
+    if (raster.groups >> group & 1) bins.fill(0, group * widthPx, (group + 1) * widthPx);
   raster.used = false;
+  raster.groups = 0;
   big.length = 0;
   const scale = widthPx / (view.t1 - view.t0);
   const [begin, end] = laneRange(lane, cells, step, view.t0, view.t1);
@@ -49,8 +52,9 @@ export function rasterLane(raster: Raster, lane: Lane, cells: Cells, step: numbe
     if (to <= from) continue;
     covered = to;
     raster.used = true;
-    const base = KIND_GROUP[cells.kind[cell]!]! * widthPx;
-    const base2 = other < 0 ? base : KIND_GROUP[cells.kind[other]!]! * widthPx;
+    const group = KIND_GROUP[cells.kind[cell]!]!, group2 = other < 0 ? group : KIND_GROUP[cells.kind[other]!]!;
+    raster.groups |= 1 << group | 1 << group2;
+    const base = group * widthPx, base2 = group2 * widthPx;
     for (let pixel = Math.floor(from); from < to; ++pixel) {
       const edge = Math.min(pixel + 1, to);
       bins[base + pixel]! += (edge - from) / 2;
@@ -75,10 +79,10 @@ export function coverage(lane: Lane, cells: Cells, view: Viewport, widthPx: numb
 
 // Bins to pixels, 0xAABBGGRR. `colours` are 0xBBGGRR by group. O(groups · width).
 export function shadeBins(raster: Raster, widthPx: number, colours: Uint32Array, out: Uint32Array, at: number): void {
-  const {bins} = raster;
+  const {bins} = raster, groups = Array.from({length: GROUP_COUNT}, (_, group) => group).filter(group => raster.groups >> group & 1);
   for (let x = 0; x < widthPx; ++x) {
     let sum = 0, r = 0, g = 0, b = 0;
-    for (let group = 0; group < GROUP_COUNT; ++group) {
+    for (const group of groups) {
       const share = bins[group * widthPx + x]!;
       if (share === 0) continue;
       const colour = colours[group]!;

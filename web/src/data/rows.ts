@@ -34,7 +34,7 @@ function rowOrder(parts: Part[]): number[] {
     compare(parts[a]!.rank, parts[b]!.rank));
 }
 
-function makeLane(cells: Cells, order: Uint32Array): Lane {
+export function makeLane(cells: Cells, order: Uint32Array): Lane {
   const maxEnd = new Float64Array(order.length);
   let end = -Infinity, start = -Infinity, ordered = true;
   for (let i = 0; i < order.length; ++i) {
@@ -67,10 +67,15 @@ function makeRows(cells: Cells, parts: Part[], order: number[], rowOfPart: Int32
 function makeGhosts(cells: Cells, rows: Row[]): Ghosts | null {
   const {theoryStart, theoryDur} = cells;
   if (!theoryStart || !theoryDur) return null;
-  const ghosts: Cells = {...cells, start: theoryStart, dur: theoryDur};
-  return {cells: ghosts, lanes: rows.map(row => {
-    const order = row.lanes[0]!.cells.filter(cell => !Number.isNaN(theoryStart[cell]!));
-    const before = (a: number, b: number): number => cells.step[a]! - cells.step[b]! || theoryStart[a]! - theoryStart[b]! || a - b;
+  return ghostsOf({...cells, start: theoryStart, dur: theoryDur}, rows.map(row => row.lanes[0]!.cells));
+}
+
+// Of `orders`, a list of cells a row, those that have a start.
+export function ghostsOf(ghosts: Cells, orders: Uint32Array[]): Ghosts {
+  const {start, step} = ghosts;
+  return {cells: ghosts, lanes: orders.map(list => {
+    const order = list.filter(cell => !Number.isNaN(start[cell]!));
+    const before = (a: number, b: number): number => step[a]! - step[b]! || start[a]! - start[b]! || a - b;
     if (order.some((cell, i) => i > 0 && before(order[i - 1]!, cell) > 0)) order.sort(before);
     return makeLane(ghosts, order);
   })};

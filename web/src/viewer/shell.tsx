@@ -41,7 +41,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
   const dark = matchMedia('(prefers-color-scheme: dark)');
   // Before a run is whole there is a timeline of it, and nothing that could be said of it.
   const shown = PAGES.filter(id => run.whole ? id !== 'pipeline' || hasPipeline(run) : id === 'timeline');
-  let current: PageId | null = null, theme = firstTheme, saving = 0, leap = false, armed = 0;
+  let current: PageId | null = null, theme = firstTheme, saving = 0, leap = false, armed = 0, written = location.hash;
 
   function pageOf(id: PageId): Page {
     let page = pages.get(id);
@@ -70,8 +70,14 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
     return page;
   }
   const addressNow = (): string => hashOf({page: current!, ...pages.get(current!)!.address()});
+  function write(address: string, entry: boolean): void {
+    if (entry && location.hash !== address) history.pushState(null, '', address);
+    else history.replaceState(null, '', address);
+    written = location.hash;
+  }
   // The first page keeps an address without anything, until it is left.
   function follow(): void {
+    written = location.hash;
     const route = routeOf(location.hash), id = shown.includes(route.page) ? route.page : shown[0]!;
     if (current === id && location.hash === addressNow()) return;
     const known = pages.get(id), {rest, query} = id === route.page ? route : {rest: '', query: ''};
@@ -90,17 +96,16 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
     },
     go(id, to) {
       if (!shown.includes(id)) return;
-      if (current !== null) history.replaceState(null, '', addressNow());
+      if (current !== null) write(addressNow(), false);
       open(id, to ? {rest: to.rest ?? '', query: to.query ?? ''} : null);
-      if (location.hash !== addressNow()) history.pushState(null, '', addressNow());
+      if (location.hash !== addressNow()) write(addressNow(), true);
     },
     moved(jumped = false) {
       clearTimeout(saving);
       leap ||= jumped;
       saving = window.setTimeout(() => {
-        const address = addressNow();
-        if (leap && location.hash !== address) history.pushState(null, '', address);
-        else history.replaceState(null, '', address);
+        // Back was pressed, and what it leads to is not followed yet: that entry is not ours to write over.
+        if (location.hash === written) write(addressNow(), leap);
         leap = false;
       }, 200);
     },

@@ -1,5 +1,5 @@
 // The bar above the timeline: what colours mean, and the ways in for those who have no keys.
-import {t as report, type Key} from '../i18n/i18n';
+import {currentLang, t as report, type Key} from '../i18n/i18n';
 import type {Actions} from './actions';
 import type {Grouping, Kind} from './api';
 import type {Stage} from './stage';
@@ -21,7 +21,7 @@ function legendOf(kinds: readonly Kind[]): [Kind, string][] {
   for (const [group, members] of groups) {
     const word = GROUP_WORDS[group], name = members.length > 1 && word ? report(word) : kindName(members[0]);
     const same = colours.get(members[0]!.light.fill);
-    if (same) same[1] += `, ${name}`;
+    if (same) same[1] += (currentLang() === 'zh' ? '、' : ', ') + name;
     else colours.set(members[0]!.light.fill, [members[0]!, name]);
   }
   return [...colours.values()];

@@ -25,7 +25,7 @@ interface Told {
   analysis: string; table: string; command: string;
 }
 export interface Explained {
-  run_en: string; run_zh: string; steps: number; step_ns: number; lost_ns: number; why_not: string;
+  run_en: string; run_zh: string; steps: number; step_ns: number; lost_ns: number; why_not: string; note_en: string; note_zh: string;
   closing_en: string; closing_zh: string; title_en: string; title_zh: string; lead_en: string; lead_zh: string;
   parts: {id: string; label_en: string; label_zh: string; share: number}[];
   findings: Told[]; offers: Told[];
@@ -102,7 +102,8 @@ export function makeOverview(shell: Shell): Page {
     sheet.replaceChildren(
       h('p', {class: 'run-line'}, h('b', {}, run.title), runLine ? ` ${runLine}` : ''), headline(),
       h('div', {class: 'cols'},
-        h('div', {}, told ? findingsView(findings, evidence) : '',
+        h('div', {}, told?.note_en && !told.why_not ? h('p', {class: 'quiet'}, currentLang() === 'zh' ? told.note_zh : told.note_en) : '',
+          told ? findingsView(findings, evidence) : '',
           told?.why_not ? h('p', {class: 'quiet'}, w('overview.whyNot', told.why_not)) : ''),
         h('aside', {}, ...[stagesView(tables.find(table => table.name === 'stages')), stepBars(),
             facts()].filter((one): one is HTMLElement => !!one))),

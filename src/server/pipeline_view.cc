@@ -1,0 +1,107 @@
+#include "server/pipeline_view.h"
+
+#include <array>
+
+#include "base/json_writer.h"
+#include "exporters/html/payload.h"
+#include "exporters/html/report_json.h"
+#include "pipeline/waterfall.h"
+#include "server/timeline.h"
+#include "server/wire.h"
+
+namespace stageline {
+namespace {
+
+Error no_cells() {
+  return {ErrorCode::kUnavailable,
+          "this run holds no pipeline cells",
+          {},
+          "docs/formats says how cells are found; a profiler trace needs ranges or names that tell forward from "
+          "backward"};
+}
+
+// Per part: what a cell's start counts from, as the timeline's time.
+void write_shifts(JsonWriter& json, const Timeline& timeline, const CellPayload& payload) {
+  std::vector<int64_t> shift(payload.part_zero_ns.size(), 0);
+  std::vector<uint8_t> known(shift.size(), 0);
+  for (const ViewLane& lane : timeline.lanes())
+    if (!known[lane.part]) {
+      known[lane.part] = 1;
+      shift[lane.part] = relative_ns(payload.part_zero_ns[lane.part], lane.zero_ns);
+    }
+  json.key("shift_ns").begin_array();
+  for (const int64_t ns : shift) json.value(ns);
+  json.end_array();
+}
+
+// Where ranks wait and why, on the axis of their cells.
+void add_bubbles(WireColumns& columns, const Trace& trace, const TheoryRun& theory, const CellPayload& payload) {
+  std::vector<WaterfallBubble> bubbles;
+  waterfall_of(trace, theory, pipeline_sums(trace), &bubbles);
+  const int32_t last = payload.cell_count > 0 ? trace.cells.step[payload.cell_count - 1] : kUnknown;
+  std::vector<double> start, dur;
+  std::vector<int32_t> step, part;
+  std::array<std::vector<float>, kPipelineParts - 1> ns;
+  for (const WaterfallBubble& b : bubbles) {
+    if (b.end_ns <= b.start_ns || b.step > last) continue;
+    start.push_back(static_cast<double>(b.start_ns - payload.part_zero_ns[static_cast<size_t>(b.part)]));
+    dur.push_back(static_cast<double>(b.end_ns - b.start_ns));
+    step.push_back(b.step);
+    part.push_back(b.part);
+    for (size_t k = 0; k < ns.size(); ++k) ns[k].push_back(b.part_ns[k]);
+  }
+  columns.add("bubble_start", "f64", start);
+  columns.add("bubble_dur", "f64", dur);
+  columns.add("bubble_step", "i32", step);
+  columns.add("bubble_part", "i32", part);
+  constexpr const char* kNames[] = {"bubble_schedule", "bubble_imbalance", "bubble_jitter", "bubble_latency",
+                                    "bubble_rest"};
+  for (size_t k = 0; k < ns.size(); ++k) columns.add(kNames[k], "f32", ns[k]);
+}
+
+}  // namespace
+
+const TheoryRun& PipelineView::theory() const {
+  std::call_once(theory_once_, [&] { theory_ = theory_of(timeline_.trace()); });
+  return theory_;
+}
+
+const Result<PricedRun>& PipelineView::what_if() const {
+  std::call_once(what_if_once_, [&] {
+    Diagnostics notes;
+    Result<WhatIf> model = WhatIf::of(timeline_.trace(), theory().recognition, notes);
+    if (!model) {
+      what_if_.emplace(std::move(model).error());
+      return;
+    }
+    PricedRun run{std::move(*model), {}};
+    run.fixes = price_fixes(run.model, FixOptions{});
+    what_if_.emplace(std::move(run));
+  });
+  return *what_if_;
+}
+
+Result<std::string> pipeline_answer(const PipelineView& view, const Query&) {
+  const Timeline& timeline = view.timeline();
+  const Trace& trace = timeline.trace();
+  if (trace.cells.size() == 0) return no_cells();
+  const TheoryRun& theory = view.theory();
+  const CellPayload payload = make_cell_payload(trace, kMostPipelineCells, &theory.theory);
+  const std::vector<Table> no_tables;
+  const Headline no_headline;
+  const std::vector<Finding> no_findings;
+  const ExportInput input{trace,       no_tables,       no_headline,
+                          no_findings, ExportOptions{}, [&]() -> const Theory& { return theory.theory; }};
+  WireColumns columns;
+  const size_t at = columns.add_bytes(payload.bytes);
+  JsonWriter json;
+  json.begin_object().field("cells_at", static_cast<int64_t>(at));
+  write_shifts(json, timeline, payload);
+  add_bubbles(columns, trace, theory, payload);
+  columns.describe(json);
+  json.key("report").raw(report_json(input, payload, HtmlLimits{}));
+  json.end_object();
+  return std::move(columns).with_header(json.take());
+}
+
+}  // namespace stageline

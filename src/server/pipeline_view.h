@@ -1,0 +1,49 @@
+// What the pipeline page is told of a run: its cells with theory, the tables about them, and what it would take under
+// changes. docs/viewer-protocol.md is the contract with the page.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "pipeline/theory.h"
+#include "pipeline/what_if_fixes.h"
+#include "server/query.h"
+
+namespace stageline {
+
+class Timeline;
+
+// Above so many cells the page gets whole steps from the first on, and says so: 1.3 GB of a browser's memory.
+inline constexpr size_t kMostPipelineCells = 4'000'000;
+
+// The run's what-if model, and the fixes that it asks for.
+struct PricedRun {
+  WhatIf model;
+  FixList fixes;
+};
+
+// Facts about one timeline's cells, each made when it is first asked for, once, and kept. Thread-safe.
+class PipelineView {
+ public:
+  // `timeline` must outlive it.
+  explicit PipelineView(const Timeline& timeline) : timeline_(timeline) {}
+
+  const Timeline& timeline() const { return timeline_; }
+  const TheoryRun& theory() const;
+  // Prices as `stageline what-if` has them. Errors: those of WhatIf::of.
+  const Result<PricedRun>& what_if() const;
+
+ private:
+  const Timeline& timeline_;
+  mutable std::once_flag theory_once_, what_if_once_;
+  mutable TheoryRun theory_;
+  mutable std::optional<Result<PricedRun>> what_if_;
+};
+
+// /api/pipeline: everything that the chart draws. Errors: kUnavailable for a run without pipeline cells.
+Result<std::string> pipeline_answer(const PipelineView& view, const Query& query);
+
+}  // namespace stageline

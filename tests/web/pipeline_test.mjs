@@ -1,0 +1,357 @@
+// The pipeline page: what it draws, that its numbers are the program's, and every control with real input events. Run by
+// viewer_run.mjs.
+import assert from 'node:assert/strict';
+import {execFileSync} from 'node:child_process';
+import {readFileSync} from 'node:fs';
+import {drag} from './viewer_help.mjs';
+
+const STAGELINE = process.argv[2];
+const FORWARD = 0, BACKWARD = 1;
+
+// Opens the page on a run; `hash` follows "#/pipeline".
+async function show(open, run, hash = '', options = {}) {
+  const {query = '?lang=en', ...rest} = options, page = await open(run, `${query}#/pipeline${hash}`, {...rest, raw: true});
+  await page.waitForFunction(() => window.stageline?.pipeline?.frames() > 0 && window.stageline.pipeline.tables() !== null);
+  await rest_(page);
+  return page;
+}
+// Two frames without a new one in between: nothing is left to draw.
+async function rest_(page) {
+  await page.evaluate(async () => {
+    const frame = () => new Promise(done => requestAnimationFrame(done));
+    for (let still = 0, last = -1; still < 3;) {
+      await frame();
+      const now = stageline.pipeline.frames();
+      still = now === last ? still + 1 : 0;
+      last = now;
+    }
+  });
+}
+const state = page => page.evaluate(() => stageline.pipeline.state());
+const view = page => page.evaluate(() => ({...stageline.pipeline.view()}));
+const json = (...args) => JSON.parse(execFileSync(STAGELINE, args, {encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], maxBuffer: 1 << 28}));
+const rowsOf = (answer, name) => answer.tables.find(table => table.name === name).rows;
+// A cell of the shown step, its middle in the window.
+const cellWhere = (page, want) => page.evaluate(wanted => {
+  const p = stageline.pipeline, {step} = p.state(), shown = new Set(p.rows());
+  for (let i = 0; i < p.cells(); ++i) {
+    const cell = p.cell(i);
+    if (cell.step !== step || !shown.has(cell.part) || Object.entries(wanted).some(([key, value]) => cell[key] !== value)) continue;
+    const box = p.box(i);
+    if (box && box.w > 3) return {index: i, ...cell, box, x: box.x + box.w / 2, y: box.y + Math.min(box.h / 2, box.h * 0.4)};
+  }
+  return null;
+}, want);
+
+export const cases = [
+  ['pipeline: every cell is drawn, rows are stages, and they unfold', async (open, {shot}) => {
+    const page = await show(open, 'pipeline');
+    const cells = await page.evaluate(() => stageline.pipeline.cells());
+    assert.equal(cells, 1312);
+    assert.equal(await page.evaluate(() => stageline.pipeline.drawn()), cells);
+    assert.equal((await page.evaluate(() => stageline.pipeline.rows())).length, 4);
+    await shot(page, 'pipeline-page');
+    await page.click('#unfold');
+    await rest_(page);
+    assert.equal((await page.evaluate(() => stageline.pipeline.rows())).length, 8);
+    await page.click('#unfold');
+    const chart = await page.locator('.page-pipeline canvas').boundingBox();
+    await page.mouse.click(chart.x + 40, chart.y + 30 + 58 + 20);  // the name of stage 1
+    await rest_(page);
+    assert.deepEqual((await state(page)).open, [1]);
+    assert.equal((await page.evaluate(() => stageline.pipeline.rows())).length, 5);
+    assert.match(await page.evaluate(() => location.hash), /^#\/pipeline/);
+    await page.waitForFunction(() => location.hash.includes('open=1'));
+    await page.keyboard.press('Shift+U');
+    await rest_(page);
+    assert.equal((await page.evaluate(() => stageline.pipeline.rows())).length, 8);
+  }],
+  ['pipeline: the step\'s split, stages and maps are the program\'s numbers', async (open, {runs}) => {
+    const page = await show(open, 'pipeline'), {step, dp} = await state(page);
+    const waterfall = json('analyze', 'waterfall', runs.pipeline, '--format', 'json');
+    const row = rowsOf(waterfall, 'waterfall-steps').find(r => r.step === step && r.dp === dp);
+    const shown = await page.getAttribute('.page-pipeline .split', 'aria-label');
+    const ms = ns => (Math.abs(ns) >= 99.95e6 ? (ns / 1e6).toFixed(0) : Math.abs(ns) >= 9.995e6 ? (ns / 1e6).toFixed(1) : (ns / 1e6).toFixed(2));
+    assert.ok(shown.includes(`compute ${ms(row.compute_ns)}\u202fms`), `${shown} and ${row.compute_ns}`);
+    assert.ok(shown.includes(`schedule bubble ${ms(row.schedule_ns)}\u202fms`), `${shown} and ${row.schedule_ns}`);
+    const title = await page.textContent('.page-pipeline h1');
+    assert.ok(title.includes(`${ms(row.span_ns)}\u202fms`) && title.includes(`${(row.compute_ns / row.span_ns * 100).toFixed(1)}\u202f%`), title);
+    const stages = rowsOf(waterfall, 'waterfall-stages');
+    const busy = await page.locator('.stages tbody tr td:nth-child(3)').allTextContents();
+    assert.deepEqual(busy, stages.map(r => `${(r.busy_share * 100).toFixed(1)}\u202f%`));
+    const workers = rowsOf(json('analyze', 'stragglers', runs.pipeline, '--format', 'json'), 'straggler-workers');
+    const cells = await page.locator('#workers button').allTextContents();
+    const wanted = [...workers].sort((a, b) => a.dp - b.dp || a.stage - b.stage).map(r => r.peer_ratio.toFixed(2));
+    assert.deepEqual(cells, wanted);
+  }],
+  ['pipeline: bubbles add up to the stages\' waiting, and the pointer tells their cause', async (open, {runs}) => {
+    const page = await show(open, 'pipeline'), bubbles = await page.evaluate(() => stageline.pipeline.bubbles());
+    const parts = await page.evaluate(() => stageline.pipeline.parts.map(part => part.stage));
+    const stages = rowsOf(json('analyze', 'waterfall', runs.pipeline, '--format', 'json'), 'waterfall-stages');
+    for (const stage of stages) {
+      const ranks = parts.filter(s => s === stage.stage).length * 4;
+      const waiting = bubbles.dur.reduce((sum, dur, i) => sum + (parts[bubbles.part[i]] === stage.stage ? dur : 0), 0) / ranks;
+      assert.ok(Math.abs(waiting - (stage.pipeline_ns - stage.busy_ns)) <= 2, `stage ${stage.stage}: ${waiting}`);
+    }
+    // The widest one in sight.
+    const at = await page.evaluate(list => {
+      const p = stageline.pipeline, {step} = p.state(), rows = p.rows();
+      let best = -1;
+      list.dur.forEach((dur, i) => { if (list.step[i] === step && rows.includes(list.part[i]) && (best < 0 || dur > list.dur[best])) best = i; });
+      return {i: best, row: rows.indexOf(list.part[best]), x: p.xOf(list.start[best] + list.dur[best] / 2)};
+    }, bubbles);
+    const chart = await page.locator('.page-pipeline canvas').boundingBox();
+    await page.mouse.move(at.x, chart.y + 30 + at.row * 58 + 8);
+    const tip = await page.textContent('.page-pipeline .tip');
+    assert.match(tip, /^waits [\d.]+\u202fms/);
+    assert.match(tip, /schedule bubble/);
+    await page.keyboard.press('c');
+    assert.equal((await state(page)).causes, false);
+    await page.click('#causes');
+    assert.equal((await state(page)).causes, true);
+  }],
+  ['pipeline: keys and pointer move, zoom, walk and choose steps', async open => {
+    const page = await show(open, 'pipeline'), home = await view(page);
+    await page.keyboard.press('w');
+    await rest_(page);
+    const near = await view(page);
+    assert.ok(near.t1 - near.t0 < home.t1 - home.t0);
+    await page.keyboard.press('d');
+    await rest_(page);
+    assert.ok((await view(page)).t0 > near.t0);
+    await page.keyboard.press('0');
+    await rest_(page);
+    assert.deepEqual(await view(page), home);
+    const chart = await page.locator('.page-pipeline canvas').boundingBox();
+    await page.keyboard.down('Control');
+    await page.mouse.move(chart.x + 600, chart.y + 80);
+    await page.mouse.wheel(0, -240);
+    await page.keyboard.up('Control');
+    await rest_(page);
+    const zoomed = await view(page);
+    assert.ok(zoomed.t1 - zoomed.t0 < home.t1 - home.t0);
+    await drag(page, [chart.x + 700, chart.y + 60], [chart.x + 500, chart.y + 60]);
+    await rest_(page);
+    assert.ok((await view(page)).t0 > zoomed.t0);
+    const {step} = await state(page);
+    await page.keyboard.press(']');
+    assert.equal((await state(page)).step, step + 1);
+    await page.keyboard.press('[');
+    assert.equal((await state(page)).step, step);
+    await page.fill('#step', '0');
+    await page.keyboard.press('Enter');
+    assert.equal((await state(page)).step, 0);
+    await page.click('#all-steps');
+    assert.equal((await state(page)).step, null);
+    await page.click('#all-steps');
+    const f = await cellWhere(page, {kind: FORWARD, microBatch: 1});
+    await page.mouse.click(f.x, f.y);
+    assert.equal((await state(page)).selected, f.index);
+    assert.match(await page.textContent('.page-pipeline .details h2'), /F1/);
+    await page.keyboard.press('.');
+    assert.notEqual((await state(page)).selected, f.index);
+    await page.keyboard.press('Escape');
+    assert.equal((await state(page)).selected, -1);
+  }],
+  ['pipeline: hovering shows the cell; its arrows are drawn', async open => {
+    const page = await show(open, 'pipeline'), b = await cellWhere(page, {kind: BACKWARD, microBatch: 2});
+    const clip = {x: 0, y: 0, width: 1440, height: 700}, before = await page.screenshot({clip});
+    await page.mouse.move(b.x, b.y);
+    await rest_(page);
+    assert.match(await page.textContent('.page-pipeline .tip'), /B2/);
+    await page.evaluate(() => { document.querySelector('.page-pipeline .tip').style.visibility = 'hidden'; });
+    assert.notDeepEqual(await page.screenshot({clip}), before);
+  }],
+  ['pipeline: a cell leads to its place in the timeline, and back', async open => {
+    const page = await show(open, 'pipeline'), f = await cellWhere(page, {kind: FORWARD, microBatch: 2});
+    await page.mouse.click(f.x, f.y);
+    await page.click('#to-timeline');
+    await page.waitForFunction(() => stageline.page() === 'timeline' && stageline.state().selected);
+    const chosen = await page.evaluate(() => stageline.state().selected);
+    assert.equal(chosen.dur, f.dur);
+    assert.equal(chosen.start, f.start);
+    await page.goBack();
+    await page.waitForFunction(() => stageline.page() === 'pipeline');
+    assert.equal((await state(page)).selected, f.index);
+    await page.focus('.page-pipeline canvas');
+    await page.keyboard.press('Enter');
+    await page.waitForFunction(() => stageline.page() === 'timeline');
+  }],
+  ['pipeline: device work of a profiled cell is totalled in the timeline', async open => {
+    const page = await show(open, 'profile'), f = await cellWhere(page, {kind: FORWARD, microBatch: 1});
+    await page.mouse.click(f.x, f.y);
+    await page.click('#to-timeline');
+    await page.waitForFunction(() => stageline.page() === 'timeline' && stageline.state().area && stageline.state().panel !== 'none');
+    const area = await page.evaluate(() => stageline.state().area);
+    assert.equal(area.t1 - area.t0, f.dur);
+    assert.ok(area.lanes.length > 0);
+  }],
+  ['pipeline: two steps are compared', async (open, {runs}) => {
+    const page = await show(open, 'pipeline', '?step=1'), plain = await page.screenshot();
+    await page.selectOption('#beside', '3');
+    await rest_(page);
+    assert.notDeepEqual(await page.screenshot(), plain);
+    const steps = rowsOf(json('analyze', 'pipeline-summary', runs.pipeline, '--format', 'json'), 'steps'), span = n => steps.find(r => r.step === n).span_ns;
+    const by = span(1) - span(3), words = await page.textContent('.beside-words');
+    assert.ok(words.includes(by >= 0 ? 'more than step 3' : 'less than step 3'), words);
+    const shown = Number(/takes ([\d.]+)/.exec(words)[1]), ms = Math.abs(by) / 1e6;
+    assert.ok(Math.abs(shown - ms) <= 0.05 + ms * 0.005, `${words} and ${by}`);
+    await page.waitForFunction(() => location.hash.includes('beside=3'));
+  }],
+  ['pipeline: what-if replays at once, with the price that the program has', async (open, {runs, shot}) => {
+    const page = await show(open, 'pipeline');
+    await page.waitForSelector('#cost');
+    await page.selectOption('#cost-stage', '2');
+    await page.focus('#cost');
+    for (let i = 0; i < 10; ++i) await page.keyboard.press('ArrowLeft');  // 0.90
+    await page.waitForFunction(() => document.querySelector('#says').dataset.saving !== undefined &&
+        document.querySelector('.what-if .how:last-child').textContent.includes('stage=2,by=0.9'));
+    await page.waitForFunction(() => stageline.pipeline.world() !== null);
+    await rest_(page);
+    const own = rowsOf(json('what-if', runs.pipeline, '--scale', 'stage=2,by=0.9', '--json'), 'fixes').find(r => r.fix === 'own');
+    await page.waitForFunction(saving => Number(document.querySelector('#says').dataset.saving) === saving, own.saving_ns);
+    assert.equal(Number(await page.getAttribute('#says', 'data-step')), own.step_ns);
+    await shot(page, 'pipeline-what-if');
+    await page.focus('#micro-batches');
+    await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('ArrowRight');
+    const more = rowsOf(json('what-if', runs.pipeline, '--scale', 'stage=2,by=0.9', '--micro-batches', '10', '--json'), 'fixes').find(r => r.fix === 'own');
+    await page.waitForFunction(saving => Number(document.querySelector('#says').dataset.saving) === saving, more.saving_ns);
+    await page.click('#what-if-reset');
+    await page.waitForFunction(() => stageline.pipeline.world() === null && document.querySelector('#says').dataset.saving === undefined);
+    await page.selectOption('.what-if #schedule', 'gpipe');
+    const other = rowsOf(json('what-if', runs.pipeline, '--schedule', 'gpipe', '--json'), 'fixes').find(r => r.fix === 'own');
+    await page.waitForFunction(saving => Number(document.querySelector('#says').dataset.saving) === saving, other.saving_ns);
+    const first = await page.evaluate(() => stageline.pipeline.cells());
+    assert.equal(first, 8 * 8 * 2);  // the pipelines' own cells
+    await page.focus('.page-pipeline canvas');
+    await page.keyboard.press('Escape');
+    await page.waitForFunction(() => stageline.pipeline.world() === null);
+  }],
+  ['pipeline: a world without changes is the step as recorded', async open => {
+    const page = await show(open, 'pipeline'), {step} = await state(page);
+    const worst = await page.evaluate(async wanted => {
+      const answer = await fetch(`/api/pipeline/what-if?step=${wanted}`), buffer = await answer.arrayBuffer();
+      const length = new DataView(buffer).getUint32(0, true), header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
+      const base = Math.ceil((4 + length) / 8) * 8, column = (name, type) => {
+        const found = header.columns.find(c => c.name === name);
+        return new type(buffer, base + found.offset, found.count);
+      };
+      const [start, part, kind, mb] = [column('start', Float64Array), column('part', Int32Array), column('kind', Uint8Array), column('micro_batch', Int32Array)];
+      const known = new Map(), p = stageline.pipeline;
+      for (let i = 0; i < p.cells(); ++i) {
+        const cell = p.cell(i);
+        if (cell.step === wanted && cell.kind < 5) known.set(`${cell.part}/${cell.kind}/${cell.microBatch}`, cell.start);
+      }
+      let most = 0, seen = 0;
+      start.forEach((t, i) => {
+        const was = known.get(`${part[i]}/${kind[i]}/${mb[i]}`);
+        if (kind[i] < 5 && was !== undefined) { ++seen; most = Math.max(most, Math.abs(was - t)); }
+      });
+      return {most, seen, saving: header.saving_ns};
+    }, step);
+    assert.equal(worst.seen, 128);
+    assert.equal(worst.saving, 0);
+    assert.ok(worst.most <= 3e6, `${worst.most} ns off`);  // messages that nobody waited for are replayed at their least
+  }],
+  ['pipeline: the chart leaves as SVG and PNG', async open => {
+    const page = await show(open, 'split');
+    const save = async id => {
+      const [download] = await Promise.all([page.waitForEvent('download'), page.click(id)]);
+      return {name: download.suggestedFilename(), bytes: readFileSync(await download.path())};
+    };
+    const svg = await save('#save-svg'), text = svg.bytes.toString();
+    assert.match(svg.name, /^split-step\d+\.svg$/);
+    assert.match(text, /^<svg xmlns/);
+    const problems = await page.evaluate(source => new DOMParser().parseFromString(source, 'image/svg+xml').querySelectorAll('parsererror').length, text);
+    assert.equal(problems, 0);
+    assert.ok((text.match(/<text /g) ?? []).length > 40 && text.includes('<pattern') && !/script|https?:\/\/(?!www\.w3\.org)/.test(text));
+    const png = await save('#save-png');
+    assert.deepEqual([...png.bytes.subarray(1, 4)].map(c => String.fromCharCode(c)).join(''), 'PNG');
+    const canvas = await page.locator('.page-pipeline canvas').boundingBox();
+    assert.equal(png.bytes.readUInt32BE(16), Math.round(canvas.width * 2));
+  }],
+  ['pipeline: overlapped cells have two halves, chunks their tints; every schedule opens', async (open, {shot}) => {
+    for (const run of ['dualpipe', 'vpp', 'zbv', 'split']) {
+      const page = await show(open, run);
+      assert.equal(await page.evaluate(() => stageline.pipeline.drawn()), await page.evaluate(() => stageline.pipeline.cells()), run);
+      await shot(page, `pipeline-${run}`);
+      if (run !== 'dualpipe') continue;
+      const pair = await page.evaluate(() => {
+        const p = stageline.pipeline, {step} = p.state(), count = p.cells();
+        for (let i = 0; i + 1 < count; ++i) {
+          const [a, b] = [p.cell(i), p.cell(i + 1)];
+          if (a.step === step && a.part === b.part && a.start === b.start && a.dur === b.dur && a.kind !== b.kind) return [p.box(i), p.box(i + 1)];
+        }
+        return null;
+      });
+      assert.ok(pair && pair[0].h === pair[1].h && Math.abs(pair[0].y - pair[1].y) >= pair[0].h - 1, JSON.stringify(pair));
+    }
+  }],
+  ['pipeline: Ascend and, where they are, ByteDance\'s traces open', async (open, {runs, shot}) => {
+    for (const run of ['ascend', 'bytedance'].filter(name => runs[name])) {
+      const page = await show(open, run);
+      assert.ok(await page.evaluate(() => stageline.pipeline.cells()) > 100, run);
+      await shot(page, `pipeline-${run}`);
+    }
+    if (!runs.bytedance) console.log('skipped: 1 run of ../shared/data');
+  }],
+  ['pipeline: both languages, light and dark, narrow and 4k; no text without contrast', async (open, {shot}) => {
+    for (const [name, query, options] of [['zh', '?lang=zh', {}], ['dark', '?lang=en', {dark: true}], ['narrow', '?lang=zh', {size: [390, 800]}],
+      ['4k', '?lang=en', {size: [3840, 2160], dark: true}]]) {
+      const page = await show(open, 'pipeline', '', {...options, query});
+      await page.waitForSelector('#cost');
+      await shot(page, `pipeline-${name}`);
+      assert.ok(await page.evaluate(() => document.querySelector('.page-pipeline').scrollWidth <= document.querySelector('.page-pipeline').clientWidth + 1), name);
+      const poor = await page.evaluate(() => {
+        const paper = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+        const rgb = text => {
+          paper.clearRect(0, 0, 1, 1);
+          paper.fillStyle = text;
+          paper.fillRect(0, 0, 1, 1);
+          return [...paper.getImageData(0, 0, 1, 1).data];
+        };
+        const light = c => { const [r, g, b] = c.map(v => (v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4)); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+        const bad = [];
+        for (const element of document.querySelectorAll('.page-pipeline *')) {
+          if (![...element.childNodes].some(node => node.nodeType === 3 && node.textContent.trim()) || !element.checkVisibility() || element.disabled) continue;
+          if (/^(OPTION|CAPTION|TITLE)$/i.test(element.tagName)) continue;
+          let ground = rgb(getComputedStyle(document.body).backgroundColor);
+          const chain = [];
+          for (let at = element; at; at = at.parentElement) chain.unshift(rgb(getComputedStyle(at).backgroundColor));
+          for (const [r, g, b, a] of chain) ground = [r, g, b].map((v, i) => v * a / 255 + ground[i] * (1 - a / 255));
+          const ink = rgb(getComputedStyle(element).color).slice(0, 3), [high, low] = [light(ink), light(ground)].sort((a, b) => b - a);
+          if ((high + 0.05) / (low + 0.05) < 4.5) bad.push(`${element.tagName}.${element.className} "${element.textContent.slice(0, 30)}" ${((high + 0.05) / (low + 0.05)).toFixed(2)}`);
+        }
+        return bad;
+      });
+      assert.deepEqual(poor, [], name);
+      await page.close();
+    }
+  }],
+  ['touch pipeline: a finger moves the chart, a tap chooses a cell', async (open, {context}) => {
+    const page = await show(open, 'pipeline'), client = await context.newCDPSession(page);
+    const f = await cellWhere(page, {kind: FORWARD, microBatch: 3});
+    await page.touchscreen.tap(f.x, f.y);
+    await rest_(page);
+    assert.equal((await state(page)).selected, f.index);
+    const chart = await page.locator('.page-pipeline canvas').boundingBox(), before = await view(page), y = chart.y + 60;
+    const at = (a, b) => [{x: chart.x + a, y, id: 1}, {x: chart.x + b, y, id: 2}];
+    await client.send('Input.dispatchTouchEvent', {type: 'touchStart', touchPoints: at(500, 600)});
+    await client.send('Input.dispatchTouchEvent', {type: 'touchMove', touchPoints: at(480, 620)});
+    await client.send('Input.dispatchTouchEvent', {type: 'touchMove', touchPoints: at(400, 700)});
+    await client.send('Input.dispatchTouchEvent', {type: 'touchEnd', touchPoints: []});
+    await rest_(page);
+    const after = await view(page);
+    assert.ok(after.t1 - after.t0 < before.t1 - before.t0, JSON.stringify([before, after]));
+  }],
+  ['pipeline: an address shows what was seen; a run without cells has no such page', async open => {
+    const page = await show(open, 'pipeline', '?step=1&dp=1&open=0,2&causes=off&theory=off&beside=2');
+    const seen = await state(page);
+    assert.deepEqual([seen.step, seen.dp, seen.open, seen.causes, seen.theory, seen.beside], [1, 1, [0, 2], false, false, 2]);
+    const other = await open('busy', '?lang=en#/pipeline', {raw: true});
+    await other.waitForFunction(() => window.stageline?.page?.());
+    assert.equal(await other.evaluate(() => stageline.page()), 'overview');
+    assert.equal(await other.locator('#page-pipeline').count(), 0);
+  }],
+];

@@ -1,0 +1,23 @@
+// The page in the address: the report's own words for step, replica, window and cell, and what only this page has.
+import {fromHash, toHash, type State} from '../../state';
+import {plainQuery} from '../route';
+import {openable, type Pipe} from './pipe';
+
+export function toQuery({app, recorded}: Pipe): string {
+  const {state} = app, query = new URLSearchParams(toHash(state, recorded.model, recorded.cells, recorded.report.parts).slice(1));
+  if (state.beside !== null) query.set('beside', String(state.beside));
+  if (state.open.size > 0) query.set('open', state.open.size === openable(app).length ? 'all' : [...state.open].join(','));
+  if (!state.causes) query.set('causes', 'off');
+  return plainQuery(query);
+}
+
+export function stateOf({app, recorded}: Pipe, query: string): State {
+  const fields = new URLSearchParams(query), {model, cells, report} = recorded, state = fromHash(query, model, cells, report.parts);
+  const stages = openable(app), open = fields.get('open'), beside = fields.get('beside');
+  state.folded = stages.length > 0;
+  state.dp ??= model.dps[0] ?? null;
+  state.open = new Set(open === 'all' || fields.get('dp') === 'all' ? stages : (open ?? '').split(',').filter(Boolean).map(Number).filter(stage => stages.includes(stage)));
+  if (beside !== null && model.steps.some(step => step.step === Number(beside))) state.beside = Number(beside);
+  state.causes = fields.get('causes') !== 'off';
+  return state;
+}

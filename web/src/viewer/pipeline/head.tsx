@@ -1,0 +1,108 @@
+// What is shown, what colours mean, and the controls that choose.
+import {setView, toggleTheory} from '../../app';
+import {CHUNK_TINTS, tintShare} from '../../chart/colours';
+import {BUBBLE_PARTS, type Bubbles} from '../../data/bubbles';
+import {isCompute, KIND_GROUP} from '../../data/kind';
+import {t, type Key} from '../../i18n/i18n';
+import {homeOf} from '../../state';
+import {hasContextParallel, replicaName} from '../../words';
+import {w} from '../words';
+import {saveChart} from './save';
+import {chooseStep, openable, toggleAll, type Pipe} from './pipe';
+
+interface Marks { groups: number[]; chunks: number[]; causes: number[] }
+const marksOf = new WeakMap<object, Marks>();
+
+// Kinds, chunks and causes that occur. One pass, once.
+function marks(pipe: Pipe): Marks {
+  const {cells, bubbles} = pipe.recorded, known = marksOf.get(cells);
+  if (known) return known;
+  const groups = new Set<number>(), chunks = new Set<number>();
+  for (let i = 0; i < cells.count; ++i) {
+    groups.add(KIND_GROUP[cells.kind[i]!]!);
+    if (isCompute(cells.kind[i]!) && cells.chunk[i]! >= 0) chunks.add(cells.chunk[i]!);
+  }
+  const sorted = (set: Set<number>): number[] => [...set].sort((a, b) => a - b);
+  const made = {groups: sorted(groups), chunks: sorted(chunks), causes: bubbles ? causesOf(bubbles) : []};
+  marksOf.set(cells, made);
+  return made;
+}
+
+// Those that are at least a thousandth of all waiting: less is not seen.
+function causesOf({parts, cells}: Bubbles): number[] {
+  const all = cells.dur.reduce((sum, ns) => sum + ns, 0);
+  return BUBBLE_PARTS.map((_, k) => k).filter(k => parts[k]!.reduce((sum, ns) => sum + Math.max(0, ns), 0) > all / 1000);
+}
+
+function Legend({pipe}: {pipe: Pipe}) {
+  const {app} = pipe, {groups, chunks, causes} = marks(pipe), {state, report} = app, first = chunks.slice(0, CHUNK_TINTS);
+  return (
+    <ul class="key">
+      {groups.map(group => <li><i class={`group-${group}`} />{t(`group.${group}` as Key)}</li>)}
+      {app.model.markInputs && <li><i class="group-1 input-mark" />{t('kind.I')}</li>}
+      {chunks.length > 1 && <li>{first.map(chunk => <i class="group-0 chunk" style={{opacity: String(1 - tintShare(chunk))}} />)}
+        {t('chart.chunks', first.join(', '))}</li>}
+      {state.causes && app.bubbles && causes.length > 0
+        ? causes.map(k => <li><i class={`cause cause-${BUBBLE_PARTS[k]}`} />{w(`cause.${BUBBLE_PARTS[k]!}`)}</li>)
+        : <li><i class="group-idle" />{t('group.idle')}</li>}
+      {pipe.world ? <><li><i class="ghost" />{w('pipe.under.recorded')}</li><li><i class="theory-end" />{w('pipe.end.recorded')}</li></>
+        : app.under ? <li><i class="ghost" />{w('pipe.under.step', state.beside ?? 0)}</li>
+          : state.theory && report.theory && <>
+            <li><i class="ghost" />{t('chart.ghost', report.theory.schedule)}</li>
+            {report.theory.steps.length > 0 && <li><i class="theory-end" />{t('chart.theoryEnd')}</li>}
+          </>}
+      <li><i class="notch" />{t('chart.phase')}</li>
+    </ul>
+  );
+}
+
+export function Head({pipe}: {pipe: Pipe}) {
+  const {app, recorded: {model}} = pipe, {state} = app, {steps} = model, at = steps.findIndex(s => s.step === state.step);
+  const move = (by: number): void => {
+    const next = at < 0 ? (by > 0 ? 0 : steps.length - 1) : Math.min(Math.max(at + by, 0), steps.length - 1);
+    if (next !== at && steps.length > 0) chooseStep(pipe, steps[next]!.step);
+  };
+  const stages = openable(app), allOpen = stages.every(stage => state.open.has(stage));
+  return (
+    <div class="chart-head">
+      <Legend pipe={pipe} />
+      <div class="controls-row">
+        {steps.length > 1 && (
+          <div class="controls" role="group" aria-label={w('pipe.steps')}>
+            <button id="prev-step" aria-label={t('chart.prev')} title={`${t('chart.prev')} [`} onClick={() => move(-1)}>‹</button>
+            <input id="step" type="number" aria-label={t('chart.stepNumber')} value={state.step ?? ''} min={steps[0]!.step}
+              max={steps[steps.length - 1]!.step} onChange={event => {
+                const wanted = Number(event.currentTarget.value);
+                if (steps.some(s => s.step === wanted)) chooseStep(pipe, wanted);
+                else event.currentTarget.value = String(state.step ?? '');
+              }} />
+            <button id="next-step" aria-label={t('chart.next')} title={`${t('chart.next')} ]`} onClick={() => move(1)}>›</button>
+            <button id="all-steps" aria-pressed={state.step === null} onClick={() =>
+                chooseStep(pipe, state.step === null ? steps[0]!.step : null)}>{t('chart.all')}</button>
+            <select id="beside" aria-label={w('pipe.beside')} title={w('pipe.beside')} value={state.beside ?? ''} disabled={state.step === null ||
+                pipe.world !== null} onChange={event => {
+                  const {value} = event.currentTarget;
+                  app.change({beside: value === '' ? null : Number(value)});
+                }}>
+              <option value="">{w('pipe.beside.none')}</option>
+              {steps.slice(0, 500).filter(s => s.step !== state.step).map(s => <option value={s.step}>{w('pipe.beside.step', s.step)}</option>)}
+            </select>
+          </div>)}
+        {model.dps.length > 1 && (
+          <select id="replica" aria-label={t(hasContextParallel(app) ? 'chart.pipelineSelect' : 'chart.replicaSelect')} value={String(state.dp)}
+            onChange={event => app.change({dp: Number(event.currentTarget.value), hovered: -1})}>
+            {model.dps.map(dp => <option value={dp}>{replicaName(app, dp)}</option>)}
+          </select>)}
+        {stages.length > 0 && <button id="unfold" aria-pressed={allOpen} title={w('pipe.unfold.help')} onClick={() =>
+            toggleAll(app)}>{w('pipe.unfold')}</button>}
+        {app.model.ghosts && <button id="theory" aria-pressed={state.theory} title={t('chart.theory.help')} onClick={() =>
+            toggleTheory(app)}>{t('chart.theory')}</button>}
+        {app.bubbles && <button id="causes" aria-pressed={state.causes} title={w('pipe.causes.help')} onClick={() =>
+            app.change({causes: !state.causes})}>{w('pipe.causes')}</button>}
+        <button id="fit" title={t('chart.fit.help')} onClick={() => setView(app, homeOf(app.model, state.step))}>{t('chart.fit')}</button>
+        <button id="save-svg" title={w('pipe.save.svg')} onClick={() => saveChart(pipe, 'svg')}>SVG</button>
+        <button id="save-png" title={w('pipe.save.png')} onClick={() => saveChart(pipe, 'png')}>PNG</button>
+      </div>
+    </div>
+  );
+}

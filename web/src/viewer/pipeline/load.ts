@@ -1,0 +1,38 @@
+// The server's answers about the pipeline, as the chart and the tables beside it want them (docs/viewer-protocol.md).
+import {makeBubbles, type Bubbles} from '../../data/bubbles';
+import {decodeCells, type Cells} from '../../data/cells';
+import type {Report, Table} from '../../data/report';
+import {makeModel, type RunModel} from '../../data/rows';
+import {deskOf} from '../answers/ask';
+import type {Api} from '../api';
+import {f32, f64, i32, type Column} from '../wire';
+
+// What the chart draws: the run as recorded, or one step of a world that nobody has run.
+export interface Recorded { cells: Cells; model: RunModel; bubbles: Bubbles | null }
+export interface Loaded extends Recorded {
+  report: Report;
+  shiftNs: number[];  // by part: added to its times they are the timeline's
+}
+
+interface Header { report: Report; cells_at: number; shift_ns: number[]; columns: Column[] }
+const BUBBLE_COLUMNS = ['bubble_schedule', 'bubble_imbalance', 'bubble_jitter', 'bubble_latency', 'bubble_rest'];
+
+export async function loadPipeline(api: Api): Promise<Loaded> {
+  const wire = await api.wire<Header>('pipeline', {}), {report, cells_at, shift_ns} = wire.header;
+  const cells = decodeCells(wire.buffer, report.cells.columns, report.cells.count, wire.base + cells_at);
+  const model = makeModel(cells, report.parts);
+  const start = f64(wire, 'bubble_start');
+  const bubbles = start.length === 0 ? null
+    : makeBubbles(start, f64(wire, 'bubble_dur'), i32(wire, 'bubble_step'), i32(wire, 'bubble_part'),
+                  BUBBLE_COLUMNS.map(name => f32(wire, name)), model.rows, model.rowOfPart);
+  return {report, cells, model, bubbles, shiftNs: shift_ns};
+}
+
+// What the page draws beside the chart: the same answers as on the page of answers, and in the terminal. One that cannot
+// be given of this run leaves its part of the page out.
+const ANALYSES = ['pipeline-summary', 'waterfall', 'stragglers', 'theory'];
+
+export async function loadTables(api: Api): Promise<Table[]> {
+  const made = await Promise.allSettled(ANALYSES.map(name => deskOf(api).answer(name, {}, () => undefined)));
+  return made.flatMap(one => (one.status === 'fulfilled' ? one.value.tables : []));
+}

@@ -1,0 +1,62 @@
+// The pipeline page as one value: the run as recorded, what stands in its place, and what can be done with it.
+import {setStep, type App} from '../../app';
+import type {Chart} from '../../chart/chart';
+import {besideOf, recordedUnder} from '../../data/beside';
+import type {Cells} from '../../data/cells';
+import type {Table} from '../../data/report';
+import type {RunModel} from '../../data/rows';
+import {homeOf} from '../../state';
+import {toggled} from '../store';
+import type {Shell} from '../page';
+import type {Loaded} from './load';
+
+// One step as it would have run.
+export interface World { cells: Cells; model: RunModel; step: number; recordedEnd: number; end: number }
+
+export interface Pipe {
+  shell: Shell; app: App; chart: Chart;
+  recorded: Loaded;
+  tables: readonly Table[] | null;  // null: on their way
+  tablesError: string;
+  world: World | null;              // drawn in place of the recording
+}
+
+// The cells of the chart and what stands under them follow from the state and the world.
+export function setWorld(pipe: Pipe, world: World | null): void {
+  const {app, recorded} = pipe, entering = (world === null) !== (pipe.world === null), {view, step} = app.state;
+  const home = homeOf(app.model, step), whole = entering || (view.t0 === home.t0 && view.t1 === home.t1);
+  pipe.world = world;
+  app.cells = world?.cells ?? recorded.cells;
+  app.model = world?.model ?? recorded.model;
+  app.bubbles = world ? null : recorded.bubbles;
+  app.ends = world && [world.recordedEnd];
+  setUnder(pipe);
+  app.change({hovered: -1, selected: -1, ...(whole ? {view: homeOf(app.model, step)} : {})});
+}
+
+export function setUnder({app, recorded, world}: Pipe): void {
+  const {step, beside} = app.state;
+  app.under = world && step !== null ? recordedUnder(recorded.cells, recorded.model, step)
+    : step !== null && beside !== null && beside !== step ? besideOf(recorded.cells, recorded.model, step, beside) : null;
+}
+
+export function chooseStep(pipe: Pipe, step: number | null): void {
+  if (pipe.world) setWorld(pipe, null);
+  setStep(pipe.app, step);
+}
+
+export function toggleStage(app: App, stage: number): void {
+  if (stage >= 0) app.change({folded: true, open: toggled(app.state.open, stage)});
+}
+
+// The stages that have several ranks: those that open.
+export function openable(app: App): number[] {
+  const ranks = new Map<number, number>();
+  for (const part of app.report.parts) if (part.stage >= 0) ranks.set(part.stage, (ranks.get(part.stage) ?? 0) + 1);
+  return [...ranks].filter(([, count]) => count > 1).map(([stage]) => stage).sort((a, b) => a - b);
+}
+
+export function toggleAll(app: App): void {
+  const all = openable(app);
+  app.change({folded: true, open: new Set(all.every(stage => app.state.open.has(stage)) ? [] : all)});
+}

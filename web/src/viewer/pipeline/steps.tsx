@@ -1,0 +1,107 @@
+// The step in one sentence and one bar that adds up: the row of waterfall-steps of the step and replica that are shown.
+import {BUBBLE_PARTS} from '../../data/bubbles';
+import type {Table} from '../../data/report';
+import {frameOf} from '../../data/frame';
+import {duration, percent} from '../../format';
+import {currentLang, t} from '../../i18n/i18n';
+import {replicaName} from '../../words';
+import {barHeight, stepTimes} from '../../views/step_bars';
+import {w, type Word} from '../words';
+import {chooseStep, type Pipe} from './pipe';
+
+export interface Split { spanNs: number; pipelineNs: number; parts: [id: string, ns: number][] }
+const COLUMNS: [string, string][] = [['compute', 'compute_ns'], ['bubble', 'schedule_ns'], ['imbalance', 'imbalance_ns'],
+  ['jitter', 'jitter_ns'], ['comm', 'latency_ns'], ['rest', 'rest_ns'], ['tail', 'tail_ns']];
+
+// null: the table does not have it, or is not here yet. Without a step the means.
+export function splitOf(pipe: Pipe): Split | null {
+  const {report, state} = pipe.app, row = frameOf(report, 'waterfall-steps')?.rows.find(r =>
+    r.num('step') === state.step && (r.text('dp') === '' || state.dp === null || r.num('dp') === state.dp));
+  return row ? {spanNs: row.num('span_ns'), pipelineNs: row.num('pipeline_ns'), parts: COLUMNS.map(([id, name]) => [id, row.num(name)])} : null;
+}
+
+export const partWord = (id: string): string => w(`cause.${id}` as Word);
+
+function SplitBar({split}: {split: Split}) {
+  const sum = split.parts.reduce((all, [, ns]) => all + Math.max(0, ns), 0);
+  return (
+    <>
+      <div class="split" role="img" aria-label={split.parts.map(([id, ns]) => `${partWord(id)} ${duration(ns)}`).join(', ')}>
+        {split.parts.filter(([, ns]) => ns > sum / 2000).map(([id, ns]) => (
+          <div class={`part ${id}${ns < sum * 0.08 ? ' thin' : ''}`} style={{flexGrow: String(ns / sum)}}
+            title={`${partWord(id)}: ${duration(ns)}, ${percent(ns / split.spanNs)}`}>
+            {ns >= sum * 0.08 && <><b>{percent(ns / split.spanNs)}</b><span>{partWord(id)}</span></>}
+          </div>))}
+      </div>
+      <ul class="small">
+        {split.parts.filter(([, ns]) => Math.abs(ns) >= sum / 2000 && ns < sum * 0.08).map(([id, ns]) => (
+          <li><i class={`part swatch ${id}`} />{partWord(id)} {percent(ns / split.spanNs).replace('-', '−')}</li>))}
+      </ul>
+    </>
+  );
+}
+
+// Step times as bars; a click, or arrows with the bars in focus, choose one.
+function StepBars({pipe}: {pipe: Pipe}) {
+  const {app} = pipe, times = stepTimes({...app, model: pipe.recorded.model});
+  if (times.length < 2) return null;
+  const low = times.reduce((a, b) => Math.min(a, b.span), Infinity), high = times.reduce((a, b) => Math.max(a, b.span), 0);
+  const pitch = Math.min(300 / times.length, 18), title = t('stepTime', duration(low), duration(high));
+  return (
+    <svg class="spark" viewBox={`0 0 ${pitch * times.length} 46`} preserveAspectRatio="none" role="img" aria-label={`${title}; ${t('stepTime.hint')}`}
+      style={{width: `${pitch * times.length}px`}} onClick={event => {
+        const box = event.currentTarget.getBoundingClientRect(), i = Math.floor((event.clientX - box.left) / box.width * times.length);
+        chooseStep(pipe, times[Math.min(Math.max(i, 0), times.length - 1)]!.step);
+      }}>
+      {times.map((time, i) => {
+        const height = barHeight(time.span, low, high);
+        return (
+          <rect x={(i * pitch).toFixed(2)} y={(46 - height).toFixed(1)} width={(pitch - (pitch > 4 ? 2 : 0)).toFixed(2)} height={height.toFixed(1)}
+            class={time.step === app.state.step ? 'now' : time.step === app.state.beside ? 'beside' : ''} data-step={time.step}>
+            <title>{`${t('chart.step', time.step)}: ${duration(time.span)}`}</title>
+          </rect>);
+      })}
+    </svg>
+  );
+}
+
+// "12 ms longer than step 3; stage 2 alone computes 9 ms more."
+function BesideSentence({pipe}: {pipe: Pipe}) {
+  const {app} = pipe, {step, beside} = app.state, spans = new Map(stepTimes({...app, model: pipe.recorded.model}).map(s => [s.step, s.span]));
+  if (pipe.world || step === null || beside === null || beside === step) return null;
+  const by = (spans.get(step) ?? NaN) - (spans.get(beside) ?? NaN);
+  if (Number.isNaN(by)) return null;
+  const rows = frameOf(app.report, 'straggler-steps')?.rows ?? [], busy = (of: number): Map<number, number> =>
+    new Map(rows.filter(r => r.num('step') === of).map(r => [r.num('stage'), r.num('busy_ns')]));
+  const before = busy(beside);
+  let most: [stage: number, ns: number] | null = null;
+  for (const [stage, ns] of busy(step)) {
+    const more = ns - (before.get(stage) ?? NaN);
+    if (Math.abs(more) > Math.abs(most?.[1] ?? 0)) most = [stage, more];
+  }
+  const words = [w(by >= 0 ? 'pipe.longer' : 'pipe.shorter', step, duration(Math.abs(by)), beside)];
+  if (most) words.push(w(most[1] >= 0 ? 'pipe.stage.more' : 'pipe.stage.less', most[0], duration(Math.abs(most[1]))));
+  return <p class="beside-words">{words.join(' ')}</p>;
+}
+
+export function StepHead({pipe}: {pipe: Pipe}) {
+  const {app} = pipe, {state} = app, split = splitOf(pipe), {steps, dps} = pipe.recorded.model;
+  const span = stepTimes({...app, model: pipe.recorded.model}).find(s => s.step === state.step)?.span;
+  const replica = dps.length > 1 && state.dp !== null ? `${currentLang() === 'zh' ? '，' : ', '}${replicaName(app, state.dp)}` : '';
+  const title = state.step === null ? w('pipe.title.all', steps.length) : span === undefined ? t('chart.step', state.step)
+    : split ? w('pipe.title', state.step, duration(span), percent(split.parts[0]![1] / split.spanNs), replica)
+      : w('pipe.title.span', state.step, duration(span), replica);
+  return (
+    <div class="step-head">
+      <div class="step-words">
+        <h1 tabIndex={-1}>{title}</h1>
+        {split && <SplitBar split={split} />}
+        <BesideSentence pipe={pipe} />
+      </div>
+      <StepBars pipe={pipe} />
+    </div>
+  );
+}
+
+export const tableOf = (tables: readonly Table[] | null, name: string): Table | undefined => tables?.find(table => table.name === name);
+export const CAUSE_IDS: readonly string[] = BUBBLE_PARTS;

@@ -1,0 +1,132 @@
+// The what-if panel: a slider moves, the server replays, the chart shows the step as it would have run, thin under it as
+// it was. Prices are those of stageline what-if.
+import {useEffect, useRef, useState} from 'preact/hooks';
+import {duration, percent} from '../../format';
+import {currentLang} from '../../i18n/i18n';
+import {w} from '../words';
+import {setWorld, type Pipe, type World} from './pipe';
+import {askWorld, commandOf, paramsOf, type Asked, type Fix, type Fixes, type Price} from './world';
+
+const zh = (en: string, other: string): string => (currentLang() === 'zh' && other ? other : en);
+const atRest = (fixes: Fixes | null): Asked => ({stage: -1, by: 1, microBatches: fixes?.schedule?.micro_batches ?? 0,
+  schedule: fixes?.schedule?.name ?? '', instant: false, fix: -1});
+
+function Says({price}: {price: Price}) {
+  if (price.why_not || price.saving_ns === null) return <p class="says" role="status" id="says"><b class="none">–</b> {price.why_not}</p>;
+  const none = Math.abs(price.saving_share) < 0.0005, costs = price.saving_ns < 0;
+  const error = price.error_ns === null ? '' : ` ± ${duration(price.error_ns)}`;
+  return (
+    <p class="says" role="status" id="says" data-saving={price.saving_ns} data-step={price.step_ns}>
+      <b class={none ? 'none' : costs ? 'costs' : ''}>{costs ? '+' : '−'}{percent(Math.abs(price.saving_share))}</b>{' '}
+      {w(costs ? 'pipe.whatIf.costs' : 'pipe.whatIf.saves', duration(Math.abs(price.saving_ns)) + error, duration(price.step_ns ?? 0),
+        duration(price.recorded_ns ?? 0))}
+    </p>);
+}
+
+function FixList({fixes, chosen, choose}: {fixes: Fix[]; chosen: number; choose(index: number): void}) {
+  if (fixes.length === 0) return null;
+  return (
+    <ol aria-label={w('pipe.whatIf.fixes')}>
+      {fixes.slice(0, 8).map((fix, i) => (
+        <li class="fix">
+          <button class="plain link" aria-pressed={i === chosen} title={zh(fix.assumes, fix.assumes_zh)} onClick={() => choose(i === chosen ? -1 : i)}>
+            {zh(fix.name, fix.name_zh)}{fix.bound && ` (${w('pipe.whatIf.bound')})`}</button>
+          <b class={fix.saving_share > 0.001 ? '' : 'none'}>−{percent(fix.saving_share)}</b>
+        </li>))}
+    </ol>);
+}
+
+export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
+  const [fixes, setFixes] = useState<Fixes | null>(null), [failed, setFailed] = useState('');
+  const [asked, setAsked] = useState<Asked>(atRest(null)), [price, setPrice] = useState<Price | null>(null);
+  const asking = useRef<AbortController | null>(null), wanted = useRef<Asked | null>(null), own = useRef<World | null>(null);
+  const {app, shell} = pipe, {step} = app.state;
+
+  useEffect(() => {
+    shell.api.json<Fixes>('pipeline/fixes').then(answer => {
+      setFixes(answer);
+      setAsked(atRest(answer));
+    }, (error: unknown) => setFailed(error instanceof Error ? error.message : String(error)));
+  }, []);
+  // The world went, with its step or by a key: what is shown is recorded.
+  useEffect(() => {
+    if (pipe.world === own.current) return;
+    own.current = pipe.world;
+    setAsked(atRest(fixes));
+    setPrice(null);
+  }, [pipe.world, step]);
+
+  // One question at a time; of those that come meanwhile the last.
+  async function ask(next: Asked, run: Fixes): Promise<void> {
+    setAsked(next);
+    wanted.current = next;
+    if (asking.current) return;
+    while (wanted.current) {
+      const now: Asked = wanted.current, params = paramsOf(now, run);
+      wanted.current = null;
+      if (Object.values(params).every(value => value === undefined)) {
+        setPrice(null);
+        own.current = null;
+        setWorld(pipe, null);
+        continue;
+      }
+      asking.current = new AbortController();
+      try {
+        const {price: told, world} = await askWorld(shell.api, pipe, params, asking.current.signal);
+        setPrice(told);
+        own.current = world;
+        if (world || pipe.world) setWorld(pipe, world);
+        setFailed('');
+      } catch (error) {
+        setFailed(error instanceof Error ? error.message : String(error));
+      }
+      asking.current = null;
+    }
+    redraw();
+  }
+
+  if (!fixes) return (
+    <section class="card what-if" aria-labelledby="what-if-title"><h2 id="what-if-title">{w('pipe.whatIf')}</h2>
+      <p class="quiet" role="status">{failed || w('pipe.whatIf.wait')}</p></section>);
+  const change = (patch: Partial<Asked>): void => { void ask({...asked, fix: -1, ...patch}, fixes); };
+  const present = fixes.schedule, command = commandOf(asked, fixes, shell.run.title);
+  const stages = Array.from({length: fixes.stages}, (_, i) => i), still = JSON.stringify(asked) === JSON.stringify(atRest(fixes));
+  return (
+    <section class="card what-if" aria-labelledby="what-if-title">
+      <h2 id="what-if-title">{w('pipe.whatIf')}</h2>
+      {price ? <Says price={price} /> : <p class="says quiet" id="says" role="status">{w('pipe.whatIf.rest', duration(fixes.recorded_ns))}</p>}
+      <form onSubmit={event => event.preventDefault()}>
+        <label for="cost">{w('pipe.whatIf.cost')}</label>
+        <span class="pick">
+          <select id="cost-stage" aria-label={w('pipe.whatIf.stage')} value={asked.stage} onChange={event =>
+              change({stage: Number(event.currentTarget.value)})}>
+            <option value={-1}>{w('pipe.whatIf.all')}</option>
+            {stages.map(stage => <option value={stage}>{w('group.stage', stage)}</option>)}
+          </select>
+          <input id="cost" type="range" min="0.5" max="1.5" step="0.01" value={asked.by} onInput={event =>
+              change({by: Number(event.currentTarget.value)})} />
+        </span>
+        <output>{asked.by.toFixed(2)}×</output>
+        {present && <>
+          <label for="micro-batches">{w('pipe.whatIf.microBatches')}</label>
+          <input id="micro-batches" type="range" min={1} max={Math.max(4 * present.micro_batches, 8)} step={1} value={asked.microBatches}
+            onInput={event => change({microBatches: Number(event.currentTarget.value)})} />
+          <output>{asked.microBatches}</output>
+          <label for="schedule">{w('pipe.whatIf.schedule')}</label>
+          <select id="schedule" value={asked.schedule} onChange={event => change({schedule: event.currentTarget.value})}>
+            {fixes.schedules.map(one => <option value={one.name}>{one.name}</option>)}
+          </select>
+          <output>{asked.schedule === present.name ? w('pipe.whatIf.present') : ''}</output>
+        </>}
+        <label for="instant">{w('pipe.whatIf.instant')}</label>
+        <span><input id="instant" type="checkbox" checked={asked.instant} onChange={event => change({instant: event.currentTarget.checked})} /></span>
+        <output><button type="button" class="pill" id="what-if-reset" disabled={still} onClick={() => { void ask(atRest(fixes), fixes); }}>
+          {w('pipe.whatIf.reset')}</button></output>
+      </form>
+      {failed && <p class="notice" role="alert">{failed}</p>}
+      {!present && fixes.why_not && <p class="how">{w('pipe.whatIf.noOrder', fixes.why_not)}</p>}
+      <FixList fixes={fixes.fixes} chosen={asked.fix} choose={index => { void ask({...atRest(fixes), fix: index}, fixes); }} />
+      <p class="how">{w('pipe.whatIf.how')} <code>{command || 'stageline what-if'}</code></p>
+    </section>
+  );
+}
