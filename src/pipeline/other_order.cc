@@ -10,6 +10,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "pipeline/check_order.h"
+#include "pipeline/order_cells.h"
 #include "pipeline/rank_lists.h"
 #include "pipeline/schedule_numbers.h"
 #include "schedules/make.h"
@@ -381,32 +382,6 @@ std::vector<double> OrderModel::latencies(const StepGraph& graph, const OpTimes&
   return sum;
 }
 
-namespace {
-
-// The plan's cells of one replica, by rank and place in its order.
-void add_cells(const OrderPlan& plan, int32_t dp, const std::vector<double>& start, const std::vector<double>& end,
-               std::vector<OrderModel::ReplayedCell>& out) {
-  constexpr CellKind kKinds[] = {CellKind::kForward, CellKind::kBackward, CellKind::kInputGrad, CellKind::kWeightGrad};
-  const auto m = static_cast<uint32_t>(plan.schedule.sizes.micro_batches);
-  const auto v = static_cast<uint32_t>(plan.schedule.sizes.chunks);
-  for (size_t c = 0; c < plan.cells.size(); ++c)
-    for (size_t k = 0; k < plan.cells[c].count; ++k) {
-      const uint32_t slot = plan.cells[c].slot[k];
-      out.push_back({dp, plan.cells[c].stage, static_cast<int32_t>(slot / m % v), static_cast<int32_t>(slot % m),
-                     kKinds[plan.cells[c].kind[k]], start[c], end[c]});
-    }
-}
-
-}  // namespace
-
-std::vector<OrderModel::ReplayedCell> OrderModel::step_cells(const StepGraph& graph, const OpTimes& times,
-                                                             const LayerCosts& layers, const OrderPlan& plan,
-                                                             uint32_t step) const {
-  std::vector<ReplayedCell> cells;
-  replay(graph, times, layers, plan, step, &cells);
-  return cells;
-}
-
 std::vector<double> OrderModel::replay(const StepGraph& graph, const OpTimes& times, const LayerCosts& layers,
                                        const OrderPlan& plan, uint32_t only_step,
                                        std::vector<ReplayedCell>* cells) const {
@@ -416,8 +391,7 @@ std::vector<double> OrderModel::replay(const StepGraph& graph, const OpTimes& ti
   const auto new_m = static_cast<size_t>(plan.schedule.sizes.micro_batches);
   const bool same_chunks = new_v == v && plan.schedule.layout == layout_;
   const std::vector<double> latency = latencies(graph, times);
-  // What of a rank's cost is embedding or head, which another order may hold elsewhere.
-  struct End {
+  struct End {  // what of a rank's cost is embedding or head, which another order may hold elsewhere
     size_t owner = 0;
     DirectionCost ns = {};
   };
@@ -509,16 +483,11 @@ std::vector<double> OrderModel::replay(const StepGraph& graph, const OpTimes& ti
         last = std::max(last, end[c]);
       }
       longest[i] = last;
-      if (cells) add_cells(plan, pipeline.dp, begin, end, replayed[i]);
+      if (cells && (i == 0 || pipelines_[i - 1].step != only_step || pipelines_[i - 1].dp != pipeline.dp))
+        add_order_cells(plan, pipeline.dp, begin, end, replayed[i]);
     }
   });
-  // Tensor-parallel peers do the same: the first speaks for its replica.
-  int32_t dp_before = kUnknown - 1;
-  for (size_t i = 0; i < replayed.size(); ++i) {
-    if (replayed[i].empty() || pipelines_[i].dp == dp_before) continue;
-    dp_before = pipelines_[i].dp;
-    cells->insert(cells->end(), replayed[i].begin(), replayed[i].end());
-  }
+  for (const std::vector<ReplayedCell>& own : replayed) cells->insert(cells->end(), own.begin(), own.end());
   std::vector<double> step_ns(graph.steps.size(), kNaN);
   for (size_t i = 0; i < pipelines_.size(); ++i) {
     double& ns = step_ns[pipelines_[i].step];

@@ -1,0 +1,26 @@
+#include "pipeline/order_cells.h"
+
+namespace stageline {
+
+void add_order_cells(const OrderPlan& plan, int32_t dp, const std::vector<double>& start,
+                     const std::vector<double>& end, std::vector<OrderModel::ReplayedCell>& out) {
+  constexpr CellKind kKinds[] = {CellKind::kForward, CellKind::kBackward, CellKind::kInputGrad, CellKind::kWeightGrad};
+  const auto m = static_cast<uint32_t>(plan.schedule.sizes.micro_batches);
+  const auto v = static_cast<uint32_t>(plan.schedule.sizes.chunks);
+  for (size_t c = 0; c < plan.cells.size(); ++c)
+    for (size_t k = 0; k < plan.cells[c].count; ++k) {
+      const uint32_t slot = plan.cells[c].slot[k];
+      out.push_back({dp, plan.cells[c].stage, static_cast<int32_t>(slot / m % v), static_cast<int32_t>(slot % m),
+                     kKinds[plan.cells[c].kind[k]], start[c], end[c]});
+    }
+}
+
+std::vector<OrderModel::ReplayedCell> OrderModel::step_cells(const StepGraph& graph, const OpTimes& times,
+                                                             const LayerCosts& layers, const OrderPlan& plan,
+                                                             uint32_t step) const {
+  std::vector<ReplayedCell> cells;
+  replay(graph, times, layers, plan, step, &cells);
+  return cells;
+}
+
+}  // namespace stageline
