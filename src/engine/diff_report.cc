@@ -115,9 +115,9 @@ DiffLine headline(const RunDiff& diff) {
                   (diff.change_ns == 0 ? " in both" : ", " + signed_duration(diff.change_ns) + noise),
               "没有超出噪声的差异：每步 " + step +
                   (diff.change_ns == 0 ? "，两次相同" : "，" + signed_duration(diff.change_ns) + noise)};
-    return {"A step takes as long in both (" + step + ", " + signed_duration(diff.change_ns) + noise +
-                "), but not in the same way",
-            "两次每步用时相同（" + step + "，" + signed_duration(diff.change_ns) + noise + "），但构成不同"};
+    return {"No difference beyond noise in a step (" + step + ", " + signed_duration(diff.change_ns) + noise +
+                "), but it is made up otherwise",
+            "每步用时没有超出噪声的差异（" + step + "，" + signed_duration(diff.change_ns) + noise + "），但构成不同"};
   }
   const std::string by = human_duration(std::abs(diff.change_ns)) + noise;
   const std::string share = diff.a.step_ns > 0 ? " (" + percent(std::abs(diff.change_ns) / diff.a.step_ns) + ")" : "";

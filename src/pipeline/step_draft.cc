@@ -10,6 +10,8 @@
 namespace stageline {
 namespace {
 
+constexpr int64_t kOneTransferNs = 50'000;  // what two stamps of one moment may differ by
+
 // One step in its final order; numbers count from the step's first operation.
 struct OrderedStep {
   std::vector<uint32_t> draft;  // place in the draft, by place in the order
@@ -198,8 +200,23 @@ class Orderer {
         const auto delay = static_cast<double>(op.start_ns - ready);
         out_.delay_ns[k] = communicates_[op.type] && !(delay > StepGraph::kLeastNs) ? 0 : at_least(delay);
       }
+      if (last - i > 1) one_transfer(i, last, latest);
       i = last;
     }
+  }
+
+  // A message or collective stamped as one transfer at all its ends: who was there first waited in time that nobody
+  // recorded, so only the shortest way from being ready to the start can be a launch delay. An end that shows its own
+  // waiting starts earlier.
+  void one_transfer(uint32_t begin, uint32_t end, int64_t latest) {
+    uint32_t least = begin;
+    for (uint32_t k = begin; k < end; ++k) {
+      const DraftOp& op = draft_.ops[out_.draft[k]];
+      if (!communicates_[op.type] || latest - op.start_ns > kOneTransferNs) return;
+      if (out_.delay_ns[k] < out_.delay_ns[least]) least = k;
+    }
+    for (uint32_t k = begin; k < end; ++k)
+      if (k != least) out_.delay_ns[k] = 0;
   }
 
   const StepDraft& draft_;

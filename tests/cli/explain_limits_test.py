@@ -30,6 +30,22 @@ class Limits(Case):
         return path
 
 
+class OneTransfer(Limits):
+    def test_receives_that_begin_with_their_sends_hide_no_fault(self):
+        # Some recorders stamp a message only while its bytes move: the receiver's waiting is in no row.
+        for fault, cause in [('slow-stage:1,1.3', 'stage.slow'), ('late-launch:2,2ms', 'rank.late_launch')]:
+            path = self.made('m', '--messages', '--latency', 0.3, '--steps', 6, '--fault', fault)
+            rows = self.rows(path)
+            for row in rows:
+                if row['optype'].endswith('recv') and float(row['duration']) > 0.0003:
+                    row['start_ts'] = f"{float(row['start_ts']) + float(row['duration']) - 0.0003:.7f}"
+                    row['duration'] = '0.0003'
+            with self.subTest(fault=fault):
+                first, moved = self.told(path)['findings'][0], self.told(self.written('moved', rows))['findings'][0]
+                self.assertEqual((first['id'], moved['id']), (cause, cause))
+                self.assertAlmostEqual(first['saving_share'], moved['saving_share'], delta=0.05 * first['saving_share'])
+
+
 class PartOfARun(Limits):
     def test_ranks_left_out_are_nobodys_fault(self):
         for form, how in {'plain': ('--format', 'cells'), 'messages': ('--format', 'cells', '--messages'), 'paddle': ()}.items():
