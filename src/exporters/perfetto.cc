@@ -242,8 +242,6 @@ class PerfettoWriter : PerfettoPackets {
 };
 
 Status write_perfetto(const ExportInput& input, const std::string& path) {
-  if (input.trace.cells.size() == 0 && input.trace.slice_count() == 0)
-    return Error{ErrorCode::kUnavailable, "this trace has neither cells nor slices to draw", {}, ""};
   Result<ExportSink> sink = ExportSink::create(path);
   if (!sink) return std::move(sink).error();
   if (input.trace.cells.size() > 0) {

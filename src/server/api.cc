@@ -189,6 +189,8 @@ Result<std::string> ViewRun::perfetto_bytes() const {
   const std::lock_guard lock(export_mutex_);
   const auto whole = served();
   const Trace& trace = whole->timeline->trace();
+  if (trace.cells.size() == 0 && trace.slice_count() == 0)
+    return Error{ErrorCode::kUnavailable, "this run has neither cells nor slices to draw", {}, ""};
   if (trace.cells.size() == 0 && trace.parts.size() == 1 && trace.parts[0].files.size() == 1) {
     // Chrome's JSON is a format of Perfetto's: the file that was read is the best there is.
     const SourceRef& file = trace.parts[0].files[0];
