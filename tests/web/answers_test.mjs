@@ -43,6 +43,7 @@ async function compareTables(page, program, run, names) {
     for (const table of expected.tables.filter(one => one.rows.length > 0)) {
       const fold = section.locator(`details#table-${table.name}`);
       if (await fold.getAttribute('open') === null) await fold.locator('> summary').click();
+      await fold.locator('tbody tr').first().waitFor();  // a fold is filled once the browser says that it is open
       const rows = await fold.locator('tbody tr').evaluateAll(list => list.map(row => [...row.cells].map(cell => cell.textContent)));
       const origin = BigInt(origins[table.name]);
       const wanted = table.rows.slice(0, 100).map(row => table.columns.map(column => {
