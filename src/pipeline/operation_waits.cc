@@ -115,6 +115,12 @@ class ReplicaWaits {
   }
 
   void add() {
+    // Of receives posted at one moment the first to end came first: another order would wait in circles.
+    for (Rank& rank : ranks_)
+      for (const Op type : {kSendF, kRecvF, kSendB, kRecvB})
+        std::stable_sort(rank.of[type].begin(), rank.of[type].end(), [&](uint32_t a, uint32_t b) {
+          return std::tuple(op(a).start_ns, op(a).end_ns) < std::tuple(op(b).start_ns, op(b).end_ns);
+        });
     for (const Rank& rank : ranks_) {
       messages_of(rank, kF, kSendF, true);
       messages_of(rank, kF, kRecvF, false);
@@ -157,6 +163,14 @@ class ReplicaWaits {
     return next;
   }
 
+  // Places of computes by their micro-batch, ascending.
+  std::vector<std::pair<int32_t, size_t>> by_micro_batch(const std::vector<uint32_t>& work) const {
+    std::vector<std::pair<int32_t, size_t>> places;
+    for (size_t i = 0; i < work.size(); ++i) places.emplace_back(op(work[i]).micro_batch, i);
+    std::sort(places.begin(), places.end());
+    return places;
+  }
+
   void messages_of(const Rank& rank, Op compute, Op message, bool sends) {
     const std::vector<uint32_t>& work = rank.of[compute];
     const std::vector<uint32_t>& all = rank.of[message];
@@ -171,20 +185,36 @@ class ReplicaWaits {
       if (sends ? op(m).end_ns >= first_end - kSameNs : op(m).start_ns <= last_start + kSameNs) launched.push_back(m);
     // With several chunks the first receive of the first stage, which receives nothing, may be missing.
     size_t next = !sends && chunks_ > 1 && launched.size() + 1 == work.size() ? 1 : 0;
+    // Messages of one chunk that know their micro-batch belong to its work, whatever came first.
+    const bool said = chunks_ == 1 && std::all_of(launched.begin(), launched.end(), [&](uint32_t m) {
+                        return op(m).micro_batch != kUnknown && op(m).chunk <= 0;
+                      });
+    const auto places = said ? by_micro_batch(work) : std::vector<std::pair<int32_t, size_t>>();
+    const auto place_of = [&](int32_t micro_batch) {
+      const auto at = std::lower_bound(places.begin(), places.end(), std::pair(micro_batch, size_t{0}));
+      return at != places.end() && at->first == micro_batch ? at->second : work.size();
+    };
     // Where others are missing, times say which are there.
     const bool gaps = launched.size() + next != work.size();
     uint64_t count = 0;
     const int64_t towards = (compute == kF) == sends ? 1 : -1;
     for (const uint32_t m : launched) {
-      if (gaps) next = by_time(work, next, m, sends);
-      if (next >= work.size()) break;
+      if (said)
+        next = place_of(op(m).micro_batch);
+      else if (gaps)
+        next = by_time(work, next, m, sends);
+      if (next >= work.size()) {
+        if (said) continue;
+        break;
+      }
       const uint32_t c = work[next];
       if (sends) {
         draft_.wait(m, c);
       } else {
         draft_.wait(c, m);
         fed_[c] = 1;
-        if (next > 0) draft_.wait(m, work[next - 1]);
+        // Unless it was over before that.
+        if (next > 0 && (!said || op(work[next - 1]).end_ns <= op(m).end_ns + kSameNs)) draft_.wait(m, work[next - 1]);
       }
       ++next;
       const int64_t peer = place(rank, c) + towards;
