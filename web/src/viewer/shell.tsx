@@ -75,6 +75,16 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
     else history.replaceState(null, '', address);
     written = location.hash;
   }
+  function save(): void {
+    clearTimeout(saving);
+    // Back was pressed, and what it leads to is not followed yet: that entry is not ours to write over.
+    if (current !== null && location.hash === written) write(addressNow(), leap);
+    leap = false;
+  }
+  // A link leaves the page at once; Back comes to what it showed then.
+  document.addEventListener('click', event => {
+    if (event.target instanceof Element && event.target.closest('a[href^="#"]')) save();
+  }, true);
   // The first page keeps an address without anything, until it is left.
   function follow(): void {
     written = location.hash;
@@ -103,11 +113,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
     moved(jumped = false) {
       clearTimeout(saving);
       leap ||= jumped;
-      saving = window.setTimeout(() => {
-        // Back was pressed, and what it leads to is not followed yet: that entry is not ours to write over.
-        if (location.hash === written) write(addressNow(), leap);
-        leap = false;
-      }, 200);
+      saving = window.setTimeout(save, 200);
     },
     say(sentence) { if (live.textContent !== sentence) live.textContent = sentence; },
     toggleTheme() {
