@@ -414,10 +414,8 @@ class LifeTest(unittest.TestCase):
                 self.assertLess(time.monotonic(), deadline)
                 time.sleep(0.2)
             peak = int(re.search(r'VmHWM:\s+(\d+)', pathlib.Path(f'/proc/{server.process.pid}/status').read_text())[1]) * 1024
-            program = pathlib.Path(BIN).read_bytes()
-            if b'__tsan_init' not in program:  # ThreadSanitizer keeps several shadows of every byte,
-                # AddressSanitizer 256 MB of what was freed, and an eighth on top.
-                self.assertLess(peak, 2_000_000_000 if b'__asan_init' in program else 1_500_000_000)
+            if b'__tsan_init' not in pathlib.Path(BIN).read_bytes():  # ThreadSanitizer keeps several shadows of every byte
+                self.assertLess(peak, 1_500_000_000)
         finally:
             for s in idle:
                 s.close()

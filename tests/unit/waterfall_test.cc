@@ -15,29 +15,13 @@
 #include "schedules/make.h"
 #include "shared_data.h"
 #include "unit/make_trace.h"
+#include "unit/simulated_run.h"
 
 using namespace stageline;
 
 namespace {
 
 constexpr double kNs = 1.5;  // times are whole nanoseconds, means are not
-
-Schedule schedule_of(const char* name, int32_t stages, int32_t micro_batches) {
-  const ScheduleDef* def = find_schedule(name);
-  REQUIRE(def != nullptr);
-  Result<Schedule> schedule =
-      make_schedule(name, {.stages = stages, .micro_batches = micro_batches, .chunks = def->default_chunks});
-  REQUIRE(schedule);
-  return std::move(*schedule);
-}
-
-Trace simulated(SimulateOptions o) {
-  Result<SimulatedRun> run = simulate_run(o);
-  REQUIRE(run);
-  run->trace.cells.sort();
-  link_cells(run->trace);
-  return std::move(run->trace);
-}
 
 Waterfall split(const Trace& trace) { return waterfall_of(trace, theory_of(trace), pipeline_sums(trace)); }
 
@@ -55,28 +39,6 @@ void check_closes(const Waterfall& w) {
     const double sum = std::accumulate(stage.part_ns.begin(), stage.part_ns.end(), 0.0);
     CHECK(std::abs(sum - stage.pipeline_ns) <= 1e-9 * stage.pipeline_ns);
   }
-}
-
-// Bubbles are the stages' waiting, piece by piece.
-void check_bubbles(const Trace& trace) {
-  std::vector<WaterfallBubble> bubbles;
-  const Waterfall w = waterfall_of(trace, theory_of(trace), pipeline_sums(trace), &bubbles);
-  REQUIRE(w.known());
-  REQUIRE(std::none_of(w.steps.begin(), w.steps.end(), [](const WaterfallStep& step) { return step.outlier; }));
-  REQUIRE(!bubbles.empty());
-  std::vector<std::array<double, kPipelineParts - 1>> sums(w.stages.size());
-  for (const WaterfallBubble& b : bubbles) {
-    double all = 0;
-    for (size_t k = 0; k < b.part_ns.size(); ++k) {
-      sums[static_cast<size_t>(trace.parts[static_cast<size_t>(b.part)].stage)][k] += static_cast<double>(b.part_ns[k]);
-      all += static_cast<double>(b.part_ns[k]);
-    }
-    CHECK(std::abs(all - static_cast<double>(b.end_ns - b.start_ns)) <= 1e-6 * w.stages[0].pipeline_ns);
-  }
-  for (size_t s = 0; s < sums.size(); ++s)
-    for (size_t k = 0; k < sums[s].size(); ++k)
-      CHECK(std::abs(sums[s][k] / static_cast<double>(w.stages[s].ranks) - w.stages[s].part_ns[k + 1]) <=
-            1e-5 * w.stages[s].pipeline_ns);
 }
 
 double span_of(const Schedule& schedule, const ReplayCosts& costs) {
@@ -224,23 +186,6 @@ TEST_CASE("waterfall: an optimizer alone is tail") {
   CHECK(tail(fast, TailPart::kIdle) == 27'000'000);
   CHECK(std::abs(part(fast, WaterfallPart::kImbalance)) < kNs);
   CHECK(slow.span_ns == fast.span_ns);
-}
-
-TEST_CASE("waterfall: bubbles add up to what each stage waits for, part by part") {
-  for (const char* name : {"1f1b", "fthenb", "vpp", "zb-h1", "zb-v", "dualpipe-v"})
-    for (const bool messages : {false, true}) {
-      CAPTURE(name);
-      CAPTURE(messages);
-      SimulateOptions o;
-      o.schedule = schedule_of(name, 4, 10);
-      if (std::string_view(name) == "vpp") o.schedule = schedule_of(name, 4, 8);
-      o.dp = 2;
-      o.jitter = 0.05;
-      o.costs.latency_ns = 700'000;
-      o.messages = messages;
-      o.faults = {*parse_fault("slow-stage:2,1.2")};
-      check_bubbles(simulated(o));
-    }
 }
 
 TEST_CASE("waterfall: closes with everything at once, whatever the number of threads") {

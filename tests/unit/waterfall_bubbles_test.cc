@@ -1,0 +1,54 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "pipeline/waterfall.h"
+#include "unit/simulated_run.h"
+
+using namespace stageline;
+
+namespace {
+
+// Bubbles are the stages' waiting, piece by piece.
+void check_bubbles(const Trace& trace) {
+  std::vector<WaterfallBubble> bubbles;
+  const Waterfall w = waterfall_of(trace, theory_of(trace), pipeline_sums(trace), &bubbles);
+  REQUIRE(w.known());
+  REQUIRE(std::none_of(w.steps.begin(), w.steps.end(), [](const WaterfallStep& step) { return step.outlier; }));
+  REQUIRE(!bubbles.empty());
+  std::vector<std::array<double, kPipelineParts - 1>> sums(w.stages.size());
+  for (const WaterfallBubble& b : bubbles) {
+    double all = 0;
+    for (size_t k = 0; k < b.part_ns.size(); ++k) {
+      sums[static_cast<size_t>(trace.parts[static_cast<size_t>(b.part)].stage)][k] += static_cast<double>(b.part_ns[k]);
+      all += static_cast<double>(b.part_ns[k]);
+    }
+    CHECK(std::abs(all - static_cast<double>(b.end_ns - b.start_ns)) <= 1e-6 * w.stages[0].pipeline_ns);
+  }
+  for (size_t s = 0; s < sums.size(); ++s)
+    for (size_t k = 0; k < sums[s].size(); ++k)
+      CHECK(std::abs(sums[s][k] / static_cast<double>(w.stages[s].ranks) - w.stages[s].part_ns[k + 1]) <=
+            1e-5 * w.stages[s].pipeline_ns);
+}
+
+}  // namespace
+
+TEST_CASE("waterfall: bubbles add up to what each stage waits for, part by part") {
+  for (const char* name : {"1f1b", "fthenb", "vpp", "zb-h1", "zb-v", "dualpipe-v"})
+    for (const bool messages : {false, true}) {
+      CAPTURE(name);
+      CAPTURE(messages);
+      SimulateOptions o;
+      o.schedule = schedule_of(name, 4, 10);
+      if (std::string_view(name) == "vpp") o.schedule = schedule_of(name, 4, 8);
+      o.dp = 2;
+      o.jitter = 0.05;
+      o.costs.latency_ns = 700'000;
+      o.messages = messages;
+      o.faults = {*parse_fault("slow-stage:2,1.2")};
+      check_bubbles(simulated(o));
+    }
+}
