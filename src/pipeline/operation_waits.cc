@@ -70,8 +70,6 @@ constexpr std::array<OpName, kOps> kNames = {{{"forward-compute", false},
                                               {"optimizer", false},
                                               {"gc", false}}};
 
-constexpr int64_t kSameNs = 50'000;  // what two stamps of one moment may differ by
-
 Op op_of(std::string_view name) {
   const std::string word = dashed(trim(name));
   for (size_t i = 0; i < kOps; ++i)

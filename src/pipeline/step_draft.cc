@@ -10,8 +10,6 @@
 namespace stageline {
 namespace {
 
-constexpr int64_t kOneTransferNs = 50'000;  // what two stamps of one moment may differ by
-
 // One step in its final order; numbers count from the step's first operation.
 struct OrderedStep {
   std::vector<uint32_t> draft;  // place in the draft, by place in the order
@@ -212,7 +210,7 @@ class Orderer {
     uint32_t least = begin;
     for (uint32_t k = begin; k < end; ++k) {
       const DraftOp& op = draft_.ops[out_.draft[k]];
-      if (!communicates_[op.type] || latest - op.start_ns > kOneTransferNs) return;
+      if (!communicates_[op.type] || latest - op.start_ns > kSameNs) return;
       if (out_.delay_ns[k] < out_.delay_ns[least]) least = k;
     }
     for (uint32_t k = begin; k < end; ++k)

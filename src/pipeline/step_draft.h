@@ -11,6 +11,8 @@
 
 namespace stageline {
 
+inline constexpr int64_t kSameNs = 50'000;  // what two stamps of one moment may differ by
+
 struct DraftOp {
   uint32_t cell = kNoCell;
   uint16_t type = 0;  // into the graph's types

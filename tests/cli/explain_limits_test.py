@@ -46,6 +46,16 @@ class OneTransfer(Limits):
                 self.assertAlmostEqual(first['saving_share'], moved['saving_share'], delta=0.05 * first['saving_share'])
 
 
+    def test_an_order_left_on_any_stage_is_found_with_messages_as_without(self):
+        for stage in (0, 1, 2):
+            with self.subTest(stage=stage):
+                fault = ('--fault', f'wrong-order:{stage}')
+                plain = self.told(self.made('plain', *fault))['findings'][0]
+                recorded = self.told(self.made('recorded', '--messages', *fault))['findings'][0]
+                self.assertEqual((plain['id'], recorded['id']), ('schedule.order', 'schedule.order'))
+                self.assertAlmostEqual(plain['saving_share'], recorded['saving_share'], delta=0.05 * plain['saving_share'])
+
+
 class PartOfARun(Limits):
     def test_ranks_left_out_are_nobodys_fault(self):
         for form, how in {'plain': ('--format', 'cells'), 'messages': ('--format', 'cells', '--messages'), 'paddle': ()}.items():
