@@ -31,8 +31,8 @@ const state = page => page.evaluate(() => stageline.pipeline.state());
 const view = page => page.evaluate(() => ({...stageline.pipeline.view()}));
 const json = (...args) => JSON.parse(execFileSync(STAGELINE, args, {encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], maxBuffer: 1 << 28}));
 const rowsOf = (answer, name) => answer.tables.find(table => table.name === name).rows;
-// A cell of the shown step, its middle in the window.
-const cellWhere = (page, want) => page.evaluate(wanted => {
+// A cell of the shown step, its middle in the window, once nothing moves any more: a click on where it was would hit another.
+const cellWhere = async (page, want) => (await rest_(page), page.evaluate(wanted => {
   const p = stageline.pipeline, {step} = p.state(), shown = new Set(p.rows());
   for (let i = 0; i < p.cells(); ++i) {
     const cell = p.cell(i);
@@ -41,7 +41,7 @@ const cellWhere = (page, want) => page.evaluate(wanted => {
     if (box && box.w > 3) return {index: i, ...cell, box, x: box.x + box.w / 2, y: box.y + Math.min(box.h / 2, box.h * 0.4)};
   }
   return null;
-}, want);
+}, want));
 
 export const cases = [
   ['pipeline: every cell is drawn, rows are stages, and they unfold', async (open, {shot}) => {
