@@ -89,7 +89,7 @@ const std::vector<Command>& command_table() {
        "PATH…",
        "Write one self-contained page: findings, pipeline chart, tables",
        "Reads files or folders of one run and writes an HTML page that needs no network, then prints the findings.",
-       with_open({"output", "range", "ghosts", "title", "fail-on", "align", "trust-clocks", "align-on"}),
+       with_open({"output", "range", "ghosts", "title", "slices", "fail-on", "align", "trust-clocks", "align-on"}),
        1,
        -1,
        run_report,

@@ -1,6 +1,7 @@
 // The server's answers as the page sees them (docs/viewer-protocol.md). Times are nanoseconds from the run's start.
 import type {Palette} from '../data/report';
 import type {Theme} from '../theme';
+import type {Params, Reply, Source} from './source';
 import {decode, f64, i32, u32, u8, type Column, type Wire} from './wire';
 
 export interface Paint { fill: string; text: string }
@@ -47,24 +48,16 @@ export class ApiError extends Error {
   constructor(readonly status: number, what: string, readonly hint: string) { super(what); }
 }
 
-type Params = Record<string, string | number | undefined>;
-
 export class Api {
   // Of a run that is still being read: its lanes, slices and names have these numbers in one revision only.
   revision: number | undefined;
-  private readonly token = new URLSearchParams(location.search).get('token');
+  constructor(private readonly source: Source) {}
 
-  url(path: string, params: Params = {}): string {
-    const query = new URLSearchParams();
-    for (const [name, value] of Object.entries(params)) if (value !== undefined) query.set(name, String(value));
-    if (this.revision !== undefined) query.set('revision', String(this.revision));
-    if (this.token) query.set('token', this.token);
-    const text = query.toString().replaceAll('%2C', ',');
-    return `/api/${path}${text ? '?' + text : ''}`;
-  }
-  private async get(path: string, params: Params, signal?: AbortSignal): Promise<Response> {
-    const answer = await fetch(this.url(path, params), signal ? {signal} : {});
-    if (answer.ok) return answer;
+  // Status as it changes, where the source tells of itself.
+  events(): EventSource | null { return this.source.events?.() ?? null; }
+  private async get(path: string, params: Params, signal?: AbortSignal): Promise<Reply> {
+    const answer = await this.source.ask(path, {...params, revision: this.revision}, signal);
+    if (answer.status === 200 || answer.status === 202) return answer;
     if (answer.status === 409 && this.revision !== undefined) location.reload();  // there is more of the run
     const said = await answer.json().catch(() => ({})) as {error?: string; hint?: string};
     throw new ApiError(answer.status, said.error ?? `HTTP ${answer.status}`, said.hint ?? '');
@@ -78,10 +71,10 @@ export class Api {
     return {done: answer.status !== 202, answer: await answer.json() as T};
   }
   async wire<H>(path: string, params: Params, signal?: AbortSignal): Promise<Wire<H>> {
-    return decode<H>(await (await this.get(path, params, signal)).arrayBuffer());
+    return decode<H>(await (await this.get(path, params, signal)).bytes());
   }
   async bytes(path: string): Promise<ArrayBuffer> {
-    return await (await this.get(path, {})).arrayBuffer();
+    return await (await this.get(path, {})).bytes();
   }
   async slices(params: Params, signal?: AbortSignal, path = 'slices'): Promise<SlicesAnswer> {
     return slicesOf(await this.wire(path, params, signal));

@@ -5,12 +5,15 @@ import {firstLang, setLang, currentLang} from '../i18n/i18n';
 import {makeAnswers} from './answers/page';
 import {Api, type Run, type Status} from './api';
 import {makeCompare} from './compare/page';
+import {fileSource} from './file/source';
+import {isWorker, serveWorker} from './file/worker';
 import {Loading} from './loading';
 import {makeOverview} from './overview/page';
 import type {Theme} from './page';
 import {makePipeline} from './pipeline/page';
 import {remember} from './remember';
 import {startShell} from './shell';
+import {serverSource} from './source';
 import {makeTimeline} from './timeline_page';
 import {w} from './words';
 
@@ -23,15 +26,16 @@ function firstTheme(): Theme {
 async function follow(api: Api, take: (status: Status) => boolean): Promise<void> {
   if (take(await api.json<Status>('status'))) return;
   await new Promise<void>(done => {
-    const events = new EventSource(api.url('events'));
+    const events = api.events();
     let over = false, asking = 0;
     const see = (status: Status): void => {
       if (over || !take(status)) return;
       over = true;
-      events.close();
+      events?.close();
       clearInterval(asking);
       done();
     };
+    if (!events) return;
     events.onmessage = event => see(JSON.parse(event.data as string) as Status);
     events.onerror = () => {
       events.close();
@@ -63,7 +67,7 @@ async function whileReading(api: Api, run: Run, root: HTMLElement, address: stri
 }
 
 async function start(): Promise<void> {
-  const api = new Api(), root = document.getElementById('app')!, theme = firstTheme();
+  const api = new Api(fileSource() ?? serverSource()), root = document.getElementById('app')!, theme = firstTheme();
   setLang(firstLang('', remember('lang')));
   document.documentElement.lang = currentLang() === 'zh' ? 'zh-CN' : 'en';
   document.documentElement.dataset['theme'] = theme;
@@ -88,4 +92,5 @@ async function start(): Promise<void> {
   }
 }
 
-void start();
+if (isWorker()) serveWorker();
+else void start();

@@ -1,0 +1,61 @@
+// The timeline of a report: makes its lanes from what the file carries, and answers the protocol's questions about them.
+import type {Run} from '../api';
+import {Bytes, ColumnReader, readLinks} from './columns';
+import {buildRows, type Lane, type Store} from './lanes';
+import {Refusal, refuse, type Asked} from './query';
+import {slicesAnswer} from './slices';
+import {tilesAnswer} from './tiles';
+import {unpack} from './unpack';
+
+// Packed texts, as they stand in the page.
+export interface Packed { head: string; pieces: string[]; links: string }
+// src/server/page_slices.cc writes it.
+interface Head {
+  run: Run; names: string[]; places: number[]; origins: string[]; has_chunks: boolean; links: number; command: string;
+}
+
+const none = {at: new Uint32Array(0), value: new Int32Array(0)};
+const noFacts = {slice: new Uint32Array(0), microBatch: new Int32Array(0), chunk: new Int32Array(0)};
+
+export async function makeStore(packed: Packed): Promise<Store> {
+  const head = JSON.parse(new TextDecoder().decode(await unpack(packed.head))) as Head, {run} = head;
+  const lanes = run.lanes.map((lane): Lane => ({
+    id: lane.id, type: lane.type, count: lane.slices, start: new Float64Array(lane.slices),
+    dur: new Float64Array(lane.type === 'counter' ? 0 : lane.slices), place: new Uint32Array(lane.type === 'counter' ? 0 : lane.slices),
+    step: none, microBatch: null, chunk: null, facts: noFacts, partner: null,
+    value: lane.type === 'counter' ? new Float64Array(lane.slices) : null, rows: [], rangeRow: 0, onlyKind: -1}));
+  const bases: number[] = [];
+  let total = 0;
+  for (const lane of lanes) {
+    bases.push(total);
+    total += lane.count;
+  }
+  const reader = new ColumnReader(lanes, bases), pieces = packed.pieces.map(unpack);
+  for (const piece of pieces) reader.piece(new Uint8Array(await piece));
+  if (lanes.length > 0) reader.finish();
+  const store: Store = {
+    run, lanes, bases, names: head.names, placeName: Uint32Array.from(head.places.filter((_, i) => i % 2 === 0)),
+    placeKind: Uint8Array.from(head.places.filter((_, i) => i % 2 === 1)),
+    annotation: run.kinds.find(kind => kind.code === 'annotation')?.id ?? -1, hasChunks: head.has_chunks, origins: head.origins,
+    links: readLinks(new Bytes(new Uint8Array(await unpack(packed.links))), head.links), command: head.command};
+  for (const lane of lanes) buildRows(store, lane);
+  return store;
+}
+
+type Answer = (store: Store, asked: Asked) => ArrayBuffer | object;
+const ANSWERS: Record<string, Answer> = {
+  tiles: tilesAnswer, slices: slicesAnswer,
+};
+export const answersOf = (path: string): boolean => path in ANSWERS;
+
+// Status and bytes, as the server gives them.
+export function answer(store: Store, path: string, asked: Asked): {status: number; body: ArrayBuffer} {
+  try {
+    const made = (ANSWERS[path] ?? refuse(404, 'there is nothing at this path'))(store, asked);
+    return {status: 200, body: made instanceof ArrayBuffer ? made : bytesOf(made)};
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    return {status: error.status, body: bytesOf({error: error.message, hint: error.hint})};
+  }
+}
+export const bytesOf = (value: unknown): ArrayBuffer => new TextEncoder().encode(JSON.stringify(value)).buffer as ArrayBuffer;
