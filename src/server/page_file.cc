@@ -22,6 +22,8 @@
 namespace stageline {
 namespace {
 
+constexpr size_t kMostPageNames = size_t{8} << 20;  // bytes of all names; above, long ones are cut
+
 std::string html_text(std::string_view text) {
   std::string out;
   for (const char c : valid_utf8(text)) {
@@ -137,13 +139,23 @@ void write_timeline(PageWriter& page, const Timeline& timeline, const PageOption
   const PageLinks links = links_of_page(timeline, lanes);
   JsonWriter json;
   json.begin_object().key("run").raw(run).key("names").begin_array();
-  for (const StringId name : places.names) json.value(short_name(timeline.trace().names.text(name)));
+  size_t name_bytes = 0;
+  for (const StringId name : places.names) name_bytes += timeline.trace().names.text(name).size();
+  for (const StringId name : places.names) {
+    const std::string_view text = timeline.trace().names.text(name);
+    json.value(name_bytes > kMostPageNames ? short_name(text) : valid_utf8(text));
+  }
   json.end_array().key("places").begin_array();
   for (const PagePlaces::Place& place : places.places) json.value(int64_t{place.name}).value(int64_t{place.kind});
   json.end_array().key("origins").begin_array();
   for (const uint32_t l : lanes.lanes) json.value(std::to_string(timeline.lanes()[l].zero_ns));
+  json.end_array().key("kind_words").begin_array();
+  for (uint8_t kind = 0; kind < kViewKindCount; ++kind) {
+    const ViewKindInfo& info = view_kind_info(kind);
+    json.begin_array().value(info.code).value(info.name).value(info.name_zh).end_array();
+  }
   json.end_array().field("has_chunks", timeline.has_chunks()).field("links", static_cast<int64_t>(links.count));
-  json.field("command", options.command).end_object();
+  json.end_object();
   page.timeline("head", json.take());
   write_page_slices(timeline, lanes, places, [&](std::string_view piece) { page.timeline("slices", piece); });
   page.timeline("links", links.bytes);

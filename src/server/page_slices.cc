@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "server/lane_walk.h"
 #include "server/name_kinds.h"
 #include "server/slice_details.h"
 
@@ -12,7 +13,8 @@ namespace stageline {
 namespace {
 
 constexpr uint32_t kNone = UINT32_MAX;
-constexpr uint64_t kSteps = 1, kFacts = 2, kCells = 4, kLaunches = 8;
+constexpr uint64_t kSteps = 1, kFacts = 2, kCells = 4, kPartners = 8, kParents = 16;
+constexpr int kFar = 256;  // parents that are followed
 
 void put(std::string& out, uint64_t value) {
   while (value >= 128) {
@@ -38,7 +40,12 @@ int64_t unit_of(const ViewLane& lane) {
 class LaneWriter {
  public:
   LaneWriter(const Timeline& timeline, const PageLanes& lanes, const PagePlaces& places, uint32_t id)
-      : timeline_(timeline), lanes_(lanes), places_(places), lane_(timeline.lanes()[id]), unit_(unit_of(lane_)) {}
+      : timeline_(timeline),
+        lanes_(lanes),
+        places_(places),
+        lane_(timeline.lanes()[id]),
+        unit_(unit_of(lane_)),
+        holders_(lane_, 0, [](size_t i) { return static_cast<uint32_t>(i); }) {}
 
   // The slices [begin, end); blocks in order.
   void block(std::string& out, size_t begin, size_t end) {
@@ -48,13 +55,15 @@ class LaneWriter {
     for (size_t i = begin; i < end; ++i) put(out, static_cast<uint64_t>(lane_.dur(i) / unit_));
     const NameKinds& kinds = timeline_.name_kinds();
     for (size_t i = begin; i < end; ++i) put(out, places_.place_of[kinds.place_of(lane_, i)]);
-    const std::string steps = steps_of(begin, end), facts = facts_of(begin, end), launches = launches_of(begin, end);
+    const std::string steps = steps_of(begin, end), facts = facts_of(begin, end);
+    const std::string partners = partners_of(begin, end), parents = parents_of(begin, end);
     put(out, (steps.empty() ? 0 : kSteps) | (facts.empty() ? 0 : kFacts) | (lane_.cells ? kCells : 0) |
-                 (launches.empty() ? 0 : kLaunches));
+                 (partners.empty() ? 0 : kPartners) | (parents.empty() ? 0 : kParents));
     out += steps;
     out += facts;
     if (lane_.cells) cells(out, begin, end);
-    out += launches;
+    out += partners;
+    out += parents;
   }
 
  private:
@@ -135,32 +144,90 @@ class LaneWriter {
     for (size_t i = begin; i < end; ++i) put_signed(out, all.micro_batch[lane_.cell_of(i)]);
     for (size_t i = begin; i < end; ++i) put_signed(out, all.chunk[lane_.cell_of(i)]);
   }
-  SlicePlace launch_of(size_t i) const {
-    const std::vector<uint32_t>& partner = part().slices.partner;
-    if (lane_.cells || lane_.type != ViewLaneType::kStream || partner.empty()) return {};
-    const uint32_t other = partner[lane_.first + i];
-    const SlicePlace there = other == kNoSliceIndex ? SlicePlace{} : timeline_.place_of_slice(lane_.part, other);
+  // Of the page; none where it does not carry the lane.
+  SlicePlace drawn(uint32_t slice) const {
+    const SlicePlace there = slice == kNoSliceIndex ? SlicePlace{} : timeline_.place_of_slice(lane_.part, slice);
     return there && lanes_.page_lane[there.lane] != kNone ? there : SlicePlace{};
   }
-  std::string launches_of(size_t begin, size_t end) {
+  SlicePlace partner_of(size_t i) const {
+    if (const uint32_t cell = lane_.cell_of(i); cell != kNoSlice) {
+      const uint32_t source = timeline_.trace().cells.slice[cell];
+      return source == kNoSlice ? SlicePlace{} : drawn(source);
+    }
+    const std::vector<uint32_t>& partner = part().slices.partner;
+    if (partner.empty()) return {};
+    return drawn(partner[lane_.first + i]);
+  }
+  std::string partners_of(size_t begin, size_t end) {
     std::string list, distances;
     bool any = false;
     for (size_t i = begin; i < end; ++i) {
-      const SlicePlace launch = launch_of(i);
-      put(list, launch ? lanes_.page_lane[launch.lane] + 1 : 0);
-      if (!launch) continue;
+      const SlicePlace other = partner_of(i);
+      put(list, other ? lanes_.page_lane[other.lane] + 1 : 0);
+      if (!other) continue;
       any = true;
-      put_signed(distances, int64_t{launch.slice} - last_launch_);
-      last_launch_ = launch.slice;
+      put_signed(distances, int64_t{other.slice} - last_partner_);
+      last_partner_ = other.slice;
     }
     return any ? list + distances : std::string();
+  }
+  // What the page takes for a slice's parent.
+  uint32_t assumed_parent(size_t i, uint32_t holder) const {
+    if (lane_.type != ViewLaneType::kStream)
+      return holder == LaneWalk::kNoTag ? kNoSliceIndex : static_cast<uint32_t>(lane_.first + holder);
+    if (!partner_of(i)) return kNoSliceIndex;
+    const std::vector<uint32_t>& parent = part().slices.parent;
+    uint32_t at = part().slices.partner[lane_.first + i];
+    for (int step = 0; step < kFar; ++step) {
+      at = parent[at];
+      if (!drawn(at)) return kNoSliceIndex;
+      if (is_operator(at)) return at;
+    }
+    return kNoSliceIndex;
+  }
+  bool is_operator(uint32_t slice) const {
+    const SlicePlace at = timeline_.place_of_slice(lane_.part, slice);
+    return timeline_.lanes()[at.lane].kind(at.slice) == static_cast<uint8_t>(ViewKind::kOperator);
+  }
+  // Whether slice i has another parent than the page takes it to have; then it is added, `since` slices after the last.
+  bool add_parent(std::string& list, size_t i, size_t since, uint32_t holder) {
+    const uint32_t parent = part().slices.parent[lane_.first + i];
+    const SlicePlace there = drawn(parent);
+    if ((there ? parent : kNoSliceIndex) == assumed_parent(i, holder)) return false;
+    put(list, since);
+    put(list, there ? uint64_t{lanes_.page_lane[there.lane]} + 1 : 0);
+    if (!there) return true;
+    put_signed(list, int64_t{there.slice} - last_parent_);
+    last_parent_ = there.slice;
+    return true;
+  }
+  std::string parents_of(size_t begin, size_t end) {
+    if (lane_.cells || part().slices.parent.empty()) return {};
+    std::string list;
+    size_t count = 0, last = begin, next = begin;
+    const auto check = [&](size_t i, uint32_t holder) {
+      if (!add_parent(list, i, i - last, holder)) return;
+      last = i;
+      ++count;
+    };
+    holders_.until(end, [&](size_t i, int64_t, int64_t, uint32_t holder) {
+      for (; next < i; ++next) check(next, LaneWalk::kNoTag);  // deeper than rows are drawn
+      check(next++, holder);
+      return static_cast<uint32_t>(i);
+    });
+    for (; next < end; ++next) check(next, LaneWalk::kNoTag);
+    if (count == 0) return {};
+    std::string out;
+    put(out, count);
+    return out + list;
   }
 
   const Timeline& timeline_;
   const PageLanes& lanes_;
   const PagePlaces& places_;
   const ViewLane& lane_;
-  int64_t unit_, last_start_ = 0, last_end_ = 0, last_launch_ = 0;
+  int64_t unit_, last_start_ = 0, last_end_ = 0, last_partner_ = 0, last_parent_ = 0;
+  LaneWalk holders_;
 };
 
 }  // namespace

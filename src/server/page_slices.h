@@ -10,8 +10,12 @@
 //     1 steps     runs: how many slices, the signed number (−1: none)
 //     2 facts     a count, then of each slice that says them: distance to the one before, signed micro-batch and chunk
 //     4 cells     signed micro-batches, signed chunks
-//     8 launches  lane + 1 of the call that launched (0: none); then of those that have one the signed distance of the
-//                 call to the one before
+//     8 partners  lane + 1 of the call that launched device work, of the last device work of a call, or of the slice
+//                 that a cell was read from (0: none); then the signed distances of their slices to the one before
+//     16 parents  where they are not what the rows say: a count, then of each the distance to the one before, lane + 1
+//                 of the parent (0: none) and the signed distance of its slice to the one before
+//
+// A slice's parent is what holds it whole in the rows above; of a stream's the first operator above its launch.
 //
 // Of a counter: starts as distances / unit, then 0 and the signed distances of values, or 1 and values as f64.
 #pragma once

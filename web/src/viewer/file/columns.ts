@@ -2,7 +2,7 @@
 // of up to 65 536 slices; a piece of bytes holds whole blocks, and the next goes on where it ended.
 import type {Lane, Links} from './lanes';
 
-export const STEPS = 1, FACTS = 2, CELLS = 4, LAUNCHES = 8;
+export const STEPS = 1, FACTS = 2, CELLS = 4, PARTNERS = 8, PARENTS = 16;
 const BLOCK_SLICES = 65_536;
 
 export class Bytes {
@@ -54,6 +54,9 @@ export class ColumnReader {
   private factSlice: number[][] = [];
   private factMicroBatch: number[][] = [];
   private factChunk: number[][] = [];
+  private lastParent = 0;
+  private parentSlice: number[][] = [];
+  private parentOf: number[][] = [];
 
   // `bases`: by lane, how many slices stand in the lanes before it.
   constructor(private readonly lanes: readonly Lane[], private readonly bases: readonly number[]) {}
@@ -74,12 +77,15 @@ export class ColumnReader {
     const lane = this.lanes[this.lane++]!;
     lane.step = {at: u32(this.stepAt), value: i32(this.stepValue)};
     lane.facts = {slice: u32(this.factSlice), microBatch: i32(this.factMicroBatch), chunk: i32(this.factChunk)};
+    lane.parents = {slice: u32(this.parentSlice), parent: u32(this.parentOf)};
+    this.parentSlice = [];
+    this.parentOf = [];
     this.stepAt = [];
     this.stepValue = [];
     this.factSlice = [];
     this.factMicroBatch = [];
     this.factChunk = [];
-    this.slice = this.lastStart = this.lastEnd = this.lastPartner = 0;
+    this.slice = this.lastStart = this.lastEnd = this.lastPartner = this.lastParent = 0;
   }
 
   private block(from: Bytes, lane: Lane): void {
@@ -114,7 +120,8 @@ export class ColumnReader {
       for (let i = begin; i < end; ++i) lane.microBatch[i] = from.signed();
       for (let i = begin; i < end; ++i) lane.chunk[i] = from.signed();
     }
-    if (has & LAUNCHES) this.launches(from, lane, begin, end);
+    if (has & PARTNERS) this.partners(from, lane, begin, end);
+    if (has & PARENTS) this.parents(from, begin);
     this.slice = end;
   }
   private values(from: Bytes, value: Float64Array, begin: number, end: number): void {
@@ -149,7 +156,7 @@ export class ColumnReader {
     this.factMicroBatch.push(microBatch);
     this.factChunk.push(chunk);
   }
-  private launches(from: Bytes, lane: Lane, begin: number, end: number): void {
+  private partners(from: Bytes, lane: Lane, begin: number, end: number): void {
     lane.partner ??= new Uint32Array(lane.count);
     const lanes = new Uint32Array(end - begin);
     for (let k = 0; k < lanes.length; ++k) lanes[k] = from.varint();
@@ -158,6 +165,18 @@ export class ColumnReader {
       this.lastPartner += from.signed();
       lane.partner[begin + k] = this.bases[lanes[k]! - 1]! + this.lastPartner + 1;
     }
+  }
+  private parents(from: Bytes, begin: number): void {
+    const slice: number[] = [], parent: number[] = [];
+    let at = begin;
+    for (let left = from.varint(); left > 0; --left) {
+      slice.push(at += from.varint());
+      const lane = from.varint();
+      if (lane > 0) this.lastParent += from.signed();
+      parent.push(lane > 0 ? this.bases[lane - 1]! + this.lastParent + 1 : 0);
+    }
+    this.parentSlice.push(slice);
+    this.parentOf.push(parent);
   }
 }
 

@@ -16,6 +16,8 @@ export interface Row {
 export interface Spans { at: Uint32Array; value: Int32Array }
 export interface Facts { slice: Uint32Array; microBatch: Int32Array; chunk: Int32Array }
 
+export interface Parents { slice: Uint32Array; parent: Uint32Array }  // as Lane.partner
+
 export interface Lane {
   id: number;
   type: LaneInfo['type'];
@@ -26,7 +28,10 @@ export interface Lane {
   microBatch: Int32Array | null;   // of cells; −1: none
   chunk: Int32Array | null;
   facts: Facts;                    // of slices that say their micro-batch
-  partner: Uint32Array | null;     // of device work: its launch, as Store.bases[lane] + slice + 1; 0: none
+  // Of device work its launch, of a launch its last device work, of a cell the slice it was read from: Store.bases[lane] + slice + 1;
+  // 0: none.
+  partner: Uint32Array | null;
+  parents: Parents;                // where they are not what the rows say
   value: Float64Array | null;      // of counters
   rows: Row[];
   rangeRow: number;                // streams: from this row on stand the user's ranges
@@ -40,11 +45,15 @@ export interface Store {
   names: string[];
   placeName: Uint32Array; placeKind: Uint8Array;
   annotation: number;              // the kind of the user's ranges; −1: none occur
+  operator: number;                // the kind of operators
+  kindWords: [code: string, name: string, nameZh: string][];  // of all kinds there are, by number
   hasChunks: boolean;
   origins: string[];               // by lane: the stamp that is its 0
   links: Links;
-  command: string;                 // what shows what the file does not hold
+  words: Words;
 }
+// Sentences, which a worker has none of.
+export interface Words { noArguments: string }
 // Arrows: lane and slice of both ends, and an index into FLOW_TYPES.
 export interface Links { fromLane: Uint32Array; fromSlice: Uint32Array; toLane: Uint32Array; toSlice: Uint32Array; type: Uint8Array }
 export const FLOW_TYPES = ['message', 'launch', 'forward-backward', 'flow'];

@@ -1,6 +1,7 @@
 // The exact slices of a stretch of time: src/server/slice_window.cc.
 import {WireWriter} from '../wire';
 import {bitsOf, BLOCK, firstEndingAfter, firstInRowFrom, kindOf, nameOf, numbersOf, sliceAt, type Lane, type Row, type Store} from './lanes';
+import {shortName} from './names';
 import {lanesAsked, numberAsked, windowAsked, type Asked, type Window} from './query';
 
 export const MOST_SLICES = 200_000;
@@ -90,7 +91,7 @@ export function slicesWire(store: Store, found: Found): ArrayBuffer {
   wire.add('chunk', 'i32', chunk);
   const ids = [...new Set(name)].sort((a, b) => a - b);
   return wire.finish({count: n, min_ns: found.minNs, complete: found.complete, columns: wire.columns,
-                      names: ids.map(id => [id, store.names[id]])});
+                      names: ids.map(id => [id, shortName(store, id)])});
 }
 
 export function slicesAnswer(store: Store, asked: Asked): ArrayBuffer {

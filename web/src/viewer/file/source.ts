@@ -22,7 +22,8 @@ export function fileSource(): Source | null {
   function timeline(): Promise<Answerer> {
     if (answerer) return answerer;
     const texts = (which: string): string[] => blocks.filter(block => block.dataset['timeline'] === which).map(block => block.textContent);
-    const packed: Packed = {head: texts('head')[0] ?? '', pieces: texts('slices'), links: texts('links')[0] ?? ''};
+    const packed: Packed = {head: texts('head')[0] ?? '', pieces: texts('slices'), links: texts('links')[0] ?? '',
+                            words: {noArguments: w('file.arguments', command)}};
     for (const block of blocks) if (block.dataset['timeline']) block.remove();  // what is read needs no second copy
     return answerer = startAnswerer(own?.textContent ?? '', packed);
   }

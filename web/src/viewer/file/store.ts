@@ -1,20 +1,27 @@
 // The timeline of a report: makes its lanes from what the file carries, and answers the protocol's questions about them.
 import type {Run} from '../api';
+import {counterAnswer} from './counters';
 import {Bytes, ColumnReader, readLinks} from './columns';
-import {buildRows, type Lane, type Store} from './lanes';
+import {sliceAnswer} from './details';
+import {histogramAnswer} from './durations';
+import {flowsAnswer} from './flows';
+import {buildRows, type Lane, type Store, type Words} from './lanes';
+import {findAnswer, searchAnswer} from './names';
 import {Refusal, refuse, type Asked} from './query';
+import {selectAnswer} from './select';
 import {slicesAnswer} from './slices';
 import {tilesAnswer} from './tiles';
 import {unpack} from './unpack';
 
 // Packed texts, as they stand in the page.
-export interface Packed { head: string; pieces: string[]; links: string }
+export interface Packed { head: string; pieces: string[]; links: string; words: Words }
 // src/server/page_slices.cc writes it.
 interface Head {
-  run: Run; names: string[]; places: number[]; origins: string[]; has_chunks: boolean; links: number; command: string;
+  run: Run; names: string[]; places: number[]; origins: string[]; kind_words: [string, string, string][]; has_chunks: boolean; links: number;
 }
 
 const none = {at: new Uint32Array(0), value: new Int32Array(0)};
+const noParents = {slice: new Uint32Array(0), parent: new Uint32Array(0)};
 const noFacts = {slice: new Uint32Array(0), microBatch: new Int32Array(0), chunk: new Int32Array(0)};
 
 export async function makeStore(packed: Packed): Promise<Store> {
@@ -22,7 +29,7 @@ export async function makeStore(packed: Packed): Promise<Store> {
   const lanes = run.lanes.map((lane): Lane => ({
     id: lane.id, type: lane.type, count: lane.slices, start: new Float64Array(lane.slices),
     dur: new Float64Array(lane.type === 'counter' ? 0 : lane.slices), place: new Uint32Array(lane.type === 'counter' ? 0 : lane.slices),
-    step: none, microBatch: null, chunk: null, facts: noFacts, partner: null,
+    step: none, microBatch: null, chunk: null, facts: noFacts, partner: null, parents: noParents,
     value: lane.type === 'counter' ? new Float64Array(lane.slices) : null, rows: [], rangeRow: 0, onlyKind: -1}));
   const bases: number[] = [];
   let total = 0;
@@ -36,15 +43,17 @@ export async function makeStore(packed: Packed): Promise<Store> {
   const store: Store = {
     run, lanes, bases, names: head.names, placeName: Uint32Array.from(head.places.filter((_, i) => i % 2 === 0)),
     placeKind: Uint8Array.from(head.places.filter((_, i) => i % 2 === 1)),
-    annotation: run.kinds.find(kind => kind.code === 'annotation')?.id ?? -1, hasChunks: head.has_chunks, origins: head.origins,
-    links: readLinks(new Bytes(new Uint8Array(await unpack(packed.links))), head.links), command: head.command};
+    annotation: run.kinds.find(kind => kind.code === 'annotation')?.id ?? -1,
+    operator: head.kind_words.findIndex(([code]) => code === 'operator'), kindWords: head.kind_words, hasChunks: head.has_chunks, origins: head.origins,
+    links: readLinks(new Bytes(new Uint8Array(await unpack(packed.links))), head.links), words: packed.words};
   for (const lane of lanes) buildRows(store, lane);
   return store;
 }
 
 type Answer = (store: Store, asked: Asked) => ArrayBuffer | object;
 const ANSWERS: Record<string, Answer> = {
-  tiles: tilesAnswer, slices: slicesAnswer,
+  tiles: tilesAnswer, slices: slicesAnswer, slice: sliceAnswer, select: selectAnswer, search: searchAnswer, find: findAnswer,
+  histogram: histogramAnswer, flows: flowsAnswer, counter: counterAnswer,
 };
 export const answersOf = (path: string): boolean => path in ANSWERS;
 
