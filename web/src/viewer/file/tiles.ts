@@ -25,7 +25,7 @@ function gallop(lane: Lane, row: Row, from: number, t: number, t0: number): numb
 
 export function rowCoverage(store: Store, lane: Lane, row: Row, t0: number, t1: number, columns: number):
     {kind: number; share: Uint8Array}[] {
-  const from = Math.floor(t0), skip = t0 - from, columnNs = (t1 - t0) / columns, {kinds, count} = row, {placeKind} = store;
+  const from = Math.floor(t0), skip = t0 - from, columnNs = (t1 - t0) / columns, {kinds, count, order} = row, {placeKind} = store;
   const {start, dur, place} = lane, slot = new Uint8Array(256), busy = new Float64Array(kinds.length);
   kinds.forEach((kind, k) => { slot[kind] = k; });
   const carry = new Float64Array(kinds.length), shares: (Uint8Array | null)[] = kinds.map(() => null), sums = new Float64Array(kinds.length);
@@ -37,31 +37,40 @@ export function rowCoverage(store: Store, lane: Lane, row: Row, t0: number, t1: 
     const at = Math.floor((start[sliceAt(row, position)]! - from - skip) / columnNs) - 1;  // rounding may be a column off
     return at <= c ? c : at >= columns ? columns : at;
   };
+  const touched = new Uint8Array(kinds.length);
   for (let c = nextColumn(0); c < columns; c = nextColumn(c + 1)) {
-    busy.fill(0);
     const left = skip + columnNs * c, right = skip + columnNs * (c + 1);
+    let touches = 0;  // kinds that `busy` holds something of
     for (let steps = 0; position < count; ++steps) {
       if (steps === WALK) {
         const to = gallop(lane, row, position, right, from);
         sums.fill(0);
         addBusy(store, lane, row, position, to, sums);
-        for (let k = 0; k < kinds.length; ++k) busy[k] = busy[k]! + sums[k]!;
+        for (let k = 0; k < kinds.length; ++k) {
+          if (sums[k] === 0) continue;
+          if (busy[k] === 0) touched[touches++] = k;
+          busy[k]! += sums[k]!;
+        }
         position = to;
         continue;
       }
-      const i = sliceAt(row, position), begin = start[i]! - from, end = begin + dur[i]!;
+      const i = order ? order[position]! : position, begin = start[i]! - from, end = begin + dur[i]!;
       if (begin >= right) break;
-      const k = slot[placeKind[place[i]!]!]!;
-      busy[k] = busy[k]! + Math.max(0, Math.min(end, right) - Math.max(begin, left));
+      const ns = (end < right ? end : right) - (begin > left ? begin : left);
+      if (ns > 0) {
+        const k = slot[placeKind[place[i]!]!]!;
+        if (busy[k] === 0) touched[touches++] = k;
+        busy[k]! += ns;
+      }
       if (end > right) break;
       ++position;
     }
-    for (let k = 0; k < kinds.length; ++k) {
-      if (busy[k]! <= 0 && !shares[k]) continue;
-      const own = shares[k] ??= new Uint8Array(columns);
-      const exact = busy[k]! / columnNs * 255 + carry[k]!, drawn = Math.min(Math.max(Math.round(exact), 0), 255);
+    for (let n = 0; n < touches; ++n) {
+      const k = touched[n]!, own = shares[k] ??= new Uint8Array(columns);
+      const exact = busy[k]! / columnNs * 255 + carry[k]!, round = Math.round(exact), drawn = round < 0 ? 0 : round > 255 ? 255 : round;
       carry[k] = exact - drawn;
       own[c] = drawn;
+      busy[k] = 0;
     }
   }
   return kinds.flatMap((kind, k) => (shares[k] ? [{kind, share: shares[k]}] : []));
