@@ -20,15 +20,16 @@ Error no_cells() {
           "backward"};
 }
 
-// Per part: what a cell's start counts from, as the timeline's time.
-void write_shifts(JsonWriter& json, const Timeline& timeline, const CellPayload& payload) {
+// Per part: what a cell's start counts from, as the timeline's time; 0 without one.
+void write_shifts(JsonWriter& json, const Timeline* timeline, const CellPayload& payload) {
   std::vector<int64_t> shift(payload.part_zero_ns.size(), 0);
   std::vector<uint8_t> known(shift.size(), 0);
-  for (const ViewLane& lane : timeline.lanes())
-    if (!known[lane.part]) {
-      known[lane.part] = 1;
-      shift[lane.part] = relative_ns(payload.part_zero_ns[lane.part], lane.zero_ns);
-    }
+  if (timeline)
+    for (const ViewLane& lane : timeline->lanes())
+      if (!known[lane.part]) {
+        known[lane.part] = 1;
+        shift[lane.part] = relative_ns(payload.part_zero_ns[lane.part], lane.zero_ns);
+      }
   json.key("shift_ns").begin_array();
   for (const int64_t ns : shift) json.value(ns);
   json.end_array();
@@ -62,14 +63,14 @@ void add_bubbles(WireColumns& columns, const Trace& trace, const TheoryRun& theo
 }  // namespace
 
 const TheoryRun& PipelineView::theory() const {
-  std::call_once(theory_once_, [&] { theory_ = theory_of(timeline_.trace()); });
+  std::call_once(theory_once_, [&] { theory_ = theory_of(trace_); });
   return theory_;
 }
 
 const Result<PricedRun>& PipelineView::what_if() const {
   std::call_once(what_if_once_, [&] {
     Diagnostics notes;
-    Result<WhatIf> model = WhatIf::of(timeline_.trace(), theory().recognition, notes);
+    Result<WhatIf> model = WhatIf::of(trace_, theory().recognition, notes);
     if (!model) {
       what_if_.emplace(std::move(model).error());
       return;
@@ -82,8 +83,7 @@ const Result<PricedRun>& PipelineView::what_if() const {
 }
 
 Result<std::string> pipeline_answer(const PipelineView& view, const Query&) {
-  const Timeline& timeline = view.timeline();
-  const Trace& trace = timeline.trace();
+  const Trace& trace = view.trace();
   if (trace.cells.size() == 0) return no_cells();
   const TheoryRun& theory = view.theory();
   const CellPayload payload = make_cell_payload(trace, kMostPipelineCells, &theory.theory);
@@ -96,7 +96,7 @@ Result<std::string> pipeline_answer(const PipelineView& view, const Query&) {
   const size_t at = columns.add_bytes(payload.bytes);
   JsonWriter json;
   json.begin_object().field("cells_at", static_cast<int64_t>(at));
-  write_shifts(json, timeline, payload);
+  write_shifts(json, view.timeline(), payload);
   add_bubbles(columns, trace, theory, payload);
   columns.describe(json);
   json.key("report").raw(report_json(input, payload, HtmlLimits{}));
