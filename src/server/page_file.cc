@@ -181,7 +181,7 @@ Result<WrittenPage> write_page_file(Trace trace, const std::string& path, const 
   draw_on_one_clock(trace);
   out.timeline = std::make_unique<Timeline>(std::move(trace));
   {
-    const PipelineView view(*out.timeline);
+    const PipelineView view(out.timeline->trace(), out.timeline.get());
     if (out.timeline->trace().cells.size() > 0) {
       write_pipeline(page, view);
       const Theory& theory = view.theory().theory;

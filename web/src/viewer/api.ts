@@ -24,6 +24,7 @@ export interface Run {
   clock: {state: string; uncertainty_ns: number};
   kinds: Kind[]; ranks: Rank[]; groupings: Grouping[]; lanes: Lane[]; steps: Step[];
   flows: boolean;
+  file?: {left_out: number; command: string};  // of a report: what it does not hold, and what shows that
   flaws: {name: string; severity: string; message: string; count: number}[];
 }
 export interface Status {
@@ -47,6 +48,8 @@ export interface SlicesAnswer {
 export class ApiError extends Error {
   constructor(readonly status: number, what: string, readonly hint: string) { super(what); }
 }
+
+const LONG_PAUSE_MS = 120;
 
 export class Api {
   // Of a run that is still being read: its lanes, slices and names have these numbers in one revision only.
@@ -72,6 +75,14 @@ export class Api {
   }
   async wire<H>(path: string, params: Params, signal?: AbortSignal): Promise<Wire<H>> {
     return decode<H>(await (await this.get(path, params, signal)).bytes());
+  }
+  // Binary, of what takes time: waits while it is being made.
+  async longWire<H>(path: string, params: Params): Promise<Wire<H>> {
+    for (;;) {
+      const answer = await this.get(path, params);
+      if (answer.status !== 202) return decode<H>(await answer.bytes());
+      await new Promise(done => setTimeout(done, LONG_PAUSE_MS));
+    }
   }
   async bytes(path: string): Promise<ArrayBuffer> {
     return await (await this.get(path, {})).bytes();

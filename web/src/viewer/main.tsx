@@ -68,7 +68,7 @@ async function whileReading(api: Api, run: Run, root: HTMLElement, address: stri
 
 async function start(): Promise<void> {
   const api = new Api(fileSource() ?? serverSource()), root = document.getElementById('app')!, theme = firstTheme();
-  setLang(firstLang('', remember('lang')));
+  setLang(firstLang(document.documentElement.lang.startsWith('zh') ? 'zh' : '', remember('lang')));
   document.documentElement.lang = currentLang() === 'zh' ? 'zh-CN' : 'en';
   document.documentElement.dataset['theme'] = theme;
   try {

@@ -1,5 +1,6 @@
 // A report is its own source: answers that were made when it was written, and the timeline's data (src/server/page_file.h).
-import type {Reply, Source} from '../source';
+import type {Params, Reply, Source} from '../source';
+import {WireWriter} from '../wire';
 import {w} from '../words';
 import {answersOf, bytesOf, type Packed} from './store';
 import {unpack} from './unpack';
@@ -30,6 +31,12 @@ export function fileSource(): Source | null {
   async function fromKept(key: string): Promise<Reply> {
     return reply(200, await unpack(kept.get(key)!.textContent));
   }
+  // The fixes were priced when the file was written; a step in another world takes the replay.
+  async function price({fix, step: _, ...changes}: Params): Promise<Reply> {
+    if (fix === undefined || Object.values(changes).some(value => value !== undefined)) return no(404, w('file.whatIf'), command);
+    const {fixes} = await (await fromKept('pipeline/fixes')).json() as {fixes: object[]}, chosen = fixes[Number(fix)];
+    return chosen ? reply(200, new WireWriter().finish({...chosen, columns: []})) : no(404, w('file.not'), command);
+  }
   return {
     async ask(path, params, signal) {
       const {revision: _, ...asked} = params;
@@ -39,6 +46,7 @@ export function fileSource(): Source | null {
         return reply(status, body);
       }
       const {name, ...options} = asked, key = path === 'answer' ? `answer ${String(name)}` : path;
+      if (path === 'pipeline/what-if') return price(asked);
       if (Object.values(options).some(value => value !== undefined)) return no(404, w('file.options'), command);
       if (kept.has(key)) return fromKept(key);
       return no(404, w('file.not'), command);
