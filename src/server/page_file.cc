@@ -192,7 +192,7 @@ Result<WrittenPage> write_page_file(Trace trace, const std::string& path, const 
     }
   }
   const PageLanes lanes = lanes_of_page(*out.timeline, options.most_slices);
-  const std::string run = run_json(*out.timeline, options.title, options.paths, {1, true, &lanes, options.command});
+  const std::string run = run_json(*out.timeline, options.title, options.paths, {1, true, &lanes, options.ghosts != Ghosts::kOff, options.command});
   page.answer("run", run);
   write_timeline(page, *out.timeline, options, run);
   page.end();

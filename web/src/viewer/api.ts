@@ -24,7 +24,8 @@ export interface Run {
   clock: {state: string; uncertainty_ns: number};
   kinds: Kind[]; ranks: Rank[]; groupings: Grouping[]; lanes: Lane[]; steps: Step[];
   flows: boolean;
-  file?: {left_out: number; command: string};  // of a report: what it does not hold, and what shows that
+  // Of a report: what it does not hold, and what shows that; whether it was asked to show theory.
+  file?: {left_out: number; command: string; theory: boolean};
   flaws: {name: string; severity: string; message: string; count: number}[];
 }
 export interface Status {
