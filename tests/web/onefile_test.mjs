@@ -2,9 +2,10 @@
 // question of its timeline as the server does.
 import assert from 'node:assert/strict';
 import {execFileSync} from 'node:child_process';
-import {existsSync, mkdirSync, readFileSync, statSync} from 'node:fs';
+import {mkdirSync, readFileSync, statSync} from 'node:fs';
 import {join} from 'node:path';
 import {gzipSync} from 'node:zlib';
+import {launchFirefox} from './firefox.mjs';
 import {blocksOf, questions, said, storeModule} from './onefile_vectors.mjs';
 import {clickSlice, count, laneOf, settle, state} from './viewer_help.mjs';
 import {HOSTILE} from './viewer_runs.mjs';
@@ -153,6 +154,23 @@ export const cases = [
     await page.locator('.answers table').first().waitFor();
     assert.equal(await page.locator('.answers form').count(), 0);
     assert.deepEqual(problems, []);
+  }],
+  ['report: opens from disk in Firefox', async (open, tools) => {
+    const firefox = await launchFirefox(tools.folder);
+    if (!firefox) return tools.skip('no Firefox found; set FIREFOX to its path');
+    try {
+      for (const name of ['pipeline', 'profile', 'hostile']) {
+        await firefox.open(`file://${reportOf(tools, name)}?lang=en#/timeline`);
+        await firefox.until(() => window.stageline?.frames?.() > 0 && stageline.settled());
+        assert.ok(await firefox.ask(() => stageline.painted().slices) > 0, name);
+        await firefox.ask(() => { location.hash = '#/overview'; });
+        await firefox.until(() => stageline.overviewReady?.());
+        assert.ok((await firefox.ask(() => document.querySelector('h1').textContent)).length > 5);
+      }
+      assert.deepEqual(firefox.problems, []);
+    } finally {
+      firefox.close();
+    }
   }],
   ['report: small, and the script within its budget', async (open, tools) => {
     const path = reportOf(tools, 'busy'), html = readFileSync(path, 'utf8'), script = /<script>([\s\S]*)<\/script>/.exec(html)[1], css = /<style>([\s\S]*?)<\/style>/.exec(html)[1];
