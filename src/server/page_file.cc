@@ -1,5 +1,7 @@
 #include "server/page_file.h"
 
+#include <algorithm>
+
 #include "base/gzip_bytes.h"
 #include "base/json_writer.h"
 #include "base/output_file.h"
@@ -133,6 +135,15 @@ void write_pipeline(PageWriter& page, const PipelineView& view) {
   kept("pipeline/fixes", pipeline_fixes_answer(view, Query{}));
 }
 
+int64_t longest_ns(const Timeline& timeline, const PageLanes& lanes) {
+  int64_t longest = 0;
+  for (const uint32_t l : lanes.lanes) {
+    const ViewLane& lane = timeline.lanes()[l];
+    for (size_t i = 0; lane.has_slices() && i < lane.count; ++i) longest = std::max(longest, lane.dur(i));
+  }
+  return longest;
+}
+
 void write_timeline(PageWriter& page, const Timeline& timeline, const PageOptions& options, std::string_view run) {
   const PageLanes lanes = lanes_of_page(timeline, options.most_slices);
   const PagePlaces places = places_of_page(timeline, lanes);
@@ -155,7 +166,7 @@ void write_timeline(PageWriter& page, const Timeline& timeline, const PageOption
     json.begin_array().value(info.code).value(info.name).value(info.name_zh).end_array();
   }
   json.end_array().field("has_chunks", timeline.has_chunks()).field("links", static_cast<int64_t>(links.count));
-  json.end_object();
+  json.field("longest_ns", longest_ns(timeline, lanes)).end_object();
   page.timeline("head", json.take());
   write_page_slices(timeline, lanes, places, [&](std::string_view piece) { page.timeline("slices", piece); });
   page.timeline("links", links.bytes);
@@ -192,7 +203,8 @@ Result<WrittenPage> write_page_file(Trace trace, const std::string& path, const 
     }
   }
   const PageLanes lanes = lanes_of_page(*out.timeline, options.most_slices);
-  const std::string run = run_json(*out.timeline, options.title, options.paths, {1, true, &lanes, options.ghosts != Ghosts::kOff, options.command});
+  const std::string run = run_json(*out.timeline, options.title, options.paths,
+                                   {1, true, &lanes, options.ghosts != Ghosts::kOff, options.command});
   page.answer("run", run);
   write_timeline(page, *out.timeline, options, run);
   page.end();

@@ -22,8 +22,9 @@ export interface Lane {
   id: number;
   type: LaneInfo['type'];
   count: number;
-  start: Float64Array; dur: Float64Array;
-  place: Uint32Array;              // into Store.placeName, placeKind
+  start: Float64Array;
+  dur: Float64Array | Uint32Array;     // the same in all lanes, as the longest of the run wants it
+  place: Uint32Array | Uint16Array;    // into Store.placeName, placeKind
   step: Spans;                     // −1: none
   microBatch: Int32Array | null;   // of cells; −1: none
   chunk: Int32Array | null;

@@ -17,7 +17,7 @@ import {unpack} from './unpack';
 export interface Packed { head: string; pieces: string[]; links: string; words: Words }
 // src/server/page_slices.cc writes it.
 interface Head {
-  run: Run; names: string[]; places: number[]; origins: string[]; kind_words: [string, string, string][]; has_chunks: boolean; links: number;
+  run: Run; names: string[]; places: number[]; origins: string[]; kind_words: [string, string, string][]; has_chunks: boolean; links: number; longest_ns: number;
 }
 
 const none = {at: new Uint32Array(0), value: new Int32Array(0)};
@@ -26,9 +26,10 @@ const noFacts = {slice: new Uint32Array(0), microBatch: new Int32Array(0), chunk
 
 export async function makeStore(packed: Packed): Promise<Store> {
   const head = JSON.parse(new TextDecoder().decode(await unpack(packed.head))) as Head, {run} = head;
+  const Durations = head.longest_ns < 2 ** 32 ? Uint32Array : Float64Array, Places = head.places.length <= 2 ** 17 ? Uint16Array : Uint32Array;
   const lanes = run.lanes.map((lane): Lane => ({
     id: lane.id, type: lane.type, count: lane.slices, start: new Float64Array(lane.slices),
-    dur: new Float64Array(lane.type === 'counter' ? 0 : lane.slices), place: new Uint32Array(lane.type === 'counter' ? 0 : lane.slices),
+    dur: new Durations(lane.type === 'counter' ? 0 : lane.slices), place: new Places(lane.type === 'counter' ? 0 : lane.slices),
     step: none, microBatch: null, chunk: null, facts: noFacts, partner: null, parents: noParents,
     value: lane.type === 'counter' ? new Float64Array(lane.slices) : null, rows: [], rangeRow: 0, onlyKind: -1}));
   const bases: number[] = [];
@@ -37,8 +38,16 @@ export async function makeStore(packed: Packed): Promise<Store> {
     bases.push(total);
     total += lane.count;
   }
-  const reader = new ColumnReader(lanes, bases), pieces = packed.pieces.map(unpack);
-  for (const piece of pieces) reader.piece(new Uint8Array(await piece));
+  // One piece is unpacked while the one before is read, and none is kept.
+  const reader = new ColumnReader(lanes, bases), next = (): Promise<ArrayBuffer> | null => {
+    const text = packed.pieces.shift();
+    return text === undefined ? null : unpack(text);
+  };
+  for (let piece = next(); piece;) {
+    const following = next();
+    reader.piece(new Uint8Array(await piece));
+    piece = following;
+  }
   if (lanes.length > 0) reader.finish();
   const store: Store = {
     run, lanes, bases, names: head.names, placeName: Uint32Array.from(head.places.filter((_, i) => i % 2 === 0)),
