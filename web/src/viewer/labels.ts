@@ -3,6 +3,7 @@
 import {h, styled} from '../dom';
 import {currentLang, t as report} from '../i18n/i18n';
 import {AXIS_HEIGHT, type DisplayRow} from './layout';
+import {count} from './numbers';
 import {dragLabel, moveByKey} from './reorder';
 import {topOfRows, visibleRows, type Scene} from './scene';
 import {toggled, type Store} from './store';
@@ -40,7 +41,7 @@ export function makeLabels(store: Store): Labels {
         ? (row.merged ? rankNote(store, row.rank) : kindOfLane(lane)) : rankNote(store, row.rank);
     const toggle = (): void => store.change({collapsed: toggled(state.collapsed, row.key)});
     const name = h('button', {class: 'name', 'aria-expanded': folds ? String(!row.collapsed) : null, 'data-key': row.key,
-                              title: [strong, weak, lane ? w('label.slices', lane.slices.toLocaleString('en').replaceAll(',', '\u202f'))
+                              title: [strong, weak, lane ? w('label.slices', count(lane.slices))
                                   : ''].filter(Boolean).join(' · '),
                               click: folds ? toggle : () => store.say(strong),
                               keydown: (event: KeyboardEvent) => moveByKey(event, store, row)},

@@ -27,21 +27,23 @@ export interface Stage {
   onFrame(step: (now: number) => boolean): void;  // called every frame until it returns false
 }
 
+const BLANK_MS = 150;  // how long the first picture is waited for; then rows are drawn empty
+
 const gutterOf = (width: number): number => (width < 560 ? 104 : width < 900 ? 150 : 214);
 
 export function makeStage(api: Api, store: Store): Stage {
   const canvas = h('canvas', {class: 'rows', tabindex: '0', role: 'application'});
   const over = h('canvas', {class: 'over', 'aria-hidden': 'true'});
   const labels = makeLabels(store);
-  const layers = h('div', {class: 'layers'}, canvas, over);
+  const layers = h('div', {class: 'layers'}, styled(canvas, {visibility: 'hidden'}), over);
   const scroller = h('div', {class: 'scroller'}, layers, labels.head, labels.body);
   const element = h('div', {class: 'stage'}, scroller);
   const context = canvas.getContext('2d', {alpha: false})!, overContext = over.getContext('2d')!;
   const pointed: Pointed = {x: -1, y: -1, drag: null, hovered: null};
   const steps: ((now: number) => boolean)[] = [];
   let colours: Colours | null = null, layout: Layout | null = null, ratio = 1, width = 0, height = 0;
-  let scheduled = 0, dirty = true, overClean = false, count = 0, last: Painted = {lanes: 0, missing: 0, slices: 0, labels: 0, ticks: []},
-      complete = false;
+  let scheduled = 0, dirty = true, overClean = true, count = 0, last: Painted = {lanes: 0, missing: 0, slices: 0, labels: 0, ticks: []},
+      complete = false, shown = false, waiting = 0;
 
   const tiles = new Tiles(api, store, () => stage.draw()), counters = new Counters(api, store, () => stage.draw());
   const flows = new Flows(api, store, () => stage.drawOverlay());
@@ -63,7 +65,7 @@ export function makeStage(api: Api, store: Store): Stage {
     }
     styled(layers, {height: `${height}px`, 'margin-bottom': `${-height}px`});
     layout = null;
-    overClean = false;
+    overClean = true;  // a new size empties it
   }
 
   function wants(at: Scene): {lanes: LaneWant[]; counters: number[]} {
@@ -84,7 +86,16 @@ export function makeStage(api: Api, store: Store): Stage {
     scheduled = 0;
     for (let i = steps.length - 1; i >= 0; --i) if (!steps[i]!(now)) steps.splice(i, 1);
     const more = tiles.work(), at = scene();
-    if (dirty) {
+    // Rows without pictures are not worth a frame while the first ones are on their way.
+    if (!shown && waiting >= 0 && tiles.empty() && tiles.busy()) {
+      labels.place(at);
+      waiting ||= window.setTimeout(() => {
+        waiting = -1;
+        stage.draw();
+      }, BLANK_MS);
+    } else if (dirty) {
+      if (!shown) styled(canvas, {visibility: 'visible'});
+      shown = true;
       dirty = false;
       last = paint(context, at);
       labels.place(at);
@@ -96,11 +107,14 @@ export function makeStage(api: Api, store: Store): Stage {
       canvas.dispatchEvent(new Event('painted'));
     }
     overClean = !paintOverlay(overContext, at, pointed, flows, overClean);
+    ask(at);
+    if (more || steps.length > 0) schedule();
+  }
+  function ask(at: Scene): void {
     const wanted = wants(at), px = Math.round(plotWidth(at) * ratio);
     tiles.plan(wanted.lanes, at.view, px);
     counters.plan(wanted.counters, at.view, px);
     flows.plan(at);
-    if (more || steps.length > 0) schedule();
   }
   function schedule(): void { if (!scheduled) scheduled = requestAnimationFrame(frame); }
 
@@ -115,6 +129,7 @@ export function makeStage(api: Api, store: Store): Stage {
       tiles.drop();
       labels.rebuild();
       this.draw();
+      queueMicrotask(() => ask(scene()));  // what the address says is in the view by then; the frame is later
     },
     showLane(lane) {
       const at = scene(), row = at.layout.rows.find(r => r.kind === 'lane' && r.lane === lane);

@@ -33,6 +33,7 @@ interface Request { controller: AbortController; t0: number; t1: number; columnN
 
 const MARGIN = 0.5, MOST_LINES = 4096, MOST_COLUMNS = 12000, MOST_LANES = 256;
 const SLICE_LIMIT = 24000, KEEP_PIXELS = 6e6, BAND_PIXELS = 6e5, FRAME_MS = 6, RETRY_MS = 2000, SPARE = 2;
+const FIRST_MS = 80;   // of shading while there is nothing to look at
 
 export class Tiles {
   colours: Uint32Array = new Uint32Array(256);
@@ -57,6 +58,7 @@ export class Tiles {
     return pixels;
   }
   busy(): boolean { return this.request !== null || this.jobs.length > 0; }
+  empty(): boolean { return this.entries.size === 0; }
 
   // Lanes whose rank moved, or everything when colours changed.
   drop(lanes?: ReadonlySet<number>): void {
@@ -74,7 +76,7 @@ export class Tiles {
   // Shades for a few milliseconds; true when more is to do.
   work(): boolean {
     ++this.frame;
-    const until = performance.now() + FRAME_MS;
+    const until = performance.now() + (this.empty() ? FIRST_MS : FRAME_MS);
     while (this.jobs.length > 0 && performance.now() < until) if (this.jobs[0]!.next().done) this.jobs.shift();
     return this.jobs.length > 0;
   }
@@ -150,6 +152,7 @@ export class Tiles {
     const leastNs = Math.max(slices.min_ns, columnNs * BIG_COLUMNS);
     if (shift !== 0) for (let i = 0; i < slices.start.length; ++i) slices.start[i]! += shift;
     this.jobs.push(this.shade(request, tiles, slices, leastNs, shift, columns));
+    if (this.empty()) this.work();
     this.ready();
   }
 
