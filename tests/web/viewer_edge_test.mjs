@@ -94,6 +94,12 @@ export const cases = [
         route => route.fulfill({json: {state, title: 'big', bytes_read: 250e6, bytes_total: 1e9,
         events: 1234567, message: ''}}));
     await page.route('**/api/events', route => route.abort());
+    // As the page is before there is a run to ask for.
+    await page.route(/\/\?lang=en$/, async route => {
+      const answer = await route.fetch(), text = await answer.text(), head = text.replace(/<link rel="preload"[^>]*>/, '');
+      assert.notEqual(head, text);
+      await route.fulfill({response: answer, body: head});
+    });
     await page.goto(`${address}/?lang=en`);
     await page.waitForSelector('.loading [role=progressbar]');
     assert.equal(await page.getAttribute('[role=progressbar]', 'aria-valuenow'), '25');
