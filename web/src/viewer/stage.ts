@@ -89,7 +89,7 @@ export function makeStage(api: Api, store: Store): Stage {
   function frame(now: number): void {
     scheduled = 0;
     for (let i = steps.length - 1; i >= 0; --i) if (!steps[i]!(now)) steps.splice(i, 1);
-    const more = tiles.work(), at = scene();
+    const more = tiles.work(roll.active), at = scene();
     // Rows without pictures are not worth a frame while the first ones are on their way.
     if (!shown && waiting >= 0 && tiles.empty() && tiles.busy()) {
       labels.place(at);

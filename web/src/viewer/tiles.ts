@@ -33,7 +33,7 @@ export interface Entry {
 interface Request { controller: AbortController; t0: number; t1: number; columnNs: number; lanes: Map<number, LaneWant> }
 
 const MARGIN = 0.5, SPARE_SHARE = 0.12, SIDE_BY_SIDE = 6, MOST_LINES = 4096, MOST_COLUMNS = 12000, MOST_LANES = 256;
-const SLICE_LIMIT = 24000, KEEP_PIXELS = 6e6, BAND_PIXELS = 6e5, FRAME_MS = 6, RETRY_MS = 2000, SPARE = 2;
+const SLICE_LIMIT = 24000, KEEP_PIXELS = 6e6, BAND_PIXELS = 6e5, FRAME_MS = 6, MOVING_MS = 3, RETRY_MS = 2000, SPARE = 2;
 const FIRST_MS = 80;   // of shading while there is nothing to look at
 
 export class Tiles {
@@ -76,10 +76,10 @@ export class Tiles {
   // What paints call for every sheet they draw.
   touch(sheet: Sheet): void { sheet.used = this.frame; }
 
-  // Shades for a few milliseconds; true when more is to do.
-  work(): boolean {
+  // Shades for a few milliseconds, fewer where frames are to follow each other; true when more is to do.
+  work(moving = false): boolean {
     ++this.frame;
-    const until = performance.now() + (this.empty() ? FIRST_MS : FRAME_MS);
+    const until = performance.now() + (this.empty() ? FIRST_MS : moving ? MOVING_MS : FRAME_MS);
     while (this.jobs.length > 0 && performance.now() < until) if (this.jobs[0]!.next().done) this.jobs.shift();
     return this.jobs.length > 0;
   }
@@ -110,8 +110,11 @@ export class Tiles {
     let t1 = Math.min(Math.max(home.t1, view.t1), view.t1 + span * margin);
     if (have) {  // only what is lacking at one end, column by column beside what is there
       const [before, after] = this.lacking(have, view, spare);
-      if (after >= before) t0 = have.t1;
-      else [t0, t1] = [have.t0 - Math.ceil((have.t0 - t0) / columnNs) * columnNs, have.t0];
+      // As wide each time as long as that will do: canvases are used again.
+      const step = Math.round(widthPx * MARGIN) * columnNs, {t0: from, t1: to} = have;
+      if (after >= before) [t0, t1] = [to, Math.min(Math.max(to + step, view.t1 + spare), Math.max(home.t1, view.t1))];
+      else [t0, t1] = [Math.max(Math.min(from - step, view.t0 - spare), Math.min(home.t0, view.t0)), from];
+      if (t1 === from) t0 = from - Math.ceil((from - t0) / columnNs) * columnNs;
     }
     const columns = Math.max(1, Math.round((t1 - t0) / columnNs));
     const request: Request = {controller: new AbortController(), t0, t1: t0 + columns * columnNs, columnNs, lanes: missing};
