@@ -27,7 +27,7 @@ function icon(path: string): SVGElement {
 
 export function makeLabels(store: Store): Labels {
   const head = h('div', {class: 'labels head'}), body = h('div', {class: 'labels body', role: 'list'});
-  let shown = new Map<string, HTMLElement>(), stale = true, gutter = 0;
+  let shown = new Map<string, HTMLElement>(), stale = true, gutter = 0, placed: Partial<Scene> = {};
 
   const button = (name: string, path: string, action: () => void, pressed?: boolean): HTMLElement =>
     h('button', {class: 'icon', title: name, 'aria-label': name, 'aria-pressed': pressed === undefined ? null : String(pressed),
@@ -73,6 +73,9 @@ export function makeLabels(store: Store): Labels {
     head, body,
     rebuild() { stale = true; },
     place(scene) {
+      const {layout, scroll, height} = scene;
+      if (!stale && gutter === scene.gutter && placed.layout === layout && placed.scroll === scroll && placed.height === height) return;
+      placed = {layout, scroll, height};
       const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset['key'] : undefined;
       if (stale || gutter !== scene.gutter) {
         gutter = scene.gutter;

@@ -3,7 +3,7 @@ import {exactMs} from '../format';
 import {timeTicks} from '../chart/ticks';
 import {paintCounter} from './counters';
 import {AXIS_HEIGHT, type DisplayRow} from './layout';
-import {paintRectangles, paintTexts, type Frame, type Painted, type RowPart, type Span} from './paint_slices';
+import {paintRectangles, paintTexts, widthOf, type Frame, type Painted, type RowPart, type Span} from './paint_slices';
 import {FONT, plotWidth, rowPitch, rowPixels, topOfRows, visibleRows, type Scene} from './scene';
 import type {Entry} from './tiles';
 import {w} from './words';
@@ -95,7 +95,7 @@ export function paintAxis(context: CanvasRenderingContext2D, scene: Scene, frame
     const x = Math.round(frame.px(value));
     context.fillStyle = colours.line;
     context.fillRect(x, 17 * ratio, Math.max(1, Math.round(ratio)), 5 * ratio);
-    const label = (deep ? '+' : '') + ticks.label(value), half = context.measureText(label).width / 2;
+    const label = (deep ? '+' : '') + ticks.label(value), half = widthOf(context, label, 11 * ratio) / 2;
     if (x + half > scene.width * ratio) continue;
     context.fillStyle = colours.mut;
     const middle = Math.max(x, frame.left + half);

@@ -29,7 +29,7 @@ export interface RowPart { entry: Entry; sub: number; span: Span; top: number; h
 
 // Width of a text at the font that is set: a few thousand texts a frame make measuring worth remembering.
 const widths = new Map<string, number>();
-function widthOf(context: CanvasRenderingContext2D, text: string, size: number): number {
+export function widthOf(context: CanvasRenderingContext2D, text: string, size: number): number {
   const key = `${size}|${text}`;
   let width = widths.get(key);
   if (width === undefined) {

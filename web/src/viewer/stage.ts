@@ -132,6 +132,7 @@ export function makeStage(api: Api, store: Store): Stage {
     if (at.view.t0 !== movedFrom) {
       clearTimeout(resting);
       resting = window.setTimeout(() => {
+        if (store.state.view.t0 !== movedFrom) return;  // the next frame moves on
         still = true;
         stage.draw();
       }, REST_MS);
