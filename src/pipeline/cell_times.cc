@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
-#include <numeric>
 
+#include "base/parallel.h"
 #include "model/overlapped_pairs.h"
 #include "model/stage_costs.h"
 #include "pipeline/sequence_lengths.h"
@@ -81,8 +80,10 @@ void CellTimes::find_sequences(const std::vector<uint32_t>& partner) {
   std::vector<double> usual(of_place.size());
   for (size_t p = 0; p < usual.size(); ++p) usual[p] = median_of(std::move(of_place[p]));
   std::vector<double> ratio(g.size());
-  for (uint32_t op = 0; op < g.size(); ++op)
-    if (worker_[op] != kNone && usual[place_of(op)] > 0) ratio[op] = g.dur_ns[op] / usual[place_of(op)];
+  parallel_for(g.steps.size(), [&](size_t s) {
+    for (uint32_t op = g.steps[s].begin; op < g.steps[s].end; ++op)
+      if (worker_[op] != kNone && usual[place_of(op)] > 0) ratio[op] = g.dur_ns[op] / usual[place_of(op)];
+  });
   const SequenceLengths lengths = sequence_lengths(g, counts_, ratio, partner, kLong);
   for (const SequenceLengths::Batch& batch : lengths.batches) {
     if (!counts_[batch.step]) continue;
@@ -112,6 +113,7 @@ void CellTimes::find_sequences(const std::vector<uint32_t>& partner) {
       even += share * batch.even;
       known = known && batch.length > 0;
     }
+    if (!(factor > 0)) continue;
     factor_[op] = static_cast<float>(factor);
     if (usual_ones > 0) without_long_[op] = static_cast<float>(factor / usual_ones);
     if (known && even > 0) even_[op] = static_cast<float>(even / length);

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <utility>
 #include <vector>
 
@@ -31,8 +30,8 @@ struct SequenceLengths {
 };
 
 // `ratio`: by operation its time ÷ what its place usually takes; 0 of operations that tell nothing. `partner`: by
-// operation the other half of an overlapped pair, or kNone; may be empty. Micro-batches of at least `least_ops` cells.
-// O(operations log operations).
+// operation the other half of an overlapped pair, of the same step, or kNone; may be empty. `long_from`: length to
+// another one from which a pair says something of w. O(operations log operations), steps in parallel.
 SequenceLengths sequence_lengths(const StepGraph& graph, const std::vector<bool>& counts,
                                  const std::vector<double>& ratio, const std::vector<uint32_t>& partner,
                                  double long_from);
