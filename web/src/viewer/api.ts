@@ -1,6 +1,7 @@
 // The server's answers as the page sees them (docs/viewer-protocol.md). Times are nanoseconds from the run's start.
 import type {Palette} from '../data/report';
 import type {Theme} from '../theme';
+import {quiet} from './quiet';
 import type {Params, Reply, Source} from './source';
 import {decode, f64, i32, u32, u8, type Column, type Wire} from './wire';
 
@@ -55,6 +56,7 @@ const LONG_PAUSE_MS = 120;
 export class Api {
   // Of a run that is still being read: its lanes, slices and names have these numbers in one revision only.
   revision: number | undefined;
+  private again: Promise<void> | undefined;
   constructor(private readonly source: Source) {}
 
   // Status as it changes, where the source tells of itself.
@@ -62,9 +64,14 @@ export class Api {
   private async get(path: string, params: Params, signal?: AbortSignal): Promise<Reply> {
     const answer = await this.source.ask(path, {...params, revision: this.revision}, signal);
     if (answer.status === 200 || answer.status === 202) return answer;
-    if (answer.status === 409 && this.revision !== undefined) location.reload();  // there is more of the run
+    if (answer.status === 409 && this.revision !== undefined) return this.more();
     const said = await answer.json().catch(() => ({})) as {error?: string; hint?: string};
     throw new ApiError(answer.status, said.error ?? `HTTP ${answer.status}`, said.hint ?? '');
+  }
+  // There is more of the run, and this part of it can no longer be asked: the page begins again.
+  private more(): Promise<never> {
+    this.again ??= quiet().then(() => location.reload());
+    return new Promise(() => undefined);
   }
   async json<T>(path: string, params: Params = {}, signal?: AbortSignal): Promise<T> {
     return await (await this.get(path, params, signal)).json() as T;

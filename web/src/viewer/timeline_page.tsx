@@ -61,8 +61,8 @@ export function makeTimeline(shell: Shell): Page {
       store.theme = shell.theme;
       if (run.file) leftOut.replaceChildren(w('file.leftOut', grouped(run.file.left_out)), ' ', h('code', {}, run.file.command));
       stage.canvas.setAttribute('aria-label', w('canvas.aria', run.title));
+      draw();  // bars first: what they leave is the stage's
       stage.restyle();
-      draw();
     },
     keys: timelineKeys,
     focus: () => stage.canvas.focus(),
