@@ -18,7 +18,7 @@ namespace {
 
 struct RunSpec {
   std::string schedule;
-  std::string fault;
+  std::string fault = {};
   bool messages = false;
   double jitter = 0;
   int32_t stages = 4, steps = 3;
