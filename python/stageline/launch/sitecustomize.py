@@ -1,0 +1,45 @@
+"""What `stageline record` puts before the program: Python runs a sitecustomize from PYTHONPATH when it starts.
+
+Nothing is installed into the interpreter: this folder, which holds nothing else, is on PYTHONPATH of the recorded program alone. The
+hooks wait for the frameworks' modules to be imported; a program that imports none of them runs as it would. A sitecustomize of the
+interpreter's own, which this one hides, runs after it. `python -S`, -I and -E start without both.
+"""
+
+
+def _install():
+    import importlib.util
+    import os
+    import sys
+
+    here = os.path.dirname(os.path.abspath(__file__))
+    # The program sees the path as it would be without us; only its children inherit PYTHONPATH.
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or os.curdir) != here]
+    if os.environ.get('STAGELINE_OFF') == '1':
+        return
+    package = os.path.dirname(here)
+    spec = importlib.util.spec_from_file_location('stageline', os.path.join(package, '__init__.py'), submodule_search_locations=[package])
+    known = sys.modules['stageline'] = importlib.util.module_from_spec(spec)  # the recorder's own, whatever is installed
+    spec.loader.exec_module(known)
+    from stageline import hooks
+    hooks.install()
+
+
+def _go_on():
+    """The sitecustomize that this one hides; what it raises is Python's to print, as without us."""
+    import importlib.machinery
+    import sys
+
+    spec = importlib.machinery.PathFinder.find_spec('sitecustomize')
+    if spec is None or spec.loader is None:
+        return
+    import importlib.util
+    module = sys.modules['sitecustomize'] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+
+try:
+    _install()
+except Exception as error:  # the program comes first
+    import sys
+    print(f'stageline: the hooks of stageline record were not installed: {type(error).__name__}: {error}', file=sys.stderr)
+_go_on()
