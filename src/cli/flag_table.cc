@@ -213,7 +213,7 @@ const std::vector<Command>& command_table() {
        "Python programs on torch.distributed.pipelining, Megatron-Core, MindSpeed, DeepSpeed or Paddle need no change; "
        "others use stageline.record, the C library or --nvtx. Signals and exit code are passed on; 127: no such "
        "program, 126: it cannot be run.",
-       {"output", "steps", "nvtx", "kernels"},
+       {"output", "steps", "nvtx", "nccl", "kernels"},
        1,
        -1,
        run_record,

@@ -90,6 +90,21 @@ for number in (100, 200):
 ''')
         self.assertEqual(sorted(self.cells('--steps', '200')[0]), ['0B0', '0B1', '0F0', '0F1'])
 
+    def test_a_recording_that_others_began_learns_its_stages(self):
+        self.train('''
+import os
+from stageline import record
+record.init()
+from torch.distributed import pipelining
+rank = int(os.environ['RANK'])
+plan = pipelining.Schedule1F1B(pipelining.PipelineStage(rank, 2, rank, 2), 3)
+for _ in range(2):
+    plan.step()
+''', 2)
+        report = info(self.out)
+        self.assertEqual([report['stages'], report['steps']], [2, 2])
+        self.assertEqual(self.cells()[1][:4], ['0F0', '0B0', '0F1', '0B1'])
+
     def test_what_fails_in_the_program_fails_as_it_would(self):
         done = self.train('''
 from torch.distributed import pipelining

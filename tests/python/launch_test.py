@@ -1,4 +1,6 @@
 """`stageline record -- COMMAND`: exit codes, signals, what is on the way, what is said at the end."""
+import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -71,11 +73,43 @@ class Launch(Recorded):
         self.assertIn('cannot write to', done.stderr)
         self.assertFalse((self.dir / 'ran').exists())
 
+    def test_without_its_parts_and_with_them_installed(self):
+        program = self.dir / 'there' / 'bin' / 'stageline'
+        program.parent.mkdir(parents=True)
+        shutil.copy(BIN, program)
+        done = subprocess.run([program, 'record', 'true'], capture_output=True, text=True, env=clean_environment(), cwd=self.dir)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn('libstageline_record.so.1 is not beside this program', done.stderr)
+        library = self.dir / 'there/lib/libstageline_record.so.1'
+        library.parent.mkdir()
+        shutil.copy(pathlib.Path(BIN).parent / 'record/libstageline_record.so.1', library)
+        done = subprocess.run([program, 'record', 'printenv', 'STAGELINE_RECORD_LIBRARY'], capture_output=True, text=True,
+                              env=clean_environment(), cwd=self.dir)
+        self.assertEqual(done.stdout, f'{library}\n')
+        self.assertIn('without hooks for Python', done.stderr)
+        package = self.dir / 'there/share/stageline/python/stageline'
+        shutil.copytree(pathlib.Path(__file__).parents[2] / 'python/stageline', package)
+        done = subprocess.run([program, 'record', 'printenv', 'PYTHONPATH'], capture_output=True, text=True, env=clean_environment(),
+                              cwd=self.dir)
+        self.assertEqual(done.stdout, f'{package}/launch\n')
+
     def test_flags_behind_the_program_are_its_own(self):
         done = subprocess.run([BIN, 'record', 'echo', '--steps', '-o', '--', '--help'], capture_output=True, text=True,
                               env=clean_environment(), cwd=self.dir)
         self.assertEqual([done.returncode, done.stdout], [0, '--steps -o -- --help\n'])
         self.assertTrue((self.dir / 'stageline-rec').is_dir())
+
+    def test_what_the_flags_set(self):
+        names = ('STAGELINE_DIR', 'STAGELINE_STEPS', 'NVTX_INJECTION64_PATH', 'MSTX_INJECTION_PATH', 'STAGELINE_CHAIN_NVTX')
+        code = f'import os\nfor name in {names}: print(os.environ.get(name, ""))'
+        plain = self.record(sys.executable, '-c', code).stdout.split('\n')
+        self.assertEqual(plain, [str(self.out), '', '', '', '', ''])
+        done = self.record(sys.executable, '-c', code, flags=['--nvtx', '--steps', '3:'], env={'NVTX_INJECTION64_PATH': '/opt/nsys.so'})
+        said = done.stdout.split('\n')
+        self.assertEqual([said[1], said[4]], ['3:2147483647', '/opt/nsys.so'])
+        self.assertTrue(said[2] == said[3] and said[2].endswith('libstageline_record.so.1'), said)
+        again = self.record(sys.executable, '-c', code, flags=['--nvtx'], env={'NVTX_INJECTION64_PATH': said[2]}).stdout.split('\n')
+        self.assertEqual([again[2], again[4]], [said[2], ''])  # ours is not chained to itself
 
     def test_nothing_recorded_is_said(self):
         done = self.record('true')

@@ -4,7 +4,6 @@ An instruction says the buffer, not the micro-batch: forwards come in order, and
 """
 import sys
 
-from .. import record
 from . import run
 
 _numbers = {'forwards': 0}  # and buffer → micro-batch
@@ -25,7 +24,7 @@ def _job(kind):
             number = _numbers.get(buffer)
         elif kind in ('RF', 'L'):  # before the forward that it is for
             number = _numbers['forwards']
-        return record.job(kind, number, 0, run.device_lane())
+        return run.job(kind, number, 0, run.device_lane())
     return job_of
 
 

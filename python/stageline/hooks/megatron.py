@@ -4,7 +4,6 @@ forward_step is told its micro-batch; backward_step is not, and is known by the 
 """
 import sys
 
-from .. import record
 from . import run
 
 _made = {}  # id of an output tensor → (micro-batch, chunk) of the forward that made it, until its backward
@@ -46,7 +45,7 @@ def _forward(arguments):
         number = _counts.get(chunk, 0)
     _counts[chunk] = number + 1
     arguments['stageline'] = (number, chunk)
-    return record.job('F', number, chunk, run.device_lane())
+    return run.job('F', number, chunk, run.device_lane())
 
 
 def _forward_done(arguments, result):
@@ -55,7 +54,7 @@ def _forward_done(arguments, result):
 
 def _backward(arguments):
     number, chunk = _made.pop(id(_first(arguments.get('output_tensor'))), (None, None))
-    return record.job('B', number, _chunk(arguments) if chunk is None else chunk, run.device_lane())
+    return run.job('B', number, _chunk(arguments) if chunk is None else chunk, run.device_lane())
 
 
 def _place(arguments):
@@ -92,7 +91,7 @@ def messages(module):
     for owner in (module, getattr(module, 'P2PCommunicator', None)):
         for name, kind in _MESSAGES.items():
             if owner is not None and name in vars(owner):
-                run.wrap(owner, name, lambda _, kind=kind, name=name: record.job(kind, None, None, run.device_lane(), name=name))
+                run.wrap(owner, name, lambda _, kind=kind, name=name: run.job(kind, None, None, run.device_lane(), name=name))
 
 
 def _forward_dualpipev(arguments):
@@ -101,7 +100,7 @@ def _forward_dualpipev(arguments):
         number -= chunk * count  # the second chunk's micro-batches count on from the first's
     arguments['stageline'] = (number, chunk)
     overlapped = arguments.get('extra_block_kwargs') is not None  # a backward of the other chunk runs within
-    return record.job('F&B' if overlapped else 'F', number, chunk, run.device_lane())
+    return run.job('F&B' if overlapped else 'F', number, chunk, run.device_lane())
 
 
 def empty(store):
@@ -117,5 +116,5 @@ def dualpipev(module):
     run.wrap(module, 'backward_step_with_model_graph', _backward)
     store = getattr(module, 'WeightGradStore', None)
     if store is not None:
-        run.wrap(store, 'pop', lambda _: None if empty(store) else record.job('W', None, None, run.device_lane()))
+        run.wrap(store, 'pop', lambda _: None if empty(store) else run.job('W', None, None, run.device_lane()))
     run.wrap_step(module, 'forward_backward_pipelining_with_cutinhalf', _place, _trains)

@@ -29,7 +29,7 @@ def _job(kind):
             chunk = getattr(engine, '_virtual_pp_rank', None) or 0
         number = _counts.get((kind, chunk), 0)
         _counts[kind, chunk] = number + 1
-        return record.job(kind, number, chunk, _lane())
+        return run.job(kind, number, chunk, _lane())
     return job_of
 
 

@@ -7,7 +7,7 @@ import sys
 from .. import record
 from ..record import _core
 
-_state = {'pid': 0, 'tried': False, 'step': -1, 'depth': 0, 'training': False}
+_state = {'tried': False, 'step': -1, 'depth': 0, 'training': False, 'stage': None}
 _said = set()
 
 
@@ -66,7 +66,10 @@ class training_step:
             except Exception as error:  # not set up as we know it: the reader finds stages itself
                 complain('the place of this rank', error)
                 place = {}
-            record.init(**place)
+            if record.recording():  # begun by the program or by NVTX, which do not know the stage: each job says it
+                _state['stage'] = place.get('stage')
+            else:
+                record.init(**place)
         return record.recording()
 
     def __exit__(self, *_):
@@ -84,6 +87,11 @@ def in_training():
 def started():
     """Recording, between steps too."""
     return _state['tried'] and record.recording()
+
+
+def job(kind, micro_batch, chunk, lane, name=None):
+    """record.job() of this rank's stage."""
+    return record.job(kind, micro_batch, chunk, lane, name=name, stage=_state['stage'])
 
 
 def device_lane():

@@ -5,7 +5,6 @@ are the work alone: forward_one_chunk, backward_one_chunk (whole, or the inputs'
 """
 import sys
 
-from .. import record
 from . import run
 
 
@@ -19,7 +18,7 @@ def _chunk(stage):
 def _job(kind, number):
     def job_of(arguments):
         stage = arguments['self']
-        return record.job(kind(arguments) if callable(kind) else kind, arguments[number], _chunk(stage), run.device_lane())
+        return run.job(kind(arguments) if callable(kind) else kind, arguments[number], _chunk(stage), run.device_lane())
     return job_of
 
 
@@ -52,7 +51,7 @@ _open = {}  # id of an optimizer → its range
 
 def _before(optimizer, args, kwargs):
     if run.started():
-        _open[id(optimizer)] = record.job('O', None, None, run.device_lane()).begin()
+        _open[id(optimizer)] = run.job('O', None, None, run.device_lane()).begin()
 
 
 def _after(optimizer, args, kwargs):

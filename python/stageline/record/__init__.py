@@ -150,7 +150,8 @@ def annotate(name=None, **fields):
 
     def of(function):
         said = name or function.__qualname__
-        make = (lambda: job(name=name, **fields)) if 'kind' in fields else (lambda: range(said, fields.get('lane', fields.get('stream'))))
+        where = fields.get('lane', fields.get('stream'))
+        make = (lambda: job(name=name, **fields)) if 'kind' in fields else (lambda: range(said, where))
         make()  # a wrong argument is said where it stands, not at the first call
         if inspect.iscoroutinefunction(function):
             @functools.wraps(function)
@@ -168,10 +169,18 @@ def annotate(name=None, **fields):
             def marked(*args, **kwargs):
                 with make():
                     return (yield from function(*args, **kwargs))
-        else:
+        elif 'kind' in fields:
             @functools.wraps(function)
             def marked(*args, **kwargs):
                 with make():
                     return function(*args, **kwargs)
+        else:  # nothing of the thread runs in between: a push and a pop, which cost less
+            @functools.wraps(function)
+            def marked(*args, **kwargs):
+                push(said, where)
+                try:
+                    return function(*args, **kwargs)
+                finally:
+                    pop(where)
         return marked
     return of
