@@ -161,6 +161,18 @@ class Python(Recorded):
         self.write('own/sitecustomize.py', 'raise RuntimeError("mine")')
         self.assertIn('mine', self.train(env={'PYTHONPATH': f'{self.dir / "own"}:{STAND_IN}'}).stderr)
 
+    def test_pythons_that_are_too_old(self):
+        old = [path for path in pathlib.Path.home().glob('.pyenv/versions/*/bin/python') if path.parts[-3].startswith(('2.', '3.6', '3.8'))]
+        old += [pathlib.Path(found) for found in (shutil.which('python2'), shutil.which('python3.8')) if found and '.pyenv' not in found]
+        if not old:
+            self.skipTest('needs a Python before 3.9')
+        self.write('own/sitecustomize.py', 'import sys\nsys.mine = 1\n')
+        for program in old:
+            done = self.record(program, '-c', 'import sys; print(sys.mine, [p for p in sys.path if "launch" in p])',
+                               env={'PYTHONPATH': str(self.dir / 'own'), 'PYENV_VERSION': program.parts[-3]})
+            self.assertIn(done.stdout, ('(1, [])\n', '1 []\n'), program)
+            self.assertNotIn('sitecustomize', done.stderr)
+
     def test_inside_another_recording(self):
         inner = self.dir / 'inner'
         done = self.record(BIN, 'record', '-o', inner, '--', sys.executable, '-c', TRAIN + 'print(os.environ["PYTHONPATH"].count("launch"))',

@@ -1,5 +1,6 @@
 """stageline.record in a program: what is kept of each call, what is refused, and what happens in threads, coroutines, children."""
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -264,6 +265,47 @@ with record.job('F', 0): pass
         self.assertEqual(list(self.cells()), [3])
         self.assertIn('.r00003.', os.listdir(self.out)[0])
 
+    def test_paddles_window(self):
+        """Every pattern of use that differs in Paddle: each profiles what was asked for."""
+        for inside in (True, False):
+            for start, end, stop, resumed, kept in ((3, 6, True, 0, [3, 4, 5]), (0, 1, True, 0, [0]), (3, 6, False, 0, [3, 4, 5]),
+                                                    (8, 20, True, 0, [8, 9]), (3, 6, True, 8, []), (5, 5, True, 0, [])):
+                self.out = self.dir / f'{inside}{start}{end}{stop}{resumed}'
+                done = self.python(f'''
+from stageline import record
+for i in range({resumed}, 10):
+    with record.job_schedule_profiler_range(i, {start}, {end}, {stop}) as profiled:
+        assert profiled == ({start} <= i < {end})
+        if {inside}:
+            with record.job('F', i): pass
+    if not {inside}:
+        with record.job('F', i): pass
+    last = i
+print('went on')
+''')
+                self.assertEqual([row.micro_batch for row in self.rows() if row.kind], kept)
+                self.assertEqual('went on' in done.stdout, not stop or end > 9 or start >= end)
+        self.python('''
+from stageline import record
+for i in range(4):
+    with record.job_schedule_profiler_range(i, 1, 3):
+        if i == 2: raise ValueError('not masked')
+''', check=1)
+
+    def test_torchruns_name_of_every_run_is_none(self):
+        for said, kept in (({'TORCHELASTIC_RUN_ID': 'none'}, None), ({'TORCHELASTIC_RUN_ID': 'none', 'SLURM_JOB_ID': '42'}, b'"job":"42"'),
+                           ({'TORCHELASTIC_RUN_ID': 'mine', 'SLURM_JOB_ID': '42'}, b'"job":"mine"')):
+            self.out = self.dir / ''.join(said.values())
+            self.python(BEGIN + 'with record.job("F", 1): pass', env=said)
+            data = next(self.out.glob('*.slrec')).read_bytes()
+            self.assertTrue(kept in data if kept else b'"job"' not in data, said)
+
+    def test_steps_that_are_wanted(self):
+        for said, kept in (('2:3', [2, 3]), ('3:', [0, 1, 2, 3, 4]), ('x', [0, 1, 2, 3, 4]), ('3:2', [0, 1, 2, 3, 4]), ('4:99999999999', [4])):
+            self.out = self.dir / said.replace(':', '-')
+            self.python(BEGIN + 'for i in range(5):\n  record.step(i)\n  with record.job("F", i): pass', env={'STAGELINE_STEPS': said})
+            self.assertEqual([row.micro_batch for row in self.rows() if row.kind], kept, said)
+
     def test_lanes_of_streams(self):
         self.python(BEGIN + '''
 class Torch: cuda_stream = 0x7f00
@@ -290,7 +332,8 @@ record.lane_close(own)
     def test_other_interpreters(self):
         """The stable ABI: the build of one Python in every other that is here."""
         seen = set()
-        for folder in os.environ.get('PATH', '').split(os.pathsep) + ['/usr/bin']:
+        elsewhere = [str(folder) for folder in pathlib.Path.home().glob('.pyenv/versions/3*/bin')]
+        for folder in os.environ.get('PATH', '').split(os.pathsep) + ['/usr/bin', *elsewhere]:
             for minor in range(9, 16):
                 program = os.path.join(folder, f'python3.{minor}')
                 if not os.access(program, os.X_OK):

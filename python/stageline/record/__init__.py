@@ -19,7 +19,11 @@ import inspect
 import os
 import sys
 
+from .profiler_range import job_schedule_profiler_range  # noqa: F401
+
 try:
+    if sys.version_info < (3, 9):
+        raise ImportError('stageline.record needs Python 3.9')
     from .. import _record as _core
 except ImportError:  # no wheel for this interpreter
     from . import _nothing as _core
@@ -30,7 +34,7 @@ intern, lane_close, name_thread = _core.intern, _core.lane_close, _core.name_thr
 path, stats, shutdown = _core.path, _core.stats, _core.shutdown
 
 __all__ = ['init', 'shutdown', 'flush', 'recording', 'why_not', 'path', 'stats', 'job', 'range', 'push', 'pop', 'mark', 'counter', 'step',
-           'window', 'annotate', 'lane', 'lane_close', 'name_thread', 'intern', 'Job']
+           'window', 'job_schedule_profiler_range', 'annotate', 'lane', 'lane_close', 'name_thread', 'intern', 'Job']
 
 _HOST, _CUDA, _HIP, _ACL = 0, 1, 2, 3  # enum slr_device
 _WHY = {2: 'STAGELINE_OFF=1 is set', 3: 'its folder cannot be made or written', 4: 'there is no memory for it', 5: 'no thread can be started'}
