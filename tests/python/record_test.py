@@ -303,7 +303,8 @@ for i in range(4):
     def test_steps_that_are_wanted(self):
         for said, kept in (('2:3', [2, 3]), ('3:', [0, 1, 2, 3, 4]), ('x', [0, 1, 2, 3, 4]), ('3:2', [0, 1, 2, 3, 4]), ('4:99999999999', [4])):
             self.out = self.dir / said.replace(':', '-')
-            self.python(BEGIN + 'for i in range(5):\n  record.step(i)\n  with record.job("F", i): pass', env={'STAGELINE_STEPS': said})
+            done = self.python(BEGIN + 'for i in range(5):\n  record.step(i)\n  with record.job("F", i): pass', env={'STAGELINE_STEPS': said})
+            self.assertEqual('all steps are recorded' in done.stderr, len(kept) == 5, said)
             self.assertEqual([row.micro_batch for row in self.rows() if row.kind], kept, said)
 
     def test_lanes_of_streams(self):

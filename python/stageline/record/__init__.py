@@ -17,6 +17,7 @@ range() and annotate(). docs/howto/record.md has the settings.
 import functools
 import inspect
 import os
+import re
 import sys
 
 from .profiler_range import job_schedule_profiler_range  # noqa: F401
@@ -84,6 +85,10 @@ def init(dir=None, *, job=None, rank=None, world=None, stage=None, dp_rank=None,
         _why_not = _WHY.get(result, '')
     if result in (0, 1):
         _why_not = ''
+        steps = os.environ.get('STAGELINE_STEPS')
+        form = re.fullmatch(r'(\d+):(\d+)', steps or '')
+        if steps and not (form and int(form[1]) <= int(form[2])):
+            print(f'stageline: all steps are recorded: STAGELINE_STEPS is "{steps}", not as 10:15', file=sys.stderr)
         return True
     if result == 3 and not _not_loaded:
         _why_not = f'{folder or os.environ.get("STAGELINE_DIR") or "stageline-rec"}: {_why_not}'
