@@ -68,9 +68,7 @@ export const cases = [
     }, bubbles);
     const chart = await page.locator('.page-pipeline canvas').boundingBox();
     await page.mouse.move(at.x, chart.y + 30 + at.row * 58 + 8);
-    const tip = await page.textContent('.page-pipeline .tip');
-    assert.match(tip, /^waits [\d.]+\u202fms/);
-    assert.match(tip, /schedule bubble/);
+    await page.waitForFunction(() => /^waits [\d.]+\u202fms.*schedule bubble/s.test(document.querySelector('.page-pipeline .tip').textContent));
     await page.keyboard.press('c');
     assert.equal((await state(page)).causes, false);
     await page.click('#causes');
@@ -124,7 +122,7 @@ export const cases = [
     const clip = {x: 0, y: 0, width: 1440, height: 700}, before = await page.screenshot({clip});
     await page.mouse.move(b.x, b.y);
     await rest_(page);
-    assert.match(await page.textContent('.page-pipeline .tip'), /B2/);
+    await page.waitForFunction(() => /B2/.test(document.querySelector('.page-pipeline .tip').textContent));
     await page.evaluate(() => { document.querySelector('.page-pipeline .tip').style.visibility = 'hidden'; });
     assert.notDeepEqual(await page.screenshot({clip}), before);
   }],
