@@ -180,7 +180,7 @@ TEST_CASE("answers: rows of one table, from a row on") {
   CHECK(all.find("\"name\":\"ranks\"") != std::string::npos);
   CHECK(rest.find("\"name\":\"ranks\"") == std::string::npos);
   const auto rows = [](const std::string& body) { return body.substr(body.find("\"rows\":")); };
-  const auto first_of = [&](const std::string& body) { return rows(body).substr(8, 4); };
+  const auto first_of = [&](const std::string& body) { return rows(body).substr(7, 4); };
   CHECK(first_of(of("&page_of=steps").body) == "[[0,");
   CHECK(first_of(rest) == "[[1,");
   CHECK(first_of(none).starts_with("[]"));
