@@ -38,8 +38,11 @@ class CellTimes {
                  half ? CellKind::kForwardBackward : graph_.kind[op]);
   }
 
-  // How much longer than the usual one of its step and replica an operation's micro-batch is; 1 where it is not known.
+  // How much longer than the usual one of its step and replica an operation's micro-batch is; of an overlapped pair
+  // both micro-batches by their parts of it; 1 where it is not known.
   double sequence_factor(uint32_t op) const { return factor_.empty() ? 1 : static_cast<double>(factor_[op]); }
+  // What an operation's time is divided by where long micro-batches become usual ones.
+  double long_factor(uint32_t op) const { return without_long_.empty() ? 1 : static_cast<double>(without_long_[op]); }
   bool sequence_factor_known() const { return !factor_.empty(); }
   struct Sequences {
     int64_t all = 0, long_ones = 0;  // micro-batches of a step and replica
@@ -63,7 +66,7 @@ class CellTimes {
 
  private:
   void find_workers();
-  void find_sequences();
+  void find_sequences(const std::vector<uint32_t>& partner);
 
   const StepGraph& graph_;
   const std::vector<bool>& counts_;
@@ -71,7 +74,7 @@ class CellTimes {
   std::vector<Worker> workers_;
   std::vector<uint32_t> worker_;
   std::vector<uint8_t> overlapped_;  // by operation; empty: none is
-  std::vector<float> factor_, even_;
+  std::vector<float> factor_, without_long_, even_;
   std::vector<double> worker_factor_;
   Sequences sequences_;
 };

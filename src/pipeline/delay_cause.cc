@@ -22,6 +22,8 @@ constexpr size_t kLeastCells = 4;
 
 using WorkerWay = std::pair<uint32_t, bool>;  // worker, forward
 
+size_t way_of(const WorkerWay& key) { return 2 * static_cast<size_t>(key.first) + (key.second ? 1 : 0); }
+
 struct Late {
   int64_t count = 0, of = 0;
   double ns = 0;
@@ -36,6 +38,7 @@ bool reaches(const StepGraph& g, uint32_t op, const CellTimes::Worker& worker) {
 class Delays {
  public:
   explicit Delays(const CauseScene& scene) : scene_(scene), g_(scene.graph) {
+    of_worker_.resize(scene_.times.workers().size());
     std::vector<double> all, durations;
     scene_.each_op([&](uint32_t op, size_t) {
       if (!scene_.tells_delay(op)) return;
@@ -45,13 +48,17 @@ class Delays {
     });
     cells_ = all.size();
     if (cells_ < kLeastCells) return;
-    std::sort(all.begin(), all.end());
     cell_ns_ = median_of(std::move(durations));
-    best_ns_ = std::max(0.0, all[all.size() / 4]);
+    const auto quarter = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 4);
+    std::nth_element(all.begin(), quarter, all.end());
+    best_ns_ = std::max(0.0, *quarter);
     usual_ns_ = median_of(std::move(all));
-    for (const auto& [worker, delays] : of_worker_)
-      if (const double own = median_of(delays); own - usual_ns_ >= kLateWorker * cell_ns_ && of_worker_.size() > 1)
-        late_.emplace_back(worker, own - usual_ns_);
+    for (const auto& delays : of_worker_) worked_ += !delays.empty();
+    for (uint32_t worker = 0; worker < of_worker_.size() && worked_ > 1; ++worker) {
+      if (of_worker_[worker].empty()) continue;
+      const double own = median_of(of_worker_[worker]);
+      if (own - usual_ns_ >= kLateWorker * cell_ns_) late_.emplace_back(worker, own - usual_ns_);
+    }
     find_usual_message();
     count_late();
   }
@@ -62,13 +69,13 @@ class Delays {
   // Late cells on most ranks, and too many for pauses.
   bool everywhere() const {
     int64_t count = 0, often = 0;
-    for (const auto& [worker, delays] : of_worker_) {
+    for (uint32_t worker = 0; worker < of_worker_.size(); ++worker) {
+      if (of_worker_[worker].empty()) continue;
       const int64_t own = late_of(worker);
       count += own;
-      often += static_cast<double>(own) >= kRare * static_cast<double>(delays.size());
+      often += static_cast<double>(own) >= kRare * static_cast<double>(of_worker_[worker].size());
     }
-    return often > 1 && 2 * often >= static_cast<int64_t>(of_worker_.size()) &&
-           static_cast<double>(count) >= kRare * static_cast<double>(cells_);
+    return often > 1 && 2 * often >= worked_ && static_cast<double>(count) >= kRare * static_cast<double>(cells_);
   }
 
   void draft_everywhere(std::vector<CauseDraft>& out) const {
@@ -77,7 +84,9 @@ class Delays {
     draft.cause.of = static_cast<int64_t>(cells_);
     double worst = 0;
     const double limit = best_ns_ + kLateStart * cell_ns_;
-    for (const auto& [worker, delays] : of_worker_) {
+    for (uint32_t worker = 0; worker < of_worker_.size(); ++worker) {
+      const std::vector<double>& delays = of_worker_[worker];
+      if (delays.empty()) continue;
       int64_t count = 0;
       for (const double ns : delays) {
         if (ns <= limit) continue;
@@ -110,7 +119,7 @@ class Delays {
       draft.cause.part = worker.part;
       draft.cause.pause_ns = by;
       draft.cause.times = {{CellKind::kOther, by + usual_ns_, usual_ns_ < kLateStart * by ? 0 : usual_ns_}};
-      draft.cause.count = draft.cause.of = static_cast<int64_t>(of_worker_.at(number).size());
+      draft.cause.count = draft.cause.of = static_cast<int64_t>(of_worker_[number].size());
       draft.without = [&scene = scene_, number = number, worker, by = by, usual = message_ns_](uint32_t op, double& dur,
                                                                                                double& delay) {
         const StepGraph& g = scene.graph;
@@ -127,7 +136,9 @@ class Delays {
     pauses.cause.kind = CauseKind::kPauses;
     std::set<WorkerWay> linked;
     std::set<int32_t> parts;
-    for (const auto& [key, late] : by_way_) {
+    for (size_t way = 0; way < by_way_.size(); ++way) {
+      const WorkerWay key(static_cast<uint32_t>(way / 2), way % 2 != 0);
+      const Late& late = by_way_[way];
       if (late.count == 0) continue;
       if (is_message_late(key, late)) {
         linked.insert(key);
@@ -179,9 +190,10 @@ class Delays {
 
   void count_late() {
     const auto by = excess();
+    by_way_.resize(2 * of_worker_.size());
     scene_.each_op([&](uint32_t op, size_t) {
       if (!scene_.tells_delay(op)) return;
-      Late& late = by_way_[{scene_.times.worker_of(op), g_.kind[op] == CellKind::kForward}];
+      Late& late = by_way_[way_of({scene_.times.worker_of(op), g_.kind[op] == CellKind::kForward})];
       const double ns = by(op);
       ++late.of;
       late.count += ns > 0;
@@ -190,17 +202,14 @@ class Delays {
   }
 
   int64_t late_of(uint32_t worker) const {
-    int64_t count = 0;
-    for (const bool forward : {false, true})
-      if (const auto it = by_way_.find({worker, forward}); it != by_way_.end()) count += it->second.count;
-    return count;
+    return by_way_[way_of({worker, false})].count + by_way_[way_of({worker, true})].count;
   }
 
   // Late in one direction alone, and often: the message, where nobody recorded it.
   bool is_message_late(const WorkerWay& key, const Late& late) const {
     if (g_.source != GraphSource::kComputeCells) return false;
-    const auto other = by_way_.find({key.first, !key.second});
-    if (other != by_way_.end() && other->second.count * 5 > other->second.of) return false;
+    const Late& other = by_way_[way_of({key.first, !key.second})];
+    if (other.count * 5 > other.of) return false;
     const int32_t from = scene_.times.workers()[key.first].stage + (key.second ? -1 : 1);
     return from >= 0 && from < scene_.times.stages() &&
            static_cast<double>(late.count) >= kMostOneWay * static_cast<double>(late.of);
@@ -223,8 +232,9 @@ class Delays {
 
   const CauseScene& scene_;
   const StepGraph& g_;
-  std::map<uint32_t, std::vector<double>> of_worker_;  // delays
-  std::map<WorkerWay, Late> by_way_;
+  std::vector<std::vector<double>> of_worker_;  // delays; empty: none of its cells tells any
+  int64_t worked_ = 0;                          // workers that have some
+  std::vector<Late> by_way_;                    // by way_of()
   LateWorkers late_;
   size_t cells_ = 0;
   double cell_ns_ = 0, best_ns_ = 0, usual_ns_ = 0;  // median cell; lower quartile and median of delays

@@ -255,10 +255,39 @@ std::vector<Ranked> ranked(const std::vector<const WorkLists*>& choices, size_t 
   return all;
 }
 
+bool is_half(CellKind kind) { return kind == CellKind::kInputGrad || kind == CellKind::kWeightGrad; }
+
+// A run without any split backward that is nearest to a schedule which lives on them says nothing of where it would
+// have had them: of those whose forwards and backwards are as near, the one that stands first in the list of schedules.
+// Labels that count on in the second chunk are MindSpeed's own.
+void settle_unsplit(std::vector<Ranked>& all) {
+  const auto splits = [](const Ranked& one) {
+    const Result<Schedule> made = make_schedule(one.candidate.name, one.candidate.sizes);
+    return made && std::any_of(made->ranks.begin(), made->ranks.end(), [](const RankOrder& order) {
+             return std::any_of(order.begin(), order.end(),
+                                [](const ScheduleCell& cell) { return is_half(cell.actions()[0].kind); });
+           });
+  };
+  if (all.empty() || all.front().lists->rule == LabelRule::kPerChunk) return;
+  for (const WorkList& list : all.front().lists->lists)
+    for (const WorkToken& token : list.tokens)
+      if (is_half(token.kind)) return;
+  size_t near = 1;
+  while (near < all.size() && all[near].candidate.score == all.front().candidate.score) ++near;
+  if (near == 1 || !splits(all.front())) return;
+  const auto first = std::find_if(schedules().begin(), schedules().end(), [&](const ScheduleDef* def) {
+    return std::any_of(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(near),
+                       [&](const Ranked& one) { return one.candidate.name == def->name && splits(one); });
+  });
+  const auto chosen =
+      std::find_if(all.begin(), all.end(), [&](const Ranked& one) { return one.candidate.name == (*first)->name; });
+  std::rotate(all.begin(), chosen, chosen + 1);
+}
+
 // What the trace itself calls the micro-batches that lists of one step and replica have numbered.
 class OwnLabels {
  public:
-  OwnLabels(const Trace& trace, LabelRule rule) : trace_(trace), lists_(rank_lists(trace, rule)) {
+  OwnLabels(const Trace& trace, const RankLists& lists) : trace_(trace), lists_(lists) {
     lowest_ = INT32_MAX;
     highest_ = INT32_MIN;
     for (size_t t = 0; t < lists_.tokens.size(); ++t) {
@@ -296,12 +325,12 @@ class OwnLabels {
 
  private:
   const Trace& trace_;
-  RankLists lists_;
+  const RankLists& lists_;
   bool differ_ = false;
   int32_t lowest_ = 0, highest_ = 0;
 };
 
-void add_divergences(const Trace& trace, const Ranked& best, Recognition& result) {
+void add_divergences(const Trace& trace, const RankLists& lists, const Ranked& best, Recognition& result) {
   Comparison comparison(best.plausible, *best.lists);
   std::map<std::tuple<int32_t, int64_t, std::string, std::string>, size_t> known;
   const auto divergence_of = [&](const WorkList& list, const MicroBatchLabel& label) -> std::optional<Divergence> {
@@ -329,7 +358,7 @@ void add_divergences(const Trace& trace, const Ranked& best, Recognition& result
            std::tuple(!b.is_order, -b.lists, b.stage, b.position);
   });
   if (result.divergences.size() > kMostDivergences) result.divergences.resize(kMostDivergences);
-  const OwnLabels labels(trace, best.lists->rule);
+  const OwnLabels labels(trace, lists);
   result.own_labels = labels.differ();
   result.lowest_label = labels.lowest();
   result.highest_label = labels.highest();
@@ -349,13 +378,14 @@ void add_divergences(const Trace& trace, const Ranked& best, Recognition& result
 
 }  // namespace
 
-Recognition recognise(const Trace& trace) {
+Recognition recognise(const Trace& trace, RankLists* kept) {
   Recognition result;
   // Ranks of a profile that have a place though nobody knows of stages: every schedule would be a guess too.
   const bool placed =
       std::none_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.stage == kUnknown; });
   if (placed && trace.pipeline_stages == 0) return result;
-  const WorkLists dense = work_lists(trace, LabelRule::kDense);
+  RankLists lists = rank_lists(trace, LabelRule::kDense);
+  const WorkLists dense = work_lists(lists);
   result.lists = dense.list_count;
   std::vector<const WorkLists*> choices = {&dense};
   std::optional<WorkLists> per_chunk, by_order;
@@ -373,6 +403,7 @@ Recognition recognise(const Trace& trace) {
     }
   }
   if (all.empty()) return result;
+  settle_unsplit(all);
   result.rule = all.front().lists->rule;
   for (const Ranked& one : all) {
     const ScheduleCandidate& best = all.front().candidate;
@@ -385,7 +416,9 @@ Recognition recognise(const Trace& trace) {
       result.candidates.push_back(one.candidate);
   }
   result.recognised = result.best().score >= kRecognisedScore;
-  add_divergences(trace, all.front(), result);
+  if (result.rule != LabelRule::kDense) lists = rank_lists(trace, result.rule);
+  add_divergences(trace, lists, all.front(), result);
+  if (kept) *kept = std::move(lists);
   return result;
 }
 
