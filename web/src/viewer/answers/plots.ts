@@ -124,6 +124,23 @@ export const critical: Topic = {
   },
 };
 
+const MOST_LINKS = 64;
+export const transfers: Topic = {
+  id: 'transfers',
+  build({app: {report}}) {
+    const frame = frameOf(report, 'links', 'median_ns', 'class_ns');
+    if (!frame) return null;
+    if (most(frame.rows, row => row.num('median_ns')) <= 0) return {tables: [], nodes: [h('p', {}, w('plot.noTransfers'))]};
+    const ratio = (row: Row): string => (row.text('ratio') === '' ? '–' : `${row.num('ratio').toFixed(2)}×`);
+    const rows = [...frame.rows].sort((a, b) => b.num('median_ns') - a.num('median_ns')).slice(0, MOST_LINKS).map((row): BarRow => ({
+      label: `${rankLabel(row.num('from_rank'))} → ${row.text('to_rank')} · ${said(frame.table, row, 'direction')}`,
+      parts: [{kinds: [/^slow/.test(row.text('reading')) ? 'part-imbalance' : 'communication'], value: row.num('median_ns'), words: time(row, 'median_ns')}],
+      cells: [time(row, 'median_ns'), time(row, 'class_ns'), ratio(row), said(frame.table, row, 'reading')]}));
+    return {tables: [], nodes: [h('h3', {}, w('plot.transfers')), barTable(w('plot.transfers'), w('plot.link'),
+      [w('plot.transfer'), w('plot.usual'), w('plot.toUsual'), w('plot.verdict')], rows)]};
+  },
+};
+
 const MOST_CLOCKS = 128;
 export const clockQuality: Topic = {
   id: 'clockQuality',
