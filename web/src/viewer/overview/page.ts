@@ -87,7 +87,7 @@ export function makeOverview(shell: Shell): Page {
     return stepBarsView(times, () => usualStep(steps)?.number ?? null, number => {
       const step = steps.find(one => one.number === number);
       if (step) shell.go('timeline', {query: windowOf(step)});
-    });
+    }, !hasPipeline(run));
   }
   function headline(): HTMLElement {
     const none = t('headline.none', countOf('ranks', run.ranks.length), countOf('steps', run.steps.length), grouped(run.slices));
