@@ -84,7 +84,10 @@ class Words {
     const bool known = !recognition_.candidates.empty();
     const int32_t chunks = known ? recognition_.best().sizes.chunks : 1;
     const ChunkLayout layout = known ? recognition_.best().layout : ChunkLayout::kLoop;
-    if (layout == ChunkLayout::kBidirectional) return c.stage == 0 || c.stage == stages_ - 1;
+    if (layout == ChunkLayout::kBidirectional) {
+      if (c.chunk == kUnknown) return c.stage == 0 || c.stage == stages_ - 1;
+      return c.stage == (end == (c.chunk == 0) ? stages_ - 1 : 0);
+    }
     const int32_t chunk = end ? chunks - 1 : 0;
     if (c.chunk != kUnknown && c.chunk != chunk) return false;
     const bool turned = layout == ChunkLayout::kV && chunk % 2 == 1;
@@ -107,16 +110,30 @@ class Words {
     const std::string chunk_zh = c.chunk == kUnknown ? "" : "的第 " + std::to_string(c.chunk) + " 个分块";
     f.id = "stage.slow";
     f.cause = "stage:" + s;
-    f.title_en = "Stage " + s + chunk_en + (last ? ", the last," : "") + " takes " + times(c.ratio) +
-                 " the time of the other stages: move layers away from it" +
-                 (last    ? ", or split the output head"
-                  : first ? ", or split the embedding"
-                          : "");
-    f.title_zh = "第 " + s + " 级" + chunk_zh + (last ? "（最后一级）" : "") + "的用时是其他级的 " + times_zh(c.ratio) +
-                 "：请把部分层移到其他级" +
-                 (last    ? "，或拆分输出头"
-                  : first ? "，或拆分词嵌入"
-                          : "");
+    const std::string fix_en = last ? ", or split the output head" : first ? ", or split the embedding" : "";
+    const std::string fix_zh = last ? "，或拆分输出头" : first ? "，或拆分词嵌入" : "";
+    if (c.mirror != kUnknown) {  // the same layers, once for each direction
+      const bool both = last && first;
+      const std::string m = std::to_string(c.mirror);
+      f.title_en = "Stages " + s + " and " + m + ", which hold the " +
+                   (both    ? "first and last"
+                    : last  ? "last"
+                    : first ? "first"
+                            : "same") +
+                   " layers of the two directions, take " + times(c.ratio) +
+                   " the time of the other stages: move layers away from them" + fix_en;
+      f.title_zh = "第 " + s + "、" + m + " 级（两个方向的" +
+                   (both    ? "首尾各层"
+                    : last  ? "最后几层"
+                    : first ? "最初几层"
+                            : "同一些层") +
+                   "）的用时是其他级的 " + times_zh(c.ratio) + "：请把部分层移到其他级" + fix_zh;
+    } else {
+      f.title_en = "Stage " + s + chunk_en + (last ? ", the last," : "") + " takes " + times(c.ratio) +
+                   " the time of the other stages: move layers away from it" + fix_en;
+      f.title_zh = "第 " + s + " 级" + chunk_zh + (last ? "（最后一级）" : "") + "的用时是其他级的 " +
+                   times_zh(c.ratio) + "：请把部分层移到其他级" + fix_zh;
+    }
     std::string en, zh;
     for (const CauseTimes& t : c.times) {
       en += (en.empty() ? "Its " : ", its ") + std::string(kind_name(t.kind)) + " takes " + ms(t.own_ns) + " against " +
@@ -125,21 +142,24 @@ class Words {
     }
     if (en.empty())
       en = "Its cells take " + times(c.ratio) + " the others'", zh = "其单元用时是其他级的 " + times_zh(c.ratio);
-    f.detail_en =
-        en + ", " + in_steps(c.slowest_in, c.steps) +
-        (c.saving_ns > 0 ? ". With the same work spread evenly over the stages a step takes " + share(c.saving_ns) +
-                               " less; were the stage as fast as the others, "
-                         : ". Were the stage as fast as the others, a step would take ") +
-        share(c.lost_ns) + " less." +
-        (replicas_ > 1 ? ""
-                       : " With one replica nobody can tell a heavy stage from a slow device: if its layers are no "
-                         "more than the others', look at the device.");
+    const bool two = c.mirror != kUnknown;
+    const std::string were_en = two ? "were they as fast as the others, " : "were the stage as fast as the others, ";
+    const std::string were_zh = two ? "若它们与其他级一样快" : "若它与其他级一样快";
+    f.detail_en = en + ", " + in_steps(c.slowest_in, c.steps) +
+                  (c.saving_ns > 0 ? ". With the same work spread evenly over the stages a step takes " +
+                                         share(c.saving_ns) + " less; " + were_en
+                                   : ". W" + were_en.substr(1) + "a step would take ") +
+                  share(c.lost_ns) + " less." +
+                  (replicas_ > 1 || two ? ""
+                                        : " With one replica nobody can tell a heavy stage from a slow device: if its "
+                                          "layers are no more than the others', look at the device.");
     f.detail_zh =
         zh + "，" + in_steps_zh(c.slowest_in, c.steps) +
-        (c.saving_ns > 0 ? "。若把同样的计算均分到各级，每步少用 " + share(c.saving_ns) + "；若它与其他级一样快，少用 "
-                         : "。若它与其他级一样快，每步少用 ") +
+        (c.saving_ns > 0 ? "。若把同样的计算均分到各级，每步少用 " + share(c.saving_ns) + "；" + were_zh + "，少用 "
+                         : "。" + were_zh + "，每步少用 ") +
         share(c.lost_ns) + "。" +
-        (replicas_ > 1 ? "" : "只有一个副本时，无法区分是这一级太重还是设备太慢：如果它的层数并不多，请检查设备。");
+        (replicas_ > 1 || two ? ""
+                              : "只有一个副本时，无法区分是这一级太重还是设备太慢：如果它的层数并不多，请检查设备。");
     f.price.fix_en = "spread the layers evenly over the stages";
     f.price.fix_zh = "把各层均匀分到各级";
     f.price.assumption_en = "moving a layer moves its time";

@@ -26,12 +26,14 @@ std::vector<CauseDraft> drafts_of(CauseScene& scene) {
 }
 
 // What is lost less than it is worth saying, or may be chance. A pause is none by chance: its length is far beyond what
-// cells differ by, and only how many fall into a step varies.
+// cells differ by, and only how many fall into a step varies. Nor are long sequences, of which forwards and backwards
+// agree on every stage.
 bool counts_for_nothing(const Cause& c, const CauseList& list) {
   if (!(c.lost_ns >= kLeastLost * list.step_ns)) return true;
   if (c.saving_ns > 0 && c.saving_ns < kLeastLost * list.step_ns) return true;  // evening out brings nothing
-  const bool late = c.kind == CauseKind::kPauses || c.kind == CauseKind::kLateStarts;
-  if (late && c.count >= kLeastPauses && c.lost_ns > c.error_ns) return false;
+  const bool certain =
+      c.kind == CauseKind::kPauses || c.kind == CauseKind::kLateStarts || c.kind == CauseKind::kLongSequences;
+  if (certain && c.count >= kLeastPauses && c.lost_ns > c.error_ns) return false;
   return !beyond_noise(c.lost_ns, c.error_ns, list.steps);
 }
 
@@ -76,6 +78,7 @@ CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRu
   for (size_t i = 0; i < graph.size() && !works; ++i) works = is_compute(graph.kind[i]) && graph.dur_ns[i] > 0;
   if (!works) return list;
   CauseScene scene{trace, graph, counts, coverage, CellTimes(trace, graph, counts)};
+  scene.two_ways = theory.recognition.recognised && theory.recognition.best().layout == ChunkLayout::kBidirectional;
   std::vector<CauseDraft> drafts = drafts_of(scene);
   // Worlds: as it was, then without each cause, then those evened out.
   std::vector<std::vector<const CauseWorld*>> worlds(1);
@@ -115,7 +118,7 @@ CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRu
     std::tie(list.together_ns, list.together_error_ns) = gain(1);
   }
   std::vector<Cause> of_order;
-  add_order_causes(graph, theory, counts, of_order);
+  add_order_causes(trace, graph, theory, counts, of_order);
   for (Cause& cause : of_order) {
     if (counts_for_nothing(cause, list)) continue;
     list.together_ns += cause.lost_ns;

@@ -31,11 +31,14 @@ namespace stageline {
 namespace {
 
 // Scripts and styles come from files of ours only: the page sets styles through the CSSOM, which needs no exception.
-constexpr std::string_view kPage =
+constexpr std::string_view kPageHead =
     "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
     "<meta name=\"color-scheme\" content=\"light dark\">\n"
-    "<title>Stageline</title>\n<link rel=\"icon\" href=\"data:,\">\n<link rel=\"stylesheet\" href=\"/viewer.css\">\n"
+    "<title>Stageline</title>\n<link rel=\"icon\" href=\"data:,\">\n<link rel=\"stylesheet\" href=\"/viewer.css\">\n";
+// Where a run can be asked for, the browser asks while it still reads the script (web/src/viewer/main.tsx).
+constexpr std::string_view kPageRun = "<link rel=\"preload\" href=\"/api/run\" as=\"fetch\" crossorigin>\n";
+constexpr std::string_view kPageBody =
     "</head>\n<body>\n<div id=\"app\"></div>\n<noscript>The timeline needs JavaScript. 时间线需要启用 JavaScript。"
     "</noscript>\n<script src=\"/viewer.js\"></script>\n</body>\n</html>\n";
 
@@ -81,11 +84,6 @@ int status_of(ErrorCode code) {
 }
 
 ApiAnswer refused(const Error& error) { return error_answer(status_of(error.code), error.what, error.hint); }
-
-// What make_served() makes: with what the pipeline page is told, which nobody else asks. Of the whole run alone.
-struct ServedWithPipeline : ServedRun {
-  std::unique_ptr<PipelineView> pipeline;  // of its timeline, which outlives it
-};
 
 // The pipeline page's, of runs with cells.
 using PipelineAnswer = Result<std::string> (*)(const PipelineView& view, const Query& query);
@@ -160,12 +158,12 @@ void ViewRun::set_trace(Trace trace) {
 void ViewRun::set_early(Trace trace) { publish(make_served(std::move(trace), false)); }
 
 std::shared_ptr<const ServedRun> ViewRun::make_served(Trace trace, bool is_whole) const {
-  auto made = std::make_shared<ServedWithPipeline>();
+  auto made = std::make_shared<ServedRun>();
   const auto before = served();
   made->timeline = std::make_unique<Timeline>(std::move(trace));
   made->revision = before ? before->revision + 1 : 1;
   made->is_whole = is_whole;
-  if (is_whole) made->pipeline = std::make_unique<PipelineView>(*made->timeline);
+  if (is_whole) made->pipeline = std::make_shared<PipelineView>(made->timeline->trace(), made->timeline.get());
   made->run_json = run_json(*made->timeline, title_, paths_, {made->revision, is_whole});
   return made;
 }
@@ -246,7 +244,11 @@ ApiAnswer api_answer(const ViewRun& run, std::string_view target) {
   const Result<Query> query = parse_target(target);
   if (!query) return error_answer(400, query.error().what, query.error().hint);
   const std::string& path = query->path;
-  if (path == "/") return {200, "text/html; charset=utf-8", std::string(kPage), {}};
+  if (path == "/") {
+    std::string page(kPageHead);
+    if (run.served()) page += kPageRun;
+    return {200, "text/html; charset=utf-8", page.append(kPageBody), {}};
+  }
   if (path == "/viewer.js") return asset(web_viewer_js(), "text/javascript; charset=utf-8", web_viewer_js_hash());
   if (path == "/viewer.css") return asset(web_viewer_css(), "text/css; charset=utf-8", web_viewer_css_hash());
   if (path == "/api/status") return {200, kJson, run.status_json(), {}};
@@ -274,8 +276,13 @@ ApiAnswer api_answer(const ViewRun& run, std::string_view target) {
   if (path == "/api/run") return {200, kJson, now->run_json, {}};
   if (path == "/api/answers") return {200, kJson, run.answers().list_json(), {}};
   if (pipeline) {
-    const PipelineView& view = *static_cast<const ServedWithPipeline&>(*now).pipeline;
-    return made_answer(pipeline->answer(view, *query), pipeline->type);
+    const std::string_view which = query->text("run");
+    if (which.empty()) return made_answer(pipeline->answer(*now->pipeline, *query), pipeline->type);
+    if (which != "other") return error_answer(400, "run is \"other\", or left out", "");
+    const Result<RunAnswers::OtherPipeline> other = run.answers().other_pipeline();
+    if (!other) return refused(other.error());
+    if (!other->view) return {other->wait.status, kJson, other->wait.body, {}};
+    return made_answer(pipeline->answer(*other->view, *query), pipeline->type);
   }
   if (long_route) return long_answer(run.answers(), *long_route, *query);
   if (path == "/api/histogram") {

@@ -1,6 +1,6 @@
 // Odd runs, and the ways in and out: loading, failure, Perfetto. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
-import {settle, span, state, view, wideSlice} from './viewer_help.mjs';
+import {chosen, listed, settle, span, state, stopClock, view, wideSlice} from './viewer_help.mjs';
 import {HOSTILE} from './viewer_runs.mjs';
 
 const keys = async page => { for (const key of ['w', 's', 'a', 'd', '0', '.', ',', 'f', ']', '[', 'n', 'Escape', 'm', 'Escape',
@@ -27,9 +27,10 @@ export const cases = [
     assert.ok(span(home) > 30 * 86400e9);
     await page.keyboard.press('/');
     await page.keyboard.type('after');
-    await page.waitForSelector('#omni li');
+    await listed(page);
     await page.keyboard.press('Enter');
     await page.waitForFunction(() => stageline.state().selected?.name === 'after');
+    await stopClock(page);
     await page.keyboard.press('f');
     await page.keyboard.press('f');
     await settle(page);
@@ -55,11 +56,12 @@ export const cases = [
       await page.waitForSelector('#tip:not([hidden])');
       await page.mouse.click(x, y);
       await page.waitForFunction(s => stageline.facts()?.start_ns === s, slice.start);
+      await chosen(page);
       if (slice.start === 0) assert.match(await page.textContent('.slice-head h2'), /<img src=x onerror/);
     }
     await page.keyboard.press('/');
     await page.keyboard.type('img');
-    await page.waitForSelector('#omni li');
+    await listed(page);
     assert.ok((await page.textContent('#omni')).includes(HOSTILE));
     await shot(page, 'hostile');
     assert.equal(await page.evaluate('document.images.length'), 0);
@@ -94,6 +96,12 @@ export const cases = [
         route => route.fulfill({json: {state, title: 'big', bytes_read: 250e6, bytes_total: 1e9,
         events: 1234567, message: ''}}));
     await page.route('**/api/events', route => route.abort());
+    // As the page is before there is a run to ask for.
+    await page.route(/\/\?lang=en$/, async route => {
+      const answer = await route.fetch(), text = await answer.text(), head = text.replace(/<link rel="preload"[^>]*>/, '');
+      assert.notEqual(head, text);
+      await route.fulfill({response: answer, body: head});
+    });
     await page.goto(`${address}/?lang=en`);
     await page.waitForSelector('.loading [role=progressbar]');
     assert.equal(await page.getAttribute('[role=progressbar]', 'aria-valuenow'), '25');
@@ -121,7 +129,7 @@ export const cases = [
     await page.goto(`${address}/?lang=en`);
     await page.waitForFunction(() => window.stageline?.frames?.() > 0 && stageline.settled());
     const bar = '.reading[role=progressbar]';
-    assert.equal(await page.getAttribute(bar, 'aria-valuenow'), '30');
+    await page.waitForSelector(bar + '[aria-valuenow="30"]');
     assert.match(await page.textContent(bar), /30 %.*looked at/);
     assert.deepEqual(await page.locator('.pages a').allTextContents(), ['Timeline'], 'only what can be said of a part');
     await page.keyboard.press('w');
@@ -129,8 +137,15 @@ export const cases = [
     const near = await view(page);
     done = 620e6;
     await page.waitForFunction(() => document.querySelector('.reading').getAttribute('aria-valuenow') === '62');
+    // In the middle of a gesture the page is not made anew.
+    await page.evaluate(() => { window.first = true; });
+    await page.keyboard.down('Shift');
     done = 1e9;
-    await page.waitForFunction(() => !document.querySelector('.reading') && window.stageline?.settled?.());
+    await page.waitForFunction(() => document.querySelector('.reading').getAttribute('aria-valuenow') === '100');
+    await page.waitForTimeout(600);
+    assert.ok(await page.evaluate('window.first'), 'a key is held');
+    await page.keyboard.up('Shift');
+    await page.waitForFunction(() => !window.first && !document.querySelector('.reading') && window.stageline?.settled?.());
     const after = await view(page);
     assert.ok(Math.abs(after.t0 - near.t0) <= 1 && Math.abs(after.t1 - near.t1) <= 1, 'the place is kept');
     assert.ok(await page.locator('.pages a').count() > 1);
@@ -157,7 +172,7 @@ export const cases = [
     await page.waitForFunction(() => /Opened in Perfetto/.test(document.querySelector('.say').textContent));
     await context.unroute('https://ui.perfetto.dev/**');
     await context.route('https://ui.perfetto.dev/**', route => route.fulfill({contentType: 'text/html', body: 'no one is here'}));
-    const [download] = await Promise.all([page.waitForEvent('download', {timeout: 15000}), page.click('#perfetto')]);
+    const [download] = await Promise.all([page.waitForEvent('download'), page.click('#perfetto')]);
     assert.match(download.suggestedFilename(), /pipeline\.pftrace/);
     await page.waitForFunction(() => /is saved/.test(document.querySelector('.say').textContent));
   }],

@@ -1,6 +1,7 @@
 // The server's answers as the page sees them (docs/viewer-protocol.md). Times are nanoseconds from the run's start.
 import type {Palette} from '../data/report';
 import type {Theme} from '../theme';
+import {quiet} from './quiet';
 import {decode, f64, i32, u32, u8, type Column, type Wire} from './wire';
 
 export interface Paint { fill: string; text: string }
@@ -47,11 +48,13 @@ export class ApiError extends Error {
   constructor(readonly status: number, what: string, readonly hint: string) { super(what); }
 }
 
+const LONG_PAUSE_MS = 120;
 type Params = Record<string, string | number | undefined>;
 
 export class Api {
   // Of a run that is still being read: its lanes, slices and names have these numbers in one revision only.
   revision: number | undefined;
+  private again: Promise<void> | undefined;
   private readonly token = new URLSearchParams(location.search).get('token');
 
   url(path: string, params: Params = {}): string {
@@ -65,9 +68,14 @@ export class Api {
   private async get(path: string, params: Params, signal?: AbortSignal): Promise<Response> {
     const answer = await fetch(this.url(path, params), signal ? {signal} : {});
     if (answer.ok) return answer;
-    if (answer.status === 409 && this.revision !== undefined) location.reload();  // there is more of the run
+    if (answer.status === 409 && this.revision !== undefined) return this.more();
     const said = await answer.json().catch(() => ({})) as {error?: string; hint?: string};
     throw new ApiError(answer.status, said.error ?? `HTTP ${answer.status}`, said.hint ?? '');
+  }
+  // There is more of the run, and this part of it can no longer be asked: the page begins again.
+  private more(): Promise<never> {
+    this.again ??= quiet().then(() => location.reload());
+    return new Promise(() => undefined);
   }
   async json<T>(path: string, params: Params = {}, signal?: AbortSignal): Promise<T> {
     return await (await this.get(path, params, signal)).json() as T;
@@ -79,6 +87,14 @@ export class Api {
   }
   async wire<H>(path: string, params: Params, signal?: AbortSignal): Promise<Wire<H>> {
     return decode<H>(await (await this.get(path, params, signal)).arrayBuffer());
+  }
+  // Binary, of what takes time: waits while it is being made.
+  async longWire<H>(path: string, params: Params): Promise<Wire<H>> {
+    for (;;) {
+      const answer = await this.get(path, params);
+      if (answer.status !== 202) return decode<H>(await answer.arrayBuffer());
+      await new Promise(done => setTimeout(done, LONG_PAUSE_MS));
+    }
   }
   async bytes(path: string): Promise<ArrayBuffer> {
     return await (await this.get(path, {})).arrayBuffer();
