@@ -41,11 +41,14 @@ void write_descriptor(JsonWriter& json, const Analysis& analysis) {
 // Numbers of a page hold 53 bits, stamps of most runs need more: times count from what axes call 0.
 int64_t origin_of(const Trace& trace) { return trace.clock == ClockState::kPerRank ? 0 : axis_zero_ns(trace); }
 
-std::string result_json(const char* name, const AnalysisResult& result, int64_t origin_ns, RowLimit limit) {
+std::string result_json(const char* name, const AnalysisResult& result, int64_t origin_ns, RowLimit limit,
+                        const TablePart& part = {}) {
   JsonWriter json;
   json.begin_object().field("analysis", name);
   json.key("tables").begin_array();
-  for (const Table& table : result.tables) append_table_page(json, table, limit(table), origin_ns);
+  for (const Table& table : result.tables)
+    if (part.table.empty() || part.table == table.name())
+      append_table_page(json, table, limit(table), origin_ns, static_cast<size_t>(part.first_row));
   json.end_array().key("notes").begin_array();
   for (const Diagnostic& d : result.notes.items()) {
     json.begin_object().field("name", d.name).field("severity", severity_name(d.severity)).field("count", d.count);
@@ -89,7 +92,8 @@ std::string offers_json(const Trace& trace, const std::vector<std::string>& path
 namespace {
 
 // `first`: the run that notes and times are of.
-Result<std::string> made_json(const Analysis& analysis, AnalysisInput input, const Trace& first, RowLimit limit) {
+Result<std::string> made_json(const Analysis& analysis, AnalysisInput input, const Trace& first, RowLimit limit,
+                              const TablePart& part) {
   const bool huge = first.slice_count() > kMostEventRows;
   input.for_report = input.brief = huge;
   Result<AnalysisResult> result = analysis.run(input);
@@ -98,28 +102,28 @@ Result<std::string> made_json(const Analysis& analysis, AnalysisInput input, con
     result->notes.add("view.no_event_tables", Severity::kInfo,
                       "tables with a row per event are left out of so large a run; stageline analyze " +
                           std::string(analysis.name) + " has them");
-  return result_json(analysis.name, *result, origin_of(first), limit);
+  return result_json(analysis.name, *result, origin_of(first), limit, part);
 }
 
 }  // namespace
 
 Result<std::string> analysis_json(const Analysis& analysis, const AnalysisOptions& options, const Trace& trace,
-                                  RowLimit limit) {
+                                  RowLimit limit, const TablePart& part) {
   AnalysisInput input;
   input.options = options;
   input.trace = &trace;
-  return made_json(analysis, std::move(input), trace, limit);
+  return made_json(analysis, std::move(input), trace, limit, part);
 }
 
 Result<std::string> two_runs_json(const Analysis& analysis, const AnalysisOptions& options, const Trace& control,
-                                  const Trace& test, RowLimit limit) {
+                                  const Trace& test, RowLimit limit, const TablePart& part) {
   for (const Trace* side : {&control, &test})  // a run without operators has none to compare, which is no fault
     if (!has_facts(*side)) return result_json(analysis.name, {}, 0, limit);
   AnalysisInput input;
   input.options = options;
   input.control = &control;
   input.test = &test;
-  return made_json(analysis, std::move(input), control, limit);
+  return made_json(analysis, std::move(input), control, limit, part);
 }
 
 bool has_clocks(const Trace& trace) { return !clock_summary(trace).by.empty() || trace.alignment != AlignState::kRaw; }

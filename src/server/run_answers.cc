@@ -24,7 +24,7 @@ size_t most_rows(const Table&) { return kMostRows; }
 Result<AnalysisOptions> options_of(const Analysis& analysis, const Query& query) {
   AnalysisOptions options;
   for (const auto& [name, value] : query.parameters) {
-    if (name == "name" || name == "token") continue;
+    if (name == "name" || name == "token" || name == "page_of" || name == "from") continue;
     const auto known = std::find_if(analysis.options.begin(), analysis.options.end(),
                                     [&](const AnalysisOption& option) { return name == option.name; });
     if (known == analysis.options.end() || std::string_view(known->value) == "PATH")
@@ -198,16 +198,24 @@ Result<RunAnswers::Answer> RunAnswers::analysis(const Query& query) {
     return Error{ErrorCode::kNotFound, "this run has no answer \"" + name + "\"", {}, "/api/answers lists them"};
   Result<AnalysisOptions> options = options_of(*analysis, query);
   if (!options) return std::move(options).error();
-  std::string key = std::string("analysis ") + analysis->name;
+  const Result<int64_t> from = integer_parameter(query, "from", 0, 0, INT64_MAX);
+  if (!from) return std::move(from).error();
+  const TablePart part{std::string(query.text("page_of")), *from};
+  if (!part.table.empty() && std::none_of(analysis->tables.begin(), analysis->tables.end(),
+                                          [&](const AnalysisTable& table) { return part.table == table.name; }))
+    return Error{ErrorCode::kUsage, name + " has no table \"" + part.table + "\"", {}, "/api/answers lists them"};
+  if (part.table.empty() && part.first_row > 0)
+    return Error{ErrorCode::kUsage, "from goes with page_of, a table's name", {}, ""};
+  std::string key = std::string("analysis ") + analysis->name + " " + part.table + " " + std::to_string(*from);
   for (const AnalysisOption& option : analysis->options)
     if (options->has(option.name)) key += std::string("\n") + option.name + "=" + options->text(option.name);
-  return ask(key, [this, analysis, two, options = std::move(*options)]() -> Result<std::string> {
+  return ask(key, [this, analysis, two, part, options = std::move(*options)]() -> Result<std::string> {
     const Result<const Trace*> trace = as_recorded();
     if (!trace) return trace.error();
-    if (!two) return analysis_json(*analysis, options, **trace, most_rows);
+    if (!two) return analysis_json(*analysis, options, **trace, most_rows, part);
     const Result<const Trace*> other = other_trace();
     if (!other) return other.error();
-    return two_runs_json(*analysis, options, **trace, **other, most_rows);
+    return two_runs_json(*analysis, options, **trace, **other, most_rows, part);
   });
 }
 

@@ -19,8 +19,9 @@ import {fromQuery, toQuery} from './url';
 import {w} from './words';
 
 export function makeTimeline(shell: Shell): Page {
-  const {api, run} = shell, store = new Store(run, shell.theme), stage = makeStage(api, store);
+  const {api, run} = shell, store = new Store(run, shell.theme);
   const bar = h('div', {class: 'toolbar-place'}), bottom = h('div', {class: 'panel-place'}), tip = makeTip(store);
+  const stage = makeStage(api, store, () => bottom.querySelector<HTMLElement>('.panel .body')?.offsetHeight ?? 0);
   const leftOut = h('p', {class: 'left-out', role: 'note', hidden: !run.file?.left_out});
   const element = h('div', {}, bar, leftOut, stage.element, bottom, tip.element);
   let actions: Actions;
@@ -53,7 +54,7 @@ export function makeTimeline(shell: Shell): Page {
   return {
     element,
     show(route) {
-      if (route && (route.query || seen)) fromQuery(store, route.query, actions, api);
+      if (route && (route.query || seen)) fromQuery(store, route.query, actions, api, shell.lost);
       seen = true;
     },
     address: () => ({rest: '', query: toQuery(store)}),
