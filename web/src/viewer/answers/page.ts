@@ -49,8 +49,8 @@ export function makeAnswers(shell: Shell): Page {
         tables = answers.flatMap(answer => answer.tables);
     const report = reportOf(shell, tables), ranks = new Set<number>();
     for (const table of tables)
-      if (table.rowCount < 100_000)
-        for (const value of table.values[table.columns.findIndex(column => column.name === 'rank')] ?? []) if (typeof value === 'number') ranks.add(value);
+      if (table.rowCount < 100_000 && table.columns.some(column => column.name === 'rank'))
+        for (const value of table.values[table.columns.findIndex(column => column.name === 'rank')]!) if (typeof value === 'number') ranks.add(value);
     const profile: Profile = {app: {report}, home: {tables: [], use: {tip}}, ranks: [...ranks].sort((a, b) => a - b), rank: shown.rank,
       setRank(rank) {
         const focus = document.activeElement?.id;

@@ -8,7 +8,7 @@ import type {TextTip} from '../../views/text_tip';
 import type {Shell} from '../page';
 import {w, wordOr} from '../words';
 import {CLOCKS} from './families';
-import type {Answer, Choice, Desk, Offer, Working} from './ask';
+import type {Answer, AnswerTable, Choice, Desk, Offer, Working} from './ask';
 import {failure, working} from './working';
 
 const ASKED_ALONE = 1_000_000;  // slices of a run in which what takes longer is there soon
@@ -68,19 +68,31 @@ export function answerSection(use: SectionUse): Section {
     return step !== undefined && h('a', {href: shell.href('timeline', {query: `v=${step.start_ns},${step.end_ns}`}),
         title: w('answers.toStep')}, words);
   }
-  function fold(table: Table): HTMLElement {
-    const count = table.values[0]?.length ?? 0;
+  function fold(table: AnswerTable): HTMLElement {
     const view = views.get(table.name) ?? {sorted: '', down: false, filter: '', whole: false};
     views.set(table.name, view);
     const element = h('details', {class: 'fold', id: `table-${table.name}`, open: open.has(table.name)},
       h('summary', {}, tableTitle(table), h('small', {}, table.rowCount === 1 ? t('tables.rows.one') : t('tables.rows',
           grouped(table.rowCount)))));
-    const fill = (): void => {
-      if (element.children.length > 1) return;
-      element.append(dataTable(table, {tip, view, link, changed() { chosen = table.name; use.changed(); }}));
-      if (count < table.rowCount) element.append(h('p', {class: 'quiet'}, w('answers.first', grouped(count), grouped(table.rowCount)), ' ',
-        h('code', {}, `${commandOf(offer.name, use.paths, options)} --table ${table.name} --format csv`)));
+    const show = (rows: AnswerTable, from: number): HTMLElement => h('div', {}, dataTable(rows, {tip, view, link,
+        changed() { chosen = table.name; use.changed(); }}), table.count < table.rowCount && pager(rows, from));
+    // Of a long table so many rows are here at a time; they are sorted and filtered among themselves.
+    const pager = (rows: AnswerTable, from: number): HTMLElement => {
+      const said = h('span', {role: 'status'}, w('answers.rows', grouped(from + 1), grouped(from + rows.count), grouped(table.rowCount)));
+      const turn = (to: number): void => {
+        said.textContent = w('answers.rows.wait');
+        desk.rows(offer.name, options, table.name, to, () => undefined).then(found => {
+          const shown = show(found, to);
+          element.children[1]!.replaceWith(shown);
+          shown.querySelector<HTMLElement>('.pager button:not(:disabled)')?.focus();
+        }, (error: unknown) => { said.textContent = String(error instanceof Error ? error.message : error); });
+      };
+      return h('p', {class: 'quiet pager'}, said, ' ',
+        h('button', {class: 'plain link', disabled: from === 0, click: () => turn(Math.max(0, from - table.count))}, w('answers.rows.before', grouped(table.count))), ' ',
+        h('button', {class: 'plain link', disabled: from + rows.count >= table.rowCount, click: () => turn(from + table.count)}, w('answers.rows.next', grouped(table.count))), ' ',
+        w('answers.rows.all'), ' ', h('code', {}, `${commandOf(offer.name, use.paths, options)} --table ${table.name} --format csv`));
     };
+    const fill = (): void => { if (element.children.length < 2) element.append(show(table, 0)); };
     if (open.has(table.name)) fill();
     element.addEventListener('toggle', () => {
       if (element.open) {
