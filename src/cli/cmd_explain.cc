@@ -58,8 +58,8 @@ std::string text_of(const Terminal& terminal, const Explanation& e, const std::v
     offers += priced_title(terminal, "   " + pick(f.title_en, f.title_zh), price_of(f, zh));
   const std::string more = paths.empty() ? "" : "stageline report " + paths[0] + " -o report.html";
   if (!e.findings.empty()) out += "\n";
-  out += pick(closing_words(e).en, closing_words(e).zh);
-  out += "\n";
+  const ClosingWords closing = closing_words(e);
+  out += wrapped(pick(closing.en, closing.zh), terminal.width, 0);
   if (!offers.empty()) {
     out += pick("\nNo fault, but worth a try, at the same memory, if the replay is right:\n",
                 "\n并非故障，但按重放值得一试（内存相同）：\n") +

@@ -25,14 +25,25 @@ std::vector<CauseDraft> drafts_of(CauseScene& scene) {
   return drafts;
 }
 
-// What is lost less than it is worth saying, or may be chance. A pause is none by chance: its length is far beyond what
-// cells differ by, and only how many fall into a step varies.
-bool counts_for_nothing(const Cause& c, const CauseList& list) {
+// What is lost is less than it is worth saying.
+bool costs_little(const Cause& c, const CauseList& list) {
   if (!(c.lost_ns >= kLeastLost * list.step_ns)) return true;
-  if (c.saving_ns > 0 && c.saving_ns < kLeastLost * list.step_ns) return true;  // evening out brings nothing
+  return c.saving_ns > 0 && c.saving_ns < kLeastLost * list.step_ns;  // evening out brings nothing
+}
+
+// A pause is none by chance: its length is far beyond what cells differ by, and only how many fall into a step varies.
+bool may_be_chance(const Cause& c, const CauseList& list) {
   const bool late = c.kind == CauseKind::kPauses || c.kind == CauseKind::kLateStarts;
   if (late && c.count >= kLeastPauses && c.lost_ns > c.error_ns) return false;
   return !beyond_noise(c.lost_ns, c.error_ns, list.steps);
+}
+
+// Whether the cause is one of the list; what may be chance is kept apart.
+bool take(Cause& cause, CauseList& list) {
+  if (costs_little(cause, list)) return false;
+  const bool sure = !may_be_chance(cause, list);
+  (sure ? list.causes : list.doubtful).push_back(std::move(cause));
+  return sure;
 }
 
 }  // namespace
@@ -52,6 +63,12 @@ std::string_view cause_name(CauseKind kind) {
   return "";
 }
 
+void sort_causes(std::vector<Cause>& causes) {
+  std::stable_sort(causes.begin(), causes.end(), [](const Cause& a, const Cause& b) {
+    return a.price_ns() != b.price_ns() ? a.price_ns() > b.price_ns() : a.lost_ns > b.lost_ns;
+  });
+}
+
 CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRun& theory) {
   return find_causes(trace, graph, theory, RunCoverage(trace, theory));
 }
@@ -69,8 +86,8 @@ CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRu
   list.steps = static_cast<int64_t>(recorded.size());
   list.step_ns = mean_of(recorded);
   list.error_ns = sample_std(recorded) / std::sqrt(static_cast<double>(recorded.size()));
-  list.repeats = coverage.repeats();
-  if (list.repeats) return list;
+  list.untold = coverage.untold();
+  if (list.untold) return list;
   // Without work that takes time every gap would look like a slow message.
   bool works = false;
   for (size_t i = 0; i < graph.size() && !works; ++i) works = is_compute(graph.kind[i]) && graph.dur_ns[i] > 0;
@@ -83,15 +100,17 @@ CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRu
   std::vector<size_t> evened(drafts.size(), 0);
   for (size_t d = 0; d < drafts.size(); ++d)
     if (drafts[d].evened) evened[d] = worlds.size(), worlds.push_back({&drafts[d].evened});
+  const std::vector<double> launch_ns = launch_delays(graph);
   const auto replay_all = [&] {
-    return replay_worlds(graph, worlds.size(),
-                         [&](uint32_t op, size_t first, std::span<double> dur, std::span<double> delay) {
-                           for (size_t i = 0; i < dur.size(); ++i) {
-                             dur[i] = graph.dur_ns[op];
-                             delay[i] = graph.delay_ns[op];
-                             for (const CauseWorld* world : worlds[first + i]) (*world)(op, dur[i], delay[i]);
-                           }
-                         });
+    return replay_worlds(
+        graph, worlds.size(), [&](uint32_t op, size_t first, std::span<double> dur, std::span<double> delay) {
+          for (size_t i = 0; i < dur.size(); ++i) {
+            dur[i] = graph.dur_ns[op];
+            delay[i] = is_compute(graph.kind[op]) ? graph.delay_ns[op]
+                                                  : std::min(graph.delay_ns[op], launch_ns[graph.type[op]]);
+            for (const CauseWorld* world : worlds[first + i]) (*world)(op, dur[i], delay[i]);
+          }
+        });
   };
   WorldTimes replayed = replay_all();
   const auto gain = [&](size_t world) {
@@ -105,9 +124,7 @@ CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRu
     Cause cause = std::move(drafts[d].cause);
     std::tie(cause.lost_ns, cause.error_ns) = gain(d + 1);
     if (evened[d] > 0) cause.saving_ns = gain(evened[d]).first;
-    if (counts_for_nothing(cause, list)) continue;
-    all.push_back(&drafts[d].without);
-    list.causes.push_back(std::move(cause));
+    if (take(cause, list)) all.push_back(&drafts[d].without);
   }
   if (!all.empty()) {
     worlds = {{}, all};
@@ -117,14 +134,14 @@ CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRu
   std::vector<Cause> of_order;
   add_order_causes(graph, theory, counts, of_order);
   for (Cause& cause : of_order) {
-    if (counts_for_nothing(cause, list)) continue;
-    list.together_ns += cause.lost_ns;
-    list.together_error_ns = std::hypot(list.together_error_ns, cause.error_ns);
-    list.causes.push_back(std::move(cause));
+    const double lost_ns = cause.lost_ns, error_ns = cause.error_ns;
+    if (!take(cause, list)) continue;
+    list.together_ns += lost_ns;
+    list.together_error_ns = std::hypot(list.together_error_ns, error_ns);
   }
-  std::stable_sort(list.causes.begin(), list.causes.end(), [](const Cause& a, const Cause& b) {
-    return a.price_ns() != b.price_ns() ? a.price_ns() > b.price_ns() : a.lost_ns > b.lost_ns;
-  });
+  sort_causes(list.causes);
+  std::stable_sort(list.doubtful.begin(), list.doubtful.end(),
+                   [](const Cause& a, const Cause& b) { return a.lost_ns > b.lost_ns; });
   return list;
 }
 
