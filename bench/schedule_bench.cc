@@ -1,13 +1,14 @@
 // Recognition, replay and lateness of a simulated run, cells in memory: no files, no reader.
 //   stageline_schedule_bench SCHEDULE STAGES REPLICAS MICRO_BATCHES STEPS [LOST]
 // LOST cells in a thousand are left out, so that hardly any two lists are equal: the worst case of recognition.
-// Prints cells, and seconds of recognise(), theory_of() (which recognises again) and late_cells(); the schedule and late
-// cells; seconds of waterfall_of() and of find_findings(), which does all of it again but late cells; the rest's share.
+// Prints cells, and seconds of recognise(), theory_of() (which recognises again) and late_cells(); the schedule and
+// late cells; seconds of waterfall_of() and of find_findings(), which does all of it again but late cells; the rest's
+// share.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 
-#include "pipeline/findings.h"
+#include "engine/explain.h"
 #include "pipeline/late_cells.h"
 #include "pipeline/simulate.h"
 #include "pipeline/waterfall.h"
@@ -66,8 +67,11 @@ int main(int argc, char** argv) {
   const WaterfallStep mean = mean_of(waterfall);
   const double rest = mean.part_ns[static_cast<size_t>(WaterfallPart::kRest)] / mean.pipeline_ns;
   start = std::chrono::steady_clock::now();
-  const Findings findings = find_findings(trace);  // recognises, replays and splits again
+  const Explanation said = explain(trace, {}, false);  // recognises, replays and splits again
   const double found = seconds_since(start);
+  start = std::chrono::steady_clock::now();
+  (void)explain(trace, {}, true);
+  std::fprintf(stderr, "with offers %.3f, %zu findings\n", seconds_since(start), said.findings.size());
   std::printf("%zu %.3f %.3f %.3f %s %lld %.3f %.3f %.9f\n", trace.cells.size(), recognised, replayed, judged,
               theory.theory.schedule.c_str(), static_cast<long long>(late.found), split, found, rest);
   return 0;

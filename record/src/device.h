@@ -10,6 +10,11 @@ namespace slr {
 
 struct Lane;
 struct DeviceLane;
+struct Driver;
+
+// The driver of an enum slr_device, once the program has loaded it; nullptr in a child of a process that used it.
+// Looked for at one call in 256.
+const Driver* loaded_driver(uint8_t kind);
 
 // Looks whether the lane's driver is in the process, and what device the stream is of. Without it the lane's records
 // have the host's times; it is asked for again now and then. Not for the hot path.

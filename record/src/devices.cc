@@ -63,11 +63,18 @@ void give_event(uint32_t place) {
   }
 }
 
+std::atomic<const Driver*> drivers[4];
+bool after_fork = false;  // of a process that used a driver: it may not be called here
+
+// Under the mutex.
 const Driver* driver_of(uint8_t kind) {
-  static const Driver* found[4];
   if (kind > SLR_ACL) return nullptr;
-  if (!found[kind]) found[kind] = kind == SLR_CUDA ? cuda_driver() : kind == SLR_HIP ? hip_driver() : acl_driver();
-  return found[kind];
+  const Driver* found = drivers[kind].load(std::memory_order_relaxed);
+  if (!found) {
+    found = kind == SLR_CUDA ? cuda_driver() : kind == SLR_HIP ? hip_driver() : acl_driver();
+    drivers[kind].store(found, std::memory_order_release);
+  }
+  return found;
 }
 
 // Under the mutex.
@@ -148,6 +155,19 @@ void mark_lost(Device& d, int error) {
 thread_local Device* bound __attribute__((tls_model("initial-exec"))) = nullptr;  // of the background thread
 
 }  // namespace
+
+const Driver* loaded_driver(uint8_t kind) {
+  static std::atomic<uint32_t> tries{0};
+  if (kind > SLR_ACL || after_fork) return nullptr;
+  if (const Driver* found = drivers[kind].load(std::memory_order_acquire)) return found;
+  if (tries.fetch_add(1, std::memory_order_relaxed) % 256 != 0) return nullptr;
+  const int saved_errno = errno;
+  pthread_mutex_lock(&mutex);
+  const Driver* found = driver_of(kind);
+  pthread_mutex_unlock(&mutex);
+  errno = saved_errno;
+  return found;
+}
 
 void grow_pool(Device& d, uint32_t count) {
   for (uint32_t i = 0; i < count && !d.lost.load(); ++i) {
@@ -325,6 +345,7 @@ void add_device_stats(slr_statistics& s) {
 }
 
 void forget_devices() {
+  for (const auto& driver : drivers) after_fork = after_fork || driver.load() != nullptr;
   mutex = PTHREAD_MUTEX_INITIALIZER;
   device_count.store(0);
   event_total.store(0);

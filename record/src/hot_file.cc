@@ -173,6 +173,7 @@ Thread* acquire_thread() {
   thread->known_tail = ring->tail.load(std::memory_order_acquire);
   thread->depth = 0;
   thread->next_slot = 0;
+  ++thread->generation;
   thread->busy = 0;
   ring->depth.store(0, std::memory_order_release);
 

@@ -85,7 +85,7 @@ struct Extra {
   int64_t sequence;
   int32_t peer;
   int16_t stage;
-  uint16_t reserved;
+  uint16_t tag;                     // in memory only: the domain of an injected push, 0 for others
   uint32_t start_event, end_event;  // in memory only: places in the table of events, kNoEvent
 };
 static_assert(sizeof(Record) == 32 && sizeof(Extra) == 32);

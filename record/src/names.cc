@@ -19,11 +19,21 @@ pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 char arena[kNameBytes];
 uint32_t arena_bytes = 0, name_count = 0;
 uint32_t offset_of[kMaxNames];
-uint16_t hashed[kHashSlots];
+std::atomic<uint16_t> hashed[kHashSlots];  // set after the text is there; never emptied
+std::atomic<uint32_t> is_full{0};
 
+// Eight bytes at a time: injected names are looked up at every range.
 uint64_t hash_of(const char* text, size_t size) {
-  uint64_t h = 0xcbf29ce484222325;
-  for (size_t i = 0; i < size; ++i) h = (h ^ static_cast<uint8_t>(text[i])) * 0x100000001b3;
+  constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;
+  uint64_t h = size * kOdd, word = 0;
+  for (; size >= 8; text += 8, size -= 8) {
+    memcpy(&word, text, 8);
+    h = (h ^ word) * kOdd;
+    h ^= h >> 32;
+  }
+  word = 0;
+  for (size_t i = 0; i < size; ++i) word |= uint64_t{static_cast<uint8_t>(text[i])} << 8 * i;
+  h = (h ^ word) * kOdd;
   return h ^ h >> 29;
 }
 
@@ -34,23 +44,34 @@ bool is_name(uint16_t id, const char* text, size_t size) {
   return length == size && memcmp(entry + 4, text, size) == 0;
 }
 
-// 0 when the table is full.
+// Its id, or 0 and where it would go. Needs no lock: names are only ever added.
+uint16_t find(const char* text, size_t size, uint64_t& at) {
+  at = hash_of(text, size) % kHashSlots;
+  for (;; at = (at + 1) % kHashSlots) {
+    const uint16_t id = hashed[at].load(std::memory_order_acquire);
+    if (id == 0 || is_name(id, text, size)) return id;
+  }
+}
+
+// Under the mutex. 0 when the table is full.
 uint16_t intern(const char* text, size_t size) {
-  uint64_t at = hash_of(text, size) % kHashSlots;
-  for (; hashed[at] != 0; at = (at + 1) % kHashSlots)
-    if (is_name(hashed[at], text, size)) return hashed[at];
-  if (name_count + 1 >= kMaxNames || arena_bytes + 4 + size > kNameBytes) return 0;
+  uint64_t at = 0;
+  if (const uint16_t known = find(text, size, at)) return known;
+  if (name_count + 1 >= kMaxNames || arena_bytes + 4 + size > kNameBytes) {
+    is_full.store(1, std::memory_order_relaxed);
+    return 0;
+  }
   const auto id = static_cast<uint16_t>(++name_count), length = static_cast<uint16_t>(size);
   offset_of[id] = arena_bytes;
   memcpy(arena + arena_bytes, &id, 2);
   memcpy(arena + arena_bytes + 2, &length, 2);
   memcpy(arena + arena_bytes + 4, text, size);
-  hashed[at] = id;
   if (state.hot) {
     memcpy(reinterpret_cast<char*>(state.hot) + state.hot->names_at + arena_bytes, arena + arena_bytes, 4 + size);
     state.hot->name_bytes.store(arena_bytes + 4 + static_cast<uint32_t>(size), std::memory_order_release);
   }
   __atomic_store_n(&arena_bytes, arena_bytes + 4 + static_cast<uint32_t>(size), __ATOMIC_RELEASE);
+  hashed[at].store(id, std::memory_order_release);
   return id;
 }
 
@@ -111,6 +132,19 @@ void publish_names() {
   pthread_mutex_unlock(&mutex);
 }
 
+void name_lane(slr_lane lane, const char* name) {
+  if (lane == 0 || lane >= lane_count.load(std::memory_order_acquire) || !name || !*name) return;
+  pthread_mutex_lock(&mutex);
+  set_text(lanes[lane].entry.name, name);
+  publish_lane(static_cast<uint16_t>(lane));
+  pthread_mutex_unlock(&mutex);
+}
+
+void name_lane_of_thread(uint32_t thread_id, const char* name) {
+  for (uint32_t id = lane_count.load(std::memory_order_acquire); id-- > 1;)
+    if (lanes[id].entry.device_kind == SLR_HOST && lanes[id].entry.thread_id == thread_id) return name_lane(id, name);
+}
+
 void lock_names() { pthread_mutex_lock(&mutex); }
 void unlock_names(bool in_child) {
   if (in_child)
@@ -128,9 +162,13 @@ extern "C" {
 slr_str slr_intern(const char* text, size_t length) {
   if (!text) return 0;
   if (length > kMaxText) length = kMaxText;
-  pthread_mutex_lock(&mutex);
-  const uint16_t id = intern(text, length);
-  pthread_mutex_unlock(&mutex);
+  uint64_t at = 0;
+  uint16_t id = find(text, length, at);
+  if (id == 0 && !is_full.load(std::memory_order_relaxed)) {
+    pthread_mutex_lock(&mutex);
+    id = intern(text, length);
+    pthread_mutex_unlock(&mutex);
+  }
   if (id == 0) drop(SLR_DROP_NAMES);
   return id;
 }
@@ -173,12 +211,7 @@ void slr_name_thread(const char* name) {
   if (!is_on() || !name) return;
   Thread* thread = this_thread;
   if (!thread || this_recording != state.recording) thread = acquire_thread();
-  if (!thread || thread->lane == 0) return;
-  pthread_mutex_lock(&mutex);
-  Lane& lane = lanes[thread->lane];
-  set_text(lane.entry.name, name);
-  publish_lane(thread->lane);
-  pthread_mutex_unlock(&mutex);
+  if (thread) name_lane(thread->lane, name);
 }
 
 }  // extern "C"

@@ -92,7 +92,7 @@ bool describe(const Thread* t, slr_lane lane, const slr_job* job, Record& r, Ext
   e.bytes = e.sequence = -1;
   e.peer = -1;
   e.stage = -1;
-  e.reserved = 0;
+  e.tag = 0;
   if (!job || job->size < sizeof(slr_job)) {
     r.name = 0;
     r.kind = SLR_USER;
@@ -182,7 +182,7 @@ bool claim(slr_range range, OpenRange& out) {
   return true;
 }
 
-void push(Thread* t, slr_lane lane, const slr_job* job, slr_str name) {
+void push(Thread* t, slr_lane lane, const slr_job* job, slr_str name, uint16_t tag = 0) {
   const uint32_t depth = t->depth;
   if (depth >= kMaxOpen) {
     t->depth = depth + 1;
@@ -193,6 +193,7 @@ void push(Thread* t, slr_lane lane, const slr_job* job, slr_str name) {
   const bool live = state.live.load(std::memory_order_relaxed) != 0;
   bool extra = describe(t, lane, job, range.record, range.extra);
   if (!job) range.record.name = static_cast<uint16_t>(name < kMaxNames ? name : 0);
+  range.extra.tag = tag;
   if (!live) {
     range.record.start_ticks = 0;  // outside the window: popped without a record
   } else {
@@ -206,7 +207,15 @@ void push(Thread* t, slr_lane lane, const slr_job* job, slr_str name) {
   t->ring->depth.store(depth + 1, std::memory_order_release);
 }
 
-void pop(Thread* t, slr_lane lane) {
+// Pushes of a domain that are open. Those beyond the 64th count as its own: nobody knows whose they were.
+uint32_t open_of(const Thread* t, uint16_t tag) {
+  uint32_t count = t->depth > kMaxOpen ? t->depth - kMaxOpen : 0;
+  for (uint32_t d = 0; d < t->depth && d < kMaxOpen; ++d) count += t->ring->stack[d].extra.tag == tag;
+  return count;
+}
+
+// `tag` 0: the last push of the lane; else the last of the domain.
+void pop(Thread* t, slr_lane lane, uint16_t tag = 0) {
   const uint64_t now = now_ticks();
   const uint32_t depth = t->depth;
   if (depth > kMaxOpen) {
@@ -214,8 +223,11 @@ void pop(Thread* t, slr_lane lane) {
     return;
   }
   const uint16_t wanted = lane == 0 || !is_lane(lane) ? t->lane : static_cast<uint16_t>(lane);
+  const auto is_wanted = [&](const OpenRange& open) {
+    return open.extra.tag == tag && (tag != 0 || open.record.lane == wanted);
+  };
   uint32_t at = depth;
-  while (at > 0 && t->ring->stack[at - 1].record.lane != wanted) --at;
+  while (at > 0 && !is_wanted(t->ring->stack[at - 1])) --at;
   if (at == 0) {
     drop(SLR_DROP_BAD_HANDLE);
     return;
@@ -244,7 +256,43 @@ void emit_simple(Thread* t, RecordType type, slr_lane lane, uint32_t name, uint6
   emit(t, r, nullptr);
 }
 
+slr_job job_named(slr_str name) {
+  slr_job job = SLR_JOB(SLR_USER, -1, -1);
+  job.name = name;
+  return job;
+}
+
 }  // namespace
+
+int push_tagged(uint16_t tag, slr_str name, LaneAt lane_at) {
+  Call call;
+  if (!call) return kNotTracked;
+  const uint32_t depth = open_of(call.get(), tag);
+  push(call.get(), lane_at(*call.get(), tag, depth), nullptr, name, tag);
+  return static_cast<int>(depth);
+}
+
+int pop_tagged(uint16_t tag) {
+  Call call;
+  if (!call) return kNotTracked;
+  const uint32_t depth = open_of(call.get(), tag);
+  pop(call.get(), 0, tag);
+  return depth == 0 ? kNotTracked : static_cast<int>(depth) - 1;
+}
+
+slr_range begin_tagged(uint16_t tag, slr_str name, slr_lane lane, LaneAt lane_at) {
+  Call call;
+  if (!call || !state.live.load(std::memory_order_relaxed)) return 0;
+  const slr_job job = job_named(name);
+  return begin(call.get(), lane ? lane : lane_at(*call.get(), tag, 0), &job, kNoEvent, 0);
+}
+
+void mark_tagged(uint16_t tag, slr_str name, slr_lane lane, LaneAt lane_at) {
+  Call call;
+  if (!call || !state.live.load(std::memory_order_relaxed)) return;
+  // A mark has the host's time only: it stands on the thread's lane, unless a stream was named.
+  emit_simple(call.get(), kInstant, lane ? lane : lane_at(*call.get(), tag, kMaxOpen), name, 0);
+}
 
 void record_open_ranges(Thread* t) {
   const uint32_t depth = t->depth < kMaxOpen ? t->depth : kMaxOpen;

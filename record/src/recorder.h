@@ -38,6 +38,7 @@ struct Thread {
   uint32_t next_slot;
   uint32_t index;
   uint16_t lane;
+  uint32_t generation;     // another thread has the place: another number
   volatile uint32_t busy;  // inside a call: a signal handler must keep out
 };
 extern thread_local Thread* this_thread __attribute__((tls_model("initial-exec")));
@@ -88,6 +89,9 @@ const char* name_table(uint32_t* bytes);
 void publish_lane(uint16_t lane);  // its entry has changed
 // Copies texts and lanes to a new hot file, which gets all later ones too.
 void publish_names();
+// Gives a lane another name; that of a thread's own lane by the system's number of the thread.
+void name_lane(slr_lane lane, const char* name);
+void name_lane_of_thread(uint32_t thread_id, const char* name);
 void lock_names();
 void unlock_names(bool in_child);
 
@@ -105,6 +109,15 @@ Thread* acquire_thread();
 void drop(slr_drop reason, uint64_t count = 1);
 void release_thread(void* thread);  // at thread exit: what is open is kept as open
 void record_open_ranges(Thread* thread);
+// Pushes of a domain (`tag`, 1 and up; 0 is slr_push) end with a pop of the same domain, whatever lane it went to.
+// `lane_at` chooses the lane, told how many of the domain are open on the thread, which is what push and pop return.
+inline constexpr int kNotTracked = -2;
+using LaneAt = uint16_t (*)(const Thread& thread, uint16_t tag, uint32_t depth);
+int push_tagged(uint16_t tag, slr_str name, LaneAt lane_at);
+int pop_tagged(uint16_t tag);
+// `lane` 0: as lane_at says.
+slr_range begin_tagged(uint16_t tag, slr_str name, slr_lane lane, LaneAt lane_at);
+void mark_tagged(uint16_t tag, slr_str name, slr_lane lane, LaneAt lane_at);
 
 // --- writer.cc
 bool start_writer();

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <optional>
 #include <set>
 
 #include "base/number.h"
+#include "base/parallel.h"
 #include "engine/doubt_words.h"
 #include "engine/engine.h"
 #include "engine/share_findings.h"
@@ -86,24 +88,41 @@ void make_offers(WhatIf model, Explanation& e) {
                    [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
 }
 
+// What a run's replay says.
+struct Replayed {
+  Diagnostics notes;
+  Result<StepGraph> graph;
+  RunCoverage coverage;
+  CauseList causes;  // empty without a graph
+
+  Replayed(const Trace& trace, const TheoryRun& theory)
+      : graph(build_step_graph(trace, notes, LaunchRule::kInOrder)), coverage(trace, theory) {
+    if (graph) causes = find_causes(trace, *graph, theory, coverage);
+  }
+};
+
 }  // namespace
 
 Explanation explain(const Trace& trace, const std::vector<Table>& tables, bool with_offers) {
   Explanation e;
   const bool cells = trace.cells.size() > 0;
   const TheoryRun theory = cells ? theory_of(trace) : TheoryRun{};
-  Findings known = findings_of(trace, tables, theory);
+  Findings known;
+  std::optional<Replayed> replayed;
+  parallel_for(2, [&](size_t half) {  // both take seconds of a large run, and neither needs the other
+    if (half == 0)
+      known = findings_of(trace, tables, theory);
+    else if (cells)
+      replayed.emplace(trace, theory);
+  });
   e.headline = known.headline;
   e.parts = known.headline.parts;
   std::set<std::string> said;
   bool priced = false;
   if (cells) {
-    Diagnostics notes;
-    Result<StepGraph> graph = build_step_graph(trace, notes, LaunchRule::kInOrder);
-    const RunCoverage coverage(trace, theory);
+    auto& [notes, graph, coverage, causes] = *replayed;
     say_coverage(coverage, e);
     if (graph) {
-      CauseList causes = find_causes(trace, *graph, theory, coverage);
       priced = true;
       e.step_ns = causes.step_ns;
       e.steps = causes.steps;

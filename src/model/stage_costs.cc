@@ -12,9 +12,10 @@ namespace stageline {
 
 double median_of(std::vector<double> values) {
   if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
-  std::sort(values.begin(), values.end());
   const size_t n = values.size();
-  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(n / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return n % 2 == 1 ? *middle : (*std::max_element(values.begin(), middle) + *middle) / 2;
 }
 
 double percentile_of_sorted(const std::vector<int64_t>& sorted, double share) {
@@ -25,6 +26,21 @@ double percentile_of_sorted(const std::vector<int64_t>& sorted, double share) {
   const double fraction = at - static_cast<double>(below);
   return static_cast<double>(sorted[below]) + fraction * static_cast<double>(sorted[above] - sorted[below]);
 }
+
+namespace {
+
+// The same of values in any order, which are partly sorted on the way.
+double percentile_of(std::vector<int64_t>& values, double share) {
+  const double at = share * static_cast<double>(values.size() - 1);
+  const auto below = values.begin() + static_cast<std::ptrdiff_t>(at);
+  std::nth_element(values.begin(), below, values.end());
+  if (below + 1 == values.end()) return static_cast<double>(*below);
+  const double fraction = at - std::floor(at);
+  return static_cast<double>(*below) +
+         fraction * static_cast<double>(*std::min_element(below + 1, values.end()) - *below);
+}
+
+}  // namespace
 
 std::vector<StageCost> stage_costs(const Trace& trace, const std::function<bool(size_t cell)>& counts) {
   const Cells& cells = trace.cells;
@@ -50,15 +66,14 @@ std::vector<StageCost> stage_costs(const Trace& trace, const std::function<bool(
   std::vector<StageCost> costs;
   std::map<CellKind, std::vector<double>> means;
   for (auto& [key, values] : durations) {
-    std::sort(values.begin(), values.end());
     double sum = 0;
     for (const int64_t v : values) sum += static_cast<double>(v);
     StageCost cost{key.first,
                    key.second,
                    static_cast<int64_t>(values.size()),
                    sum / static_cast<double>(values.size()),
-                   percentile_of_sorted(values, 0.5),
-                   percentile_of_sorted(values, 0.95),
+                   percentile_of(values, 0.5),
+                   percentile_of(values, 0.95),
                    1};
     means[cost.kind].push_back(cost.mean_ns);
     costs.push_back(cost);

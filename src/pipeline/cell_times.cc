@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 
+#include "base/parallel.h"
 #include "model/overlapped_pairs.h"
 #include "model/stage_costs.h"
 
@@ -75,61 +76,72 @@ void CellTimes::find_sequences() {
   for (size_t p = 0; p < usual.size(); ++p) usual[p] = median_of(std::move(of_place[p]));
 
   std::vector<float> factor(g.size(), 1.0F), even(g.size(), 1.0F);
+  std::vector<StepSequences> of_steps(g.steps.size());
+  parallel_for(g.steps.size(), [&](size_t s) { sequences_of_step(s, usual, factor, even, of_steps[s]); });
   std::vector<std::pair<double, double>> forward_backward;
   for (size_t s = 0; s < g.steps.size(); ++s) {
-    std::vector<uint32_t> ops;
-    for (uint32_t op = g.steps[s].begin; op < g.steps[s].end; ++op)
-      if (worker_[op] != kNone && g.micro_batch[op] != kUnknown && usual[place_of(op)] > 0) ops.push_back(op);
-    const auto key = [&](uint32_t op) { return std::pair(g.dp[op], g.micro_batch[op]); };
-    std::stable_sort(ops.begin(), ops.end(), [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
-    std::vector<double> of_step;
-    for (size_t first = 0; first < ops.size();) {      // a replica
-      std::vector<std::pair<size_t, double>> batches;  // (first of its ops, factor)
-      std::vector<std::pair<double, double>> pairs;
-      size_t i = first;
-      while (i < ops.size() && g.dp[ops[i]] == g.dp[ops[first]]) {
-        const size_t begin = i;
-        std::vector<double> ratios, forward, backward;
-        for (; i < ops.size() && key(ops[i]) == key(ops[begin]); ++i) {
-          ratios.push_back(g.dur_ns[ops[i]] / usual[place_of(ops[i])]);
-          (g.kind[ops[i]] == CellKind::kForward ? forward : backward).push_back(ratios.back());
-        }
-        const bool known = ratios.size() >= kLeastOps;
-        if (known && !forward.empty() && !backward.empty()) pairs.emplace_back(median_of(forward), median_of(backward));
-        batches.emplace_back(begin, known ? median_of(std::move(ratios)) : std::numeric_limits<double>::quiet_NaN());
-      }
-      std::vector<double> values;
-      for (const auto& [begin, f] : batches)
-        if (!std::isnan(f)) values.push_back(f);
-      const double middle = median_of(values);
-      for (size_t b = 0; b < batches.size(); ++b) {
-        const double f = middle > 0 && !std::isnan(batches[b].second) ? batches[b].second / middle : 1;
-        const size_t end = b + 1 < batches.size() ? batches[b + 1].first : i;
-        const double length = std::isnan(batches[b].second) ? 0 : batches[b].second;
-        for (size_t k = batches[b].first; k < end; ++k) {
-          factor[ops[k]] = static_cast<float>(f);
-          even[ops[k]] = static_cast<float>(length);
-        }
-        if (length > 0) of_step.push_back(length);
-        if (!counts_[s]) continue;
-        ++sequences_.all;
-        if (f < kLong) continue;
-        ++sequences_.long_ones;
-        sequences_.long_factor += f;
-      }
-      for (auto& [x, y] : pairs)
-        if (counts_[s] && middle > 0) forward_backward.emplace_back(x / middle, y / middle);
-      first = i;
-    }
-    const double mean = std::accumulate(of_step.begin(), of_step.end(), 0.0) / static_cast<double>(of_step.size());
-    for (const uint32_t op : ops)
-      even[op] = even[op] > 0 ? static_cast<float>(mean / static_cast<double>(even[op])) : 1.0F;
+    if (!counts_[s]) continue;
+    const StepSequences& step = of_steps[s];
+    sequences_.all += step.all;
+    for (const double f : step.long_ones) sequences_.long_factor += f;
+    sequences_.long_ones += static_cast<int64_t>(step.long_ones.size());
+    forward_backward.insert(forward_backward.end(), step.forward_backward.begin(), step.forward_backward.end());
   }
   sequences_.correlation = correlation_of(forward_backward);
   if (sequences_.long_ones > 0) sequences_.long_factor /= static_cast<double>(sequences_.long_ones);
   if (sequences_.correlation < kAlike || sequences_.long_ones == 0) return;
   factor_ = std::move(factor);
   even_ = std::move(even);
+}
+
+void CellTimes::sequences_of_step(size_t s, const std::vector<double>& usual, std::vector<float>& factor,
+                                  std::vector<float>& even, StepSequences& out) const {
+  const StepGraph& g = graph_;
+  std::vector<uint32_t> ops;
+  for (uint32_t op = g.steps[s].begin; op < g.steps[s].end; ++op)
+    if (worker_[op] != kNone && g.micro_batch[op] != kUnknown && usual[place_of(op)] > 0) ops.push_back(op);
+  const auto key = [&](uint32_t op) { return std::pair(g.dp[op], g.micro_batch[op]); };
+  std::stable_sort(ops.begin(), ops.end(), [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
+  std::vector<double> of_step;
+  for (size_t first = 0; first < ops.size();) {      // a replica
+    std::vector<std::pair<size_t, double>> batches;  // (first of its ops, factor)
+    std::vector<std::pair<double, double>> pairs;
+    size_t i = first;
+    while (i < ops.size() && g.dp[ops[i]] == g.dp[ops[first]]) {
+      const size_t begin = i;
+      std::vector<double> ratios, forward, backward;
+      for (; i < ops.size() && key(ops[i]) == key(ops[begin]); ++i) {
+        ratios.push_back(g.dur_ns[ops[i]] / usual[place_of(ops[i])]);
+        (g.kind[ops[i]] == CellKind::kForward ? forward : backward).push_back(ratios.back());
+      }
+      const bool known = ratios.size() >= kLeastOps;
+      if (known && !forward.empty() && !backward.empty())
+        pairs.emplace_back(median_of(std::move(forward)), median_of(std::move(backward)));
+      batches.emplace_back(begin, known ? median_of(std::move(ratios)) : std::numeric_limits<double>::quiet_NaN());
+    }
+    std::vector<double> values;
+    for (const auto& [begin, f] : batches)
+      if (!std::isnan(f)) values.push_back(f);
+    const double middle = median_of(std::move(values));
+    for (size_t b = 0; b < batches.size(); ++b) {
+      const double f = middle > 0 && !std::isnan(batches[b].second) ? batches[b].second / middle : 1;
+      const size_t end = b + 1 < batches.size() ? batches[b + 1].first : i;
+      const double length = std::isnan(batches[b].second) ? 0 : batches[b].second;
+      for (size_t k = batches[b].first; k < end; ++k) {
+        factor[ops[k]] = static_cast<float>(f);
+        even[ops[k]] = static_cast<float>(length);
+      }
+      if (length > 0) of_step.push_back(length);
+      ++out.all;
+      if (f >= kLong) out.long_ones.push_back(f);
+    }
+    for (const auto& [x, y] : pairs)
+      if (middle > 0) out.forward_backward.emplace_back(x / middle, y / middle);
+    first = i;
+  }
+  const double mean = std::accumulate(of_step.begin(), of_step.end(), 0.0) / static_cast<double>(of_step.size());
+  for (const uint32_t op : ops)
+    even[op] = even[op] > 0 ? static_cast<float>(mean / static_cast<double>(even[op])) : 1.0F;
 }
 
 std::vector<double> CellTimes::place_means() const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "pipeline/step_graph.h"
@@ -62,8 +63,17 @@ class CellTimes {
   std::vector<std::vector<double>> worker_loads() const;
 
  private:
+  struct StepSequences {
+    int64_t all = 0;                // micro-batches, of all replicas
+    std::vector<double> long_ones;  // their factors
+    std::vector<std::pair<double, double>> forward_backward;
+  };
+
   void find_workers();
   void find_sequences();
+  // Fills factor and even for the step's operations; `usual` by place.
+  void sequences_of_step(size_t s, const std::vector<double>& usual, std::vector<float>& factor,
+                         std::vector<float>& even, StepSequences& out) const;
 
   const StepGraph& graph_;
   const std::vector<bool>& counts_;

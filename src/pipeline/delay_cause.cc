@@ -27,6 +27,8 @@ constexpr size_t kLeastSteps = 3;    // fewer say nothing of every step
 using WorkerWay = std::pair<uint32_t, bool>;                     // worker, forward
 using Place = std::tuple<uint32_t, CellKind, int32_t, int32_t>;  // worker, kind, micro-batch, chunk
 
+size_t way_of(const WorkerWay& key) { return 2 * static_cast<size_t>(key.first) + (key.second ? 1 : 0); }
+
 struct Late {
   int64_t count = 0, of = 0;
   double ns = 0;
@@ -48,6 +50,7 @@ Pair pair_of(const CauseScene& scene, const WorkerAt& worker_at, uint32_t op) {
 class Delays {
  public:
   explicit Delays(const CauseScene& scene) : scene_(scene), g_(scene.graph) {
+    of_worker_.resize(scene_.times.workers().size());
     std::vector<double> all, durations;
     scene_.each_op([&](uint32_t op, size_t) {
       if (!scene_.tells_delay(op)) return;
@@ -57,13 +60,17 @@ class Delays {
     });
     cells_ = all.size();
     if (cells_ < kLeastCells) return;
-    std::sort(all.begin(), all.end());
     cell_ns_ = median_of(std::move(durations));
-    best_ns_ = std::max(0.0, all[all.size() / 4]);
+    const auto quarter = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 4);
+    std::nth_element(all.begin(), quarter, all.end());
+    best_ns_ = std::max(0.0, *quarter);
     usual_ns_ = median_of(std::move(all));
-    for (const auto& [worker, delays] : of_worker_)
-      if (const double own = median_of(delays); own - usual_ns_ >= kLateWorker * cell_ns_ && of_worker_.size() > 1)
-        late_.emplace_back(worker, own - usual_ns_);
+    for (const auto& delays : of_worker_) worked_ += !delays.empty();
+    for (uint32_t worker = 0; worker < of_worker_.size() && worked_ > 1; ++worker) {
+      if (of_worker_[worker].empty()) continue;
+      const double own = median_of(of_worker_[worker]);
+      if (own - usual_ns_ >= kLateWorker * cell_ns_) late_.emplace_back(worker, own - usual_ns_);
+    }
     find_messages();
     count_late();
   }
@@ -74,13 +81,13 @@ class Delays {
   // Late cells on most ranks, and too many for pauses.
   bool everywhere() const {
     int64_t count = 0, often = 0;
-    for (const auto& [worker, delays] : of_worker_) {
+    for (uint32_t worker = 0; worker < of_worker_.size(); ++worker) {
+      if (of_worker_[worker].empty()) continue;
       const int64_t own = late_of(worker);
       count += own;
-      often += static_cast<double>(own) >= kRare * static_cast<double>(delays.size());
+      often += static_cast<double>(own) >= kRare * static_cast<double>(of_worker_[worker].size());
     }
-    return often > 1 && 2 * often >= static_cast<int64_t>(of_worker_.size()) &&
-           static_cast<double>(count) >= kRare * static_cast<double>(cells_);
+    return often > 1 && 2 * often >= worked_ && static_cast<double>(count) >= kRare * static_cast<double>(cells_);
   }
 
   void draft_everywhere(std::vector<CauseDraft>& out) const {
@@ -89,7 +96,9 @@ class Delays {
     draft.cause.of = static_cast<int64_t>(cells_);
     double worst = 0;
     const double limit = best_ns_ + kLateStart * cell_ns_;
-    for (const auto& [worker, delays] : of_worker_) {
+    for (uint32_t worker = 0; worker < of_worker_.size(); ++worker) {
+      const std::vector<double>& delays = of_worker_[worker];
+      if (delays.empty()) continue;
       int64_t count = 0;
       for (const double ns : delays) {
         if (ns <= limit) continue;
@@ -122,7 +131,7 @@ class Delays {
       draft.cause.part = worker.part;
       draft.cause.pause_ns = by;
       draft.cause.times = {{CellKind::kOther, by + usual_ns_, usual_ns_ < kLateStart * by ? 0 : usual_ns_}};
-      draft.cause.count = draft.cause.of = static_cast<int64_t>(of_worker_.at(number).size());
+      draft.cause.count = draft.cause.of = static_cast<int64_t>(of_worker_[number].size());
       draft.without = [&scene = scene_, less = shorter_messages(number, by), worker_at = worker_at_, number = number,
                        by = by](uint32_t op, double& dur, double& delay) {
         if (scene.times.worker_of(op) == number && !scene.graph.waits(op).empty()) delay = std::max(0.0, delay - by);
@@ -139,7 +148,9 @@ class Delays {
     pauses.cause.kind = CauseKind::kPauses;
     std::set<WorkerWay> linked;
     std::set<int32_t> parts;
-    for (const auto& [key, late] : by_way_) {
+    for (size_t way = 0; way < by_way_.size(); ++way) {
+      const WorkerWay key(static_cast<uint32_t>(way / 2), way % 2 != 0);
+      const Late& late = by_way_[way];
       if (late.count == 0) continue;
       if (is_message_late(key, late)) {
         linked.insert(key);
@@ -155,10 +166,10 @@ class Delays {
     if (pauses.cause.count == 0) return;
     pauses.cause.pause_ns /= static_cast<double>(pauses.cause.count);
     if (parts.size() == 1) pauses.cause.part = *parts.begin();
-    pauses.cause.at = same_places(linked);
-    pauses.cause.collector = parts.size() > 1 && pauses.cause.at.empty() &&
-                             pauses.cause.pause_ns >= kLongPause * cell_ns_ &&
-                             static_cast<double>(pauses.cause.count) <= kRare * static_cast<double>(cells_);
+    const bool rare = static_cast<double>(pauses.cause.count) <= kRare * static_cast<double>(cells_);
+    if (rare) pauses.cause.at = same_places(linked);
+    pauses.cause.collector =
+        rare && parts.size() > 1 && pauses.cause.at.empty() && pauses.cause.pause_ns >= kLongPause * cell_ns_;
     pauses.without = [excess = excess(), linked, &scene = scene_](uint32_t op, double&, double& delay) {
       if (!linked.contains({scene.times.worker_of(op), scene.graph.kind[op] == CellKind::kForward}))
         delay -= excess(op);
@@ -214,9 +225,15 @@ class Delays {
     size_t steps = 0;
     for (size_t s = 0; s < g_.steps.size(); ++s) steps += scene_.counts[s];
     if (steps < kLeastSteps) return {};
+    std::map<Place, std::vector<uint32_t>> late_at;
+    const auto by = excess();
+    scene_.each_op([&](uint32_t op, size_t) {
+      if (scene_.tells_delay(op) && g_.cell[op] != kNoCell && by(op) > 0)
+        late_at[{scene_.times.worker_of(op), g_.kind[op], g_.micro_batch[op], g_.chunk[op]}].push_back(g_.cell[op]);
+    });
     size_t all = 0, fixed = 0;
     std::vector<std::pair<size_t, uint32_t>> places;  // late steps, a cell
-    for (const auto& [place, cells] : late_at_) {
+    for (const auto& [place, cells] : late_at) {
       if (but.contains({std::get<0>(place), std::get<1>(place) == CellKind::kForward})) continue;
       all += cells.size();
       if (static_cast<double>(cells.size()) < kEverywhere * static_cast<double>(steps)) continue;
@@ -232,30 +249,26 @@ class Delays {
 
   void count_late() {
     const auto by = excess();
+    by_way_.resize(2 * of_worker_.size());
     scene_.each_op([&](uint32_t op, size_t) {
       if (!scene_.tells_delay(op)) return;
-      Late& late = by_way_[{scene_.times.worker_of(op), g_.kind[op] == CellKind::kForward}];
+      Late& late = by_way_[way_of({scene_.times.worker_of(op), g_.kind[op] == CellKind::kForward})];
       const double ns = by(op);
       ++late.of;
       late.count += ns > 0;
       late.ns += ns;
-      if (ns > 0 && g_.cell[op] != kNoCell)
-        late_at_[{scene_.times.worker_of(op), g_.kind[op], g_.micro_batch[op], g_.chunk[op]}].push_back(g_.cell[op]);
     });
   }
 
   int64_t late_of(uint32_t worker) const {
-    int64_t count = 0;
-    for (const bool forward : {false, true})
-      if (const auto it = by_way_.find({worker, forward}); it != by_way_.end()) count += it->second.count;
-    return count;
+    return by_way_[way_of({worker, false})].count + by_way_[way_of({worker, true})].count;
   }
 
   // Late in one direction alone, and often: the message, where nobody recorded it.
   bool is_message_late(const WorkerWay& key, const Late& late) const {
     if (g_.source != GraphSource::kComputeCells) return false;
-    const auto other = by_way_.find({key.first, !key.second});
-    if (other != by_way_.end() && other->second.count * 5 > other->second.of) return false;
+    const Late& other = by_way_[way_of({key.first, !key.second})];
+    if (other.count * 5 > other.of) return false;
     const int32_t from = scene_.times.workers()[key.first].stage + (key.second ? -1 : 1);
     return from >= 0 && from < scene_.times.stages() &&
            static_cast<double>(late.count) >= kMostOneWay * static_cast<double>(late.of);
@@ -278,12 +291,12 @@ class Delays {
 
   const CauseScene& scene_;
   const StepGraph& g_;
-  std::map<uint32_t, std::vector<double>> of_worker_;  // delays
-  std::map<WorkerWay, Late> by_way_;
+  std::vector<std::vector<double>> of_worker_;  // delays; empty: none of its cells tells any
+  int64_t worked_ = 0;                          // workers that have some
+  std::vector<Late> by_way_;                    // by way_of()
   LateWorkers late_;
   size_t cells_ = 0;
   double cell_ns_ = 0, best_ns_ = 0, usual_ns_ = 0;  // median cell; lower quartile and median of delays
-  std::map<Place, std::vector<uint32_t>> late_at_;   // late cells
   std::shared_ptr<WorkerAt> worker_at_ = std::make_shared<WorkerAt>();
   std::map<Pair, double> message_ns_;  // medians
 };

@@ -258,7 +258,7 @@ std::vector<Ranked> ranked(const std::vector<const WorkLists*>& choices, size_t 
 // What the trace itself calls the micro-batches that lists of one step and replica have numbered.
 class OwnLabels {
  public:
-  OwnLabels(const Trace& trace, LabelRule rule) : trace_(trace), lists_(rank_lists(trace, rule)) {
+  OwnLabels(const Trace& trace, const RankLists& lists) : trace_(trace), lists_(lists) {
     lowest_ = INT32_MAX;
     highest_ = INT32_MIN;
     for (size_t t = 0; t < lists_.tokens.size(); ++t) {
@@ -296,12 +296,12 @@ class OwnLabels {
 
  private:
   const Trace& trace_;
-  RankLists lists_;
+  const RankLists& lists_;
   bool differ_ = false;
   int32_t lowest_ = 0, highest_ = 0;
 };
 
-void add_divergences(const Trace& trace, const Ranked& best, Recognition& result) {
+void add_divergences(const Trace& trace, const RankLists& lists, const Ranked& best, Recognition& result) {
   Comparison comparison(best.plausible, *best.lists);
   std::map<std::tuple<int32_t, int64_t, std::string, std::string>, size_t> known;
   const auto divergence_of = [&](const WorkList& list, const MicroBatchLabel& label) -> std::optional<Divergence> {
@@ -329,7 +329,7 @@ void add_divergences(const Trace& trace, const Ranked& best, Recognition& result
            std::tuple(!b.is_order, -b.lists, b.stage, b.position);
   });
   if (result.divergences.size() > kMostDivergences) result.divergences.resize(kMostDivergences);
-  const OwnLabels labels(trace, best.lists->rule);
+  const OwnLabels labels(trace, lists);
   result.own_labels = labels.differ();
   result.lowest_label = labels.lowest();
   result.highest_label = labels.highest();
@@ -349,13 +349,14 @@ void add_divergences(const Trace& trace, const Ranked& best, Recognition& result
 
 }  // namespace
 
-Recognition recognise(const Trace& trace) {
+Recognition recognise(const Trace& trace, RankLists* kept) {
   Recognition result;
   // Ranks of a profile that have a place though nobody knows of stages: every schedule would be a guess too.
   const bool placed =
       std::none_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.stage == kUnknown; });
   if (placed && trace.pipeline_stages == 0) return result;
-  const WorkLists dense = work_lists(trace, LabelRule::kDense);
+  RankLists lists = rank_lists(trace, LabelRule::kDense);
+  const WorkLists dense = work_lists(lists);
   result.lists = dense.list_count;
   std::vector<const WorkLists*> choices = {&dense};
   std::optional<WorkLists> per_chunk, by_order;
@@ -385,7 +386,9 @@ Recognition recognise(const Trace& trace) {
       result.candidates.push_back(one.candidate);
   }
   result.recognised = result.best().score >= kRecognisedScore;
-  add_divergences(trace, all.front(), result);
+  if (result.rule != LabelRule::kDense) lists = rank_lists(trace, result.rule);
+  add_divergences(trace, lists, all.front(), result);
+  if (kept) *kept = std::move(lists);
   return result;
 }
 

@@ -58,8 +58,9 @@ inline constexpr size_t kMostDivergences = 100;
 // Expects sorted cells; stages may be unknown (see work_lists()). Never fails: without lists, with sizes beyond those
 // of make_schedule(), or where stages are no more than the order of ranks (Trace::pipeline_stages is 0), there are no
 // candidates. Of more than 2048 different lists, evenly spaced ones score the candidates but the best. O(cells log
-// cells + candidates · cells · kExactDistance) at worst.
-Recognition recognise(const Trace& trace);
+// cells + candidates · cells · kExactDistance) at worst. `lists` (if given) gets rank_lists() under the rule that the
+// best candidate has.
+Recognition recognise(const Trace& trace, RankLists* lists = nullptr);
 
 // "1f1b, 4 stages, 8 micro-batches, 100 % of lists match"; "not recognised; nearest …"; "" without candidates.
 std::string recognition_text(const Recognition& recognition);

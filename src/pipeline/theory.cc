@@ -141,8 +141,8 @@ std::optional<TheorySize> replay_size(const ScheduleCandidate& best, int32_t mic
 }
 
 // The replay of lists [first, last) with the stages at this step's own pace; nullopt where the means do.
-std::optional<TheorySize> replay_at_pace(const Trace& trace, const std::vector<SchedulePlaces>& slots, size_t first, size_t last,
-                                         const TheoryRun& run) {
+std::optional<TheorySize> replay_at_pace(const Trace& trace, const std::vector<SchedulePlaces>& slots, size_t first,
+                                         size_t last, const TheoryRun& run) {
   const Cells& cells = trace.cells;
   const TheorySize* size = run.size(first);
   if (!size || run.theory.by_rank) return std::nullopt;
@@ -192,7 +192,8 @@ std::optional<TheorySize> replay_at_pace(const Trace& trace, const std::vector<S
 }
 
 // Puts the replay of lists [first, last) beside their cells, so that their first cell starts where it did.
-void place_lists(const Trace& trace, const std::vector<SchedulePlaces>& slots, size_t first, size_t last, TheoryRun& run) {
+void place_lists(const Trace& trace, const std::vector<SchedulePlaces>& slots, size_t first, size_t last,
+                 TheoryRun& run) {
   const std::optional<TheorySize> own = replay_at_pace(trace, slots, first, last, run);
   const Cells& cells = run.cells(trace);
   Theory& theory = run.theory;
@@ -254,7 +255,8 @@ std::string why_not_recognised(const Recognition& r) {
 
 TheoryRun theory_of(const Trace& trace) {
   TheoryRun run;
-  run.recognition = recognise(trace);
+  RankLists lists;
+  run.recognition = recognise(trace, &lists);
   Theory& theory = run.theory;
   if (!run.recognition.recognised) {
     theory.why_not = why_not_recognised(run.recognition);
@@ -265,7 +267,7 @@ TheoryRun theory_of(const Trace& trace) {
     return run;
   }
   const ScheduleCandidate& best = run.recognition.best();
-  run.lists = rank_lists(trace, run.recognition.rule);
+  run.lists = std::move(lists);
   std::map<int32_t, int64_t> counts;  // micro-batches → lists
   for (const RankList& list : run.lists.lists) ++counts[list.micro_batches];
   while (counts.size() > kMostSizes)

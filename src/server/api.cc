@@ -82,11 +82,6 @@ int status_of(ErrorCode code) {
 
 ApiAnswer refused(const Error& error) { return error_answer(status_of(error.code), error.what, error.hint); }
 
-// What make_served() makes: with what the pipeline page is told, which nobody else asks. Of the whole run alone.
-struct ServedWithPipeline : ServedRun {
-  std::unique_ptr<PipelineView> pipeline;  // of its timeline, which outlives it
-};
-
 // The pipeline page's, of runs with cells.
 using PipelineAnswer = Result<std::string> (*)(const PipelineView& view, const Query& query);
 struct PipelineRoute {
@@ -160,12 +155,12 @@ void ViewRun::set_trace(Trace trace) {
 void ViewRun::set_early(Trace trace) { publish(make_served(std::move(trace), false)); }
 
 std::shared_ptr<const ServedRun> ViewRun::make_served(Trace trace, bool is_whole) const {
-  auto made = std::make_shared<ServedWithPipeline>();
+  auto made = std::make_shared<ServedRun>();
   const auto before = served();
   made->timeline = std::make_unique<Timeline>(std::move(trace));
   made->revision = before ? before->revision + 1 : 1;
   made->is_whole = is_whole;
-  if (is_whole) made->pipeline = std::make_unique<PipelineView>(*made->timeline);
+  if (is_whole) made->pipeline = std::make_shared<PipelineView>(made->timeline->trace(), made->timeline.get());
   made->run_json = run_json(*made->timeline, title_, paths_, {made->revision, is_whole});
   return made;
 }
@@ -274,8 +269,13 @@ ApiAnswer api_answer(const ViewRun& run, std::string_view target) {
   if (path == "/api/run") return {200, kJson, now->run_json, {}};
   if (path == "/api/answers") return {200, kJson, run.answers().list_json(), {}};
   if (pipeline) {
-    const PipelineView& view = *static_cast<const ServedWithPipeline&>(*now).pipeline;
-    return made_answer(pipeline->answer(view, *query), pipeline->type);
+    const std::string_view which = query->text("run");
+    if (which.empty()) return made_answer(pipeline->answer(*now->pipeline, *query), pipeline->type);
+    if (which != "other") return error_answer(400, "run is \"other\", or left out", "");
+    const Result<RunAnswers::OtherPipeline> other = run.answers().other_pipeline();
+    if (!other) return refused(other.error());
+    if (!other->view) return {other->wait.status, kJson, other->wait.body, {}};
+    return made_answer(pipeline->answer(*other->view, *query), pipeline->type);
   }
   if (long_route) return long_answer(run.answers(), *long_route, *query);
   if (path == "/api/histogram") {

@@ -17,10 +17,13 @@
 
 namespace stageline {
 
+class PipelineView;
+
 // What can be asked at one time: the run, or while it is read what of it is known so far.
 struct ServedRun {
   std::unique_ptr<Timeline> timeline;
-  std::string run_json;  // the answer to /api/run
+  std::shared_ptr<const PipelineView> pipeline;  // of its timeline; of the whole run alone
+  std::string run_json;                          // the answer to /api/run
   int64_t revision = 0;  // from 1 on: lanes, slices and names keep their numbers as long as this one stays
   bool is_whole = false;
 };

@@ -1,6 +1,9 @@
 #include "server/pipeline_view.h"
 
+#include <algorithm>
 #include <array>
+#include <map>
+#include <numeric>
 
 #include "base/json_writer.h"
 #include "exporters/html/payload.h"
@@ -20,24 +23,55 @@ Error no_cells() {
           "backward"};
 }
 
-// Per part: what a cell's start counts from, as the timeline's time.
-void write_shifts(JsonWriter& json, const Timeline& timeline, const CellPayload& payload) {
+// Per part: what a cell's start counts from, as the timeline's time; 0 without one.
+void write_shifts(JsonWriter& json, const Timeline* timeline, const CellPayload& payload) {
   std::vector<int64_t> shift(payload.part_zero_ns.size(), 0);
   std::vector<uint8_t> known(shift.size(), 0);
-  for (const ViewLane& lane : timeline.lanes())
-    if (!known[lane.part]) {
-      known[lane.part] = 1;
-      shift[lane.part] = relative_ns(payload.part_zero_ns[lane.part], lane.zero_ns);
-    }
+  if (timeline)
+    for (const ViewLane& lane : timeline->lanes())
+      if (!known[lane.part]) {
+        known[lane.part] = 1;
+        shift[lane.part] = relative_ns(payload.part_zero_ns[lane.part], lane.zero_ns);
+      }
   json.key("shift_ns").begin_array();
   for (const int64_t ns : shift) json.value(ns);
   json.end_array();
 }
 
+constexpr const char* kPartNames[] = {"schedule", "imbalance", "jitter", "latency", "rest"};  // kSchedule … kRest
+
+// A rank in a step: what it does and what it waits for, which add up to its pipeline's span. Of all bubbles, also of
+// those that are no stretch of time.
+void add_rank_sums(WireColumns& columns, const Trace& trace, const Waterfall& waterfall,
+                   const std::vector<WaterfallBubble>& bubbles) {
+  std::map<std::pair<int32_t, int32_t>, double> span_ns;  // (step, replica)
+  for (const WaterfallStep& step : waterfall.steps) span_ns[{step.step, step.dp}] = step.pipeline_ns;
+  std::map<std::pair<int32_t, int32_t>, std::array<double, kPipelineParts>> sums;  // (step, part): busy, then the parts
+  for (const WaterfallBubble& b : bubbles) {
+    auto& sum = sums[{b.step, b.part}];
+    for (size_t k = 0; k < b.part_ns.size(); ++k) sum[k + 1] += static_cast<double>(b.part_ns[k]);
+  }
+  std::vector<int32_t> step, part;
+  std::array<std::vector<double>, kPipelineParts> ns;
+  for (auto& [key, sum] : sums) {
+    const auto span = span_ns.find({key.first, trace.parts[static_cast<size_t>(key.second)].dp});
+    if (span == span_ns.end()) continue;
+    sum[0] = std::max(0.0, span->second - std::accumulate(sum.begin() + 1, sum.end(), 0.0));
+    step.push_back(key.first);
+    part.push_back(key.second);
+    for (size_t k = 0; k < ns.size(); ++k) ns[k].push_back(sum[k]);
+  }
+  columns.add("sum_step", "i32", step);
+  columns.add("sum_part", "i32", part);
+  columns.add("sum_busy", "f64", ns[0]);
+  for (size_t k = 1; k < ns.size(); ++k) columns.add(std::string("sum_") + kPartNames[k - 1], "f64", ns[k]);
+}
+
 // Where ranks wait and why, on the axis of their cells.
 void add_bubbles(WireColumns& columns, const Trace& trace, const TheoryRun& theory, const CellPayload& payload) {
   std::vector<WaterfallBubble> bubbles;
-  waterfall_of(trace, theory, pipeline_sums(trace), &bubbles);
+  const Waterfall waterfall = waterfall_of(trace, theory, pipeline_sums(trace), &bubbles);
+  add_rank_sums(columns, trace, waterfall, bubbles);
   const int32_t last = payload.cell_count > 0 ? trace.cells.step[payload.cell_count - 1] : kUnknown;
   std::vector<double> start, dur;
   std::vector<int32_t> step, part;
@@ -54,22 +88,20 @@ void add_bubbles(WireColumns& columns, const Trace& trace, const TheoryRun& theo
   columns.add("bubble_dur", "f64", dur);
   columns.add("bubble_step", "i32", step);
   columns.add("bubble_part", "i32", part);
-  constexpr const char* kNames[] = {"bubble_schedule", "bubble_imbalance", "bubble_jitter", "bubble_latency",
-                                    "bubble_rest"};
-  for (size_t k = 0; k < ns.size(); ++k) columns.add(kNames[k], "f32", ns[k]);
+  for (size_t k = 0; k < ns.size(); ++k) columns.add(std::string("bubble_") + kPartNames[k], "f32", ns[k]);
 }
 
 }  // namespace
 
 const TheoryRun& PipelineView::theory() const {
-  std::call_once(theory_once_, [&] { theory_ = theory_of(timeline_.trace()); });
+  std::call_once(theory_once_, [&] { theory_ = theory_of(trace_); });
   return theory_;
 }
 
 const Result<PricedRun>& PipelineView::what_if() const {
   std::call_once(what_if_once_, [&] {
     Diagnostics notes;
-    Result<WhatIf> model = WhatIf::of(timeline_.trace(), theory().recognition, notes);
+    Result<WhatIf> model = WhatIf::of(trace_, theory().recognition, notes);
     if (!model) {
       what_if_.emplace(std::move(model).error());
       return;
@@ -82,8 +114,7 @@ const Result<PricedRun>& PipelineView::what_if() const {
 }
 
 Result<std::string> pipeline_answer(const PipelineView& view, const Query&) {
-  const Timeline& timeline = view.timeline();
-  const Trace& trace = timeline.trace();
+  const Trace& trace = view.trace();
   if (trace.cells.size() == 0) return no_cells();
   const TheoryRun& theory = view.theory();
   const CellPayload payload = make_cell_payload(trace, kMostPipelineCells, &theory.theory);
@@ -96,7 +127,7 @@ Result<std::string> pipeline_answer(const PipelineView& view, const Query&) {
   const size_t at = columns.add_bytes(payload.bytes);
   JsonWriter json;
   json.begin_object().field("cells_at", static_cast<int64_t>(at));
-  write_shifts(json, timeline, payload);
+  write_shifts(json, view.timeline(), payload);
   add_bubbles(columns, trace, theory, payload);
   columns.describe(json);
   json.key("report").raw(report_json(input, payload, HtmlLimits{}));

@@ -14,6 +14,7 @@
 
 namespace stageline {
 
+struct Trace;
 class Timeline;
 
 // Above so many cells the page gets whole steps from the first on, and says so: 1.3 GB of a browser's memory.
@@ -25,19 +26,21 @@ struct PricedRun {
   FixList fixes;
 };
 
-// Facts about one timeline's cells, each made when it is first asked for, once, and kept. Thread-safe.
+// Facts about one run's cells, each made when it is first asked for, once, and kept. Thread-safe.
 class PipelineView {
  public:
-  // `timeline` must outlive it.
-  explicit PipelineView(const Timeline& timeline) : timeline_(timeline) {}
+  // `trace`, on one clock, must outlive it; and `timeline` of it, where there is one.
+  explicit PipelineView(const Trace& trace, const Timeline* timeline = nullptr) : trace_(trace), timeline_(timeline) {}
 
-  const Timeline& timeline() const { return timeline_; }
+  const Trace& trace() const { return trace_; }
+  const Timeline* timeline() const { return timeline_; }  // nullptr: nobody draws the run but as a pipeline
   const TheoryRun& theory() const;
   // Prices as `stageline what-if` has them. Errors: those of WhatIf::of.
   const Result<PricedRun>& what_if() const;
 
  private:
-  const Timeline& timeline_;
+  const Trace& trace_;
+  const Timeline* timeline_;
   mutable std::once_flag theory_once_, what_if_once_;
   mutable TheoryRun theory_;
   mutable std::optional<Result<PricedRun>> what_if_;

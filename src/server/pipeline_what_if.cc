@@ -10,7 +10,6 @@
 #include "engine/what_if_answer.h"
 #include "model/run_extent.h"
 #include "server/pipeline_view.h"
-#include "server/timeline.h"
 #include "server/wire.h"
 
 namespace stageline {
@@ -20,7 +19,7 @@ constexpr int64_t kMostMicroBatches = 65'536, kLongestNs = 3'600'000'000'000;
 
 // kUsage and the like are the asker's; what cannot be told of this run is not there.
 Result<const PricedRun*> priced(const PipelineView& view) {
-  if (view.timeline().trace().cells.size() == 0)
+  if (view.trace().cells.size() == 0)
     return Error{
         ErrorCode::kUnavailable, "this run holds no pipeline cells", {}, "docs/formats says how they are found"};
   const Result<PricedRun>& made = view.what_if();
@@ -185,7 +184,7 @@ Result<std::string> pipeline_what_if_answer(const PipelineView& view, const Quer
   const auto step = std::find_if(steps.begin(), steps.end(), [&](const GraphStep& s) { return s.step == *number; });
   if (step != steps.end()) {
     const auto at = static_cast<uint32_t>(step - steps.begin());
-    StepWriter(view.timeline().trace(), *step).add_to(columns, model.step_cells(*changes, at));
+    StepWriter(view.trace(), *step).add_to(columns, model.step_cells(*changes, at));
     ns_or_null(json, "this_recorded_ns", static_cast<double>(step->span_ns));
     ns_or_null(json, "this_step_ns", model.step_times(*changes)[at]);
   }

@@ -9,9 +9,11 @@
 #include "engine/diff_json.h"
 #include "engine/engine.h"
 #include "engine/explain_json.h"
+#include "engine/one_clock.h"
 #include "exporters/table_text.h"
 #include "model/run_extent.h"
 #include "pipeline/run_diff.h"
+#include "server/pipeline_view.h"
 
 namespace stageline {
 namespace {
@@ -87,6 +89,17 @@ Result<AnalysisOptions> options_of(const Analysis& analysis, const Query& query)
   return options;
 }
 
+std::string working_json(const AnswerDesk::Answer& answer) {
+  JsonWriter json;
+  json.begin_object().field("state", answer.begun ? "running" : "waiting").field("seconds", answer.seconds);
+  return json.end_object().take();
+}
+
+std::string placed(const Error& error) {
+  const std::string where = error.where.text();
+  return where.empty() ? error.what : where + ": " + error.what;
+}
+
 bool has_profile(const Trace& trace) {
   return std::any_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.event_count > 0; });
 }
@@ -104,6 +117,9 @@ struct RunAnswers::Other {
   Read read;
   std::mutex mutex;
   std::optional<Result<Trace>> trace;
+  std::mutex drawn_mutex;      // taken before `mutex`
+  std::optional<Trace> drawn;  // the run once more, on one clock; where `trace` is on one already there is none
+  std::unique_ptr<PipelineView> pipeline;
 };
 
 RunAnswers::RunAnswers(const Trace& trace, std::vector<std::string> paths, Read again)
@@ -155,22 +171,50 @@ Result<const Trace*> RunAnswers::other_trace() {
   return &**other_->trace;
 }
 
+// Read a second time where stamps have to move: what is compared are stamps as recorded.
+Status RunAnswers::draw_other() {
+  const std::lock_guard lock(other_->drawn_mutex);
+  if (other_->pipeline) return {};
+  const Result<const Trace*> recorded = other_trace();
+  if (!recorded) return recorded.error();
+  const Trace* trace = *recorded;
+  if (trace->alignment == AlignState::kMapped) {
+    Result<Trace> again = other_->read();
+    if (!again) return std::move(again).error();
+    draw_on_one_clock(*again);
+    trace = &other_->drawn.emplace(std::move(*again));
+  }
+  other_->pipeline = std::make_unique<PipelineView>(*trace);
+  return {};
+}
+
+Result<RunAnswers::OtherPipeline> RunAnswers::other_pipeline() {
+  if (!other_)
+    return Error{ErrorCode::kUnavailable, "there is no second run", {}, "stageline view A --compare B opens two"};
+  const AnswerDesk::Answer answer = desk_.ask(
+      "the other run, drawn",
+      [this]() -> Result<std::string> {
+        if (Status drawn = draw_other(); !drawn) return std::move(drawn).error();
+        return std::string();
+      },
+      kPatience);
+  if (!answer.done) return OtherPipeline{nullptr, {202, working_json(answer)}};
+  if (!*answer.done) {
+    const Error& error = answer.done->error();
+    return Error{ErrorCode::kUnavailable, placed(error), {}, error.hint};
+  }
+  const std::lock_guard lock(other_->drawn_mutex);
+  return OtherPipeline{other_->pipeline.get(), {}};
+}
+
 Result<RunAnswers::Answer> RunAnswers::ask(const std::string& key, AnswerDesk::Work work) {
   const AnswerDesk::Answer answer = desk_.ask(key, std::move(work), kPatience);
-  if (!answer.done) {
-    JsonWriter json;
-    json.begin_object()
-        .field("state", answer.begun ? "running" : "waiting")
-        .field("seconds", answer.seconds)
-        .end_object();
-    return Answer{202, json.take()};
-  }
+  if (!answer.done) return Answer{202, working_json(answer)};
   if (*answer.done) return Answer{200, **answer.done};
   // The request was right, and this is what the run has to say to it.
   const Error& error = answer.done->error();
-  const std::string where = error.where.text();
   JsonWriter json;
-  json.begin_object().field("error", valid_utf8(where.empty() ? error.what : where + ": " + error.what));
+  json.begin_object().field("error", valid_utf8(placed(error)));
   json.field("hint", valid_utf8(error.hint)).end_object();
   return Answer{200, json.take()};
 }

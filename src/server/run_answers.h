@@ -17,6 +17,8 @@
 
 namespace stageline {
 
+class PipelineView;
+
 class RunAnswers {
  public:
   using Read = std::function<Result<Trace>()>;
@@ -40,12 +42,19 @@ class RunAnswers {
   Result<Answer> clocks();
   Result<Answer> compare();
   Result<Answer> analysis(const Query& query);
+  // The second run for a chart beside the first's. Errors: kUnavailable without one, and those of reading it.
+  struct OtherPipeline {
+    const PipelineView* view = nullptr;  // lives as long as this; nullptr: `wait` says how long it has been read
+    Answer wait;
+  };
+  Result<OtherPipeline> other_pipeline();
   bool busy() const { return desk_.busy(); }
 
  private:
   struct Other;
   Result<const Trace*> as_recorded();
   Result<const Trace*> other_trace();
+  Status draw_other();
   Result<Answer> ask(const std::string& key, AnswerDesk::Work work);
   void write_list();
 

@@ -18,10 +18,10 @@ class WireColumns {
 
   // Returns where the column begins.
   template <class T>
-  size_t add(const char* name, const char* type, const std::vector<T>& values) {
+  size_t add(std::string name, const char* type, const std::vector<T>& values) {
     bytes_.resize((bytes_.size() + 7) / 8 * 8);
     const size_t offset = bytes_.size();
-    columns_.push_back({name, type, offset, values.size()});
+    columns_.push_back({std::move(name), type, offset, values.size()});
     bytes_.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
     return offset;
   }
@@ -55,7 +55,8 @@ class WireColumns {
 
  private:
   struct Column {
-    const char *name, *type;
+    std::string name;
+    const char* type;
     size_t offset, count;
   };
   std::string bytes_;

@@ -12,7 +12,7 @@ def main():
     text = subprocess.run([program], capture_output=True, text=True, check=True).stdout
     symbols = subprocess.run(['nm', '-D', '--defined-only', library], capture_output=True, text=True, check=True).stdout
     # What the sanitizers add to every library is not ours.
-    text += '\n'.join(sorted(line.split()[-1] for line in symbols.splitlines() if line.split()[-1].startswith('slr'))) + '\n'
+    text += '\n'.join(sorted(line.split()[-1] for line in symbols.splitlines() if line.split()[-1].startswith(('slr', 'Init', 'nccl')))) + '\n'
     if '--update' in sys.argv:
         GOLDEN.write_text(text)
     if text != GOLDEN.read_text():

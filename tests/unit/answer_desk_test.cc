@@ -187,9 +187,49 @@ TEST_CASE("answers: a second run, and one that cannot be read") {
   CHECK(settled(*run, "/api/answer?name=trace-diff&control=x").status == 400);  // paths are not for pages
   const auto broken =
       small_run([]() -> Result<Trace> { return Error{ErrorCode::kIo, "it is gone", {"/somewhere"}, "look for it"}; });
+  CHECK(settled(*broken, "/api/pipeline?run=other").status == 404);
   const ApiAnswer answer = settled(*broken, "/api/compare");
   CHECK(answer.status == 200);  // the request was right
   CHECK(answer.body.find("/somewhere: it is gone") != std::string::npos);
+}
+
+TEST_CASE("answers: the second run's pipeline is told like the first's") {
+  int read = 0;
+  const auto run = small_run([&]() -> Result<Trace> {
+    ++read;
+    testing::TraceSpec spec;
+    spec.steps = 3;
+    Trace trace = testing::make_1f1b_trace(spec);
+    link_cells(trace);
+    return trace;
+  });
+  const ApiAnswer own = settled(*run, "/api/pipeline"), other = settled(*run, "/api/pipeline?run=other");
+  REQUIRE(own.status == 200);
+  REQUIRE(other.status == 200);
+  CHECK(other.type == own.type);
+  // Of three steps in place of two.
+  CHECK(own.body.find("\"total\":128") != std::string::npos);
+  CHECK(other.body.find("\"total\":192") != std::string::npos);
+  CHECK(settled(*run, "/api/pipeline/fixes?run=other").status == 200);
+  CHECK(settled(*run, "/api/pipeline?run=other").body == other.body);
+  CHECK(read == 1);
+  CHECK(settled(*run, "/api/pipeline?run=b").status == 400);
+  CHECK(settled(*small_run(), "/api/pipeline?run=other").status == 404);
+}
+
+TEST_CASE("answers: a second run whose clocks were measured is read again to be drawn") {
+  int read = 0;
+  const auto run = small_run([&]() -> Result<Trace> {
+    ++read;
+    testing::TraceSpec spec;
+    spec.steps = 2;
+    Trace trace = testing::make_1f1b_trace(spec);
+    link_cells(trace);
+    trace.alignment = AlignState::kMapped;
+    return trace;
+  });
+  REQUIRE(settled(*run, "/api/pipeline?run=other").status == 200);
+  CHECK(read == 2);
 }
 
 }  // namespace stageline

@@ -2,7 +2,7 @@
 // command line for the same input. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
 import {execFileSync} from 'node:child_process';
-import {poorContrast, settle, view, visibleTexts} from './viewer_help.mjs';
+import {follows, poorContrast, resize, settle, view, visibleTexts} from './viewer_help.mjs';
 
 const BIG = {maxBuffer: 1 << 28, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore']};
 const json = (program, ...args) => JSON.parse(execFileSync(program, args, BIG));
@@ -87,8 +87,7 @@ export const cases = [
     const table = page.locator(`#answer-${told.findings[first].analysis} #table-${told.findings[first].table}`);
     assert.equal(await table.getAttribute('open'), '');
     assert.ok(await table.locator('tbody tr').count() > 0);
-    await page.goBack();
-    assert.equal(await page.evaluate('stageline.page()'), 'overview');
+    await follows(page, 'back', 'overview');
     await places.last().click();
     await page.waitForFunction(() => stageline.frames?.() > 0);
     await settle(page);
@@ -104,10 +103,17 @@ export const cases = [
     await page.keyboard.press('.');
     await page.waitForFunction(() => stageline.state().selected);
     const before = await page.evaluate('({view: stageline.view(), selected: stageline.state().selected})');
+    // G waits a while for its letter, not as long as a slow machine may take to look: the page keeps what it showed.
+    await page.evaluate(() => {
+      window.letters = [];
+      new MutationObserver(() => window.letters.push(document.querySelectorAll('.pages.armed kbd').length))
+        .observe(document.querySelector('.pages'), {subtree: true, childList: true, attributes: true});
+    });
     for (const [key, id] of [['o', 'overview'], ['a', 'answers'], ['c', 'compare'], ['p', 'pipeline']]) {
       await page.keyboard.press('g');
-      assert.equal(await page.locator('.pages.armed kbd').count(), 5);
       await page.keyboard.press(key);
+      assert.deepEqual(await page.evaluate('[letters.includes(5), letters.at(-1)]'), [true, 0], key);
+      await page.evaluate('letters.length = 0');
       assert.equal(await page.evaluate('stageline.page()'), id);
       assert.match(page.url(), new RegExp(`#/${id}`));
       await page.keyboard.press('w');
@@ -116,9 +122,8 @@ export const cases = [
     await page.keyboard.press('t');
     assert.equal(await page.evaluate('document.activeElement.className'), 'rows');
     assert.deepEqual(await page.evaluate('({view: stageline.view(), selected: stageline.state().selected})'), before);
-    await page.goBack();
-    assert.equal(await page.evaluate('stageline.page()'), 'pipeline');
-    await page.goForward();
+    await follows(page, 'back', 'pipeline');
+    await follows(page, 'forward', 'timeline');
     assert.deepEqual(await page.evaluate('stageline.view()'), before.view);
     await page.keyboard.press('?');
     assert.match(await page.innerText('#help'), /to the page Answers[\s\S]*zoom in and out/);
@@ -173,6 +178,7 @@ export const cases = [
     await page.waitForFunction(() => window.stageline?.answers?.().waiting.length === 0, null, {timeout: 60000});
     const section = page.locator('#answer-gpu-kernel-breakdown');
     await section.locator('.how-made > summary').click();
+    await section.locator('.how-made .columns-help').first().waitFor();  // filled once the browser says that it is open
     assert.match(await section.locator('.how-made').innerText(), /stageline analyze gpu-kernel-breakdown \S*profile/);
     const columns = json(stageline, 'analyze', 'gpu-kernel-breakdown', runs.profile, '--format',
         'json').tables.flatMap(table => table.columns);
@@ -225,13 +231,12 @@ export const cases = [
     for (const [run, hash] of [['slower', '#/overview'], ['ascend', '#/answers/time'], ['compared', '#/compare']])
       for (const dark of [false, true]) {
         const page = await open(run, '?lang=zh' + hash, {dark, first: true});
-        await page.waitForFunction(() => !document.querySelector('.working') && document.querySelector('.sheet h1')?.textContent, null,
-            {timeout: 60000});
-        await page.waitForTimeout(200);
+        await page.waitForFunction(() => window.stageline?.page && !document.querySelector('.working') && {
+          overview: () => stageline.overviewReady(), answers: () => stageline.answers().waiting.length === 0, compare: () => stageline.compared(),
+        }[stageline.page()](), null, {timeout: 60000});
         assert.deepEqual(await poorContrast(page), [], `${hash} ${dark}`);
         for (const [width, height] of [[420, 760], [900, 700], [3840, 2160], [1440, 900]]) {
-          await page.setViewportSize({width, height});
-          await page.waitForTimeout(60);
+          await resize(page, width, height);
           const wide = await page.evaluate(() => {
             const shownPage = [...document.querySelectorAll('.page')].find(one => !one.hidden);
             return [document.documentElement.scrollWidth - innerWidth, shownPage.scrollWidth - shownPage.clientWidth];

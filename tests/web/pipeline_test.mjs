@@ -1,47 +1,12 @@
 // The pipeline page: what it draws, that its numbers are the program's, and every control with real input events. Run by
 // viewer_run.mjs.
 import assert from 'node:assert/strict';
-import {execFileSync} from 'node:child_process';
 import {readFileSync} from 'node:fs';
+import {atRest as rest_, cellWhere, program, rowsOf, show, state, view} from './pipeline_help.mjs';
 import {drag} from './viewer_help.mjs';
 
-const STAGELINE = process.argv[2];
+const json = program;
 const FORWARD = 0, BACKWARD = 1;
-
-// Opens the page on a run; `hash` follows "#/pipeline".
-async function show(open, run, hash = '', options = {}) {
-  const {query = '?lang=en', ...rest} = options, page = await open(run, `${query}#/pipeline${hash}`, {...rest, raw: true});
-  await page.waitForFunction(() => window.stageline?.pipeline?.frames() > 0 && window.stageline.pipeline.tables() !== null);
-  await rest_(page);
-  return page;
-}
-// Two frames without a new one in between: nothing is left to draw.
-async function rest_(page) {
-  await page.evaluate(async () => {
-    const frame = () => new Promise(done => requestAnimationFrame(done));
-    for (let still = 0, last = -1; still < 3;) {
-      await frame();
-      const now = stageline.pipeline.frames();
-      still = now === last ? still + 1 : 0;
-      last = now;
-    }
-  });
-}
-const state = page => page.evaluate(() => stageline.pipeline.state());
-const view = page => page.evaluate(() => ({...stageline.pipeline.view()}));
-const json = (...args) => JSON.parse(execFileSync(STAGELINE, args, {encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], maxBuffer: 1 << 28}));
-const rowsOf = (answer, name) => answer.tables.find(table => table.name === name).rows;
-// A cell of the shown step, its middle in the window, once nothing moves any more: a click on where it was would hit another.
-const cellWhere = async (page, want) => (await rest_(page), page.evaluate(wanted => {
-  const p = stageline.pipeline, {step} = p.state(), shown = new Set(p.rows());
-  for (let i = 0; i < p.cells(); ++i) {
-    const cell = p.cell(i);
-    if (cell.step !== step || !shown.has(cell.part) || Object.entries(wanted).some(([key, value]) => cell[key] !== value)) continue;
-    const box = p.box(i);
-    if (box && box.w > 3) return {index: i, ...cell, box, x: box.x + box.w / 2, y: box.y + Math.min(box.h / 2, box.h * 0.4)};
-  }
-  return null;
-}, want));
 
 export const cases = [
   ['pipeline: every cell is drawn, rows are stages, and they unfold', async (open, {shot}) => {
@@ -77,6 +42,7 @@ export const cases = [
     const title = await page.textContent('.page-pipeline h1');
     assert.ok(title.includes(`${ms(row.span_ns)}\u202fms`) && title.includes(`${(row.compute_ns / row.span_ns * 100).toFixed(1)}\u202f%`), title);
     const stages = rowsOf(waterfall, 'waterfall-stages');
+    await page.click('#stages-all');
     const busy = await page.locator('.stages tbody tr td:nth-child(3)').allTextContents();
     assert.deepEqual(busy, stages.map(r => `${(r.busy_share * 100).toFixed(1)}\u202f%`));
     const workers = rowsOf(json('analyze', 'stragglers', runs.pipeline, '--format', 'json'), 'straggler-workers');
@@ -102,9 +68,7 @@ export const cases = [
     }, bubbles);
     const chart = await page.locator('.page-pipeline canvas').boundingBox();
     await page.mouse.move(at.x, chart.y + 30 + at.row * 58 + 8);
-    const tip = await page.textContent('.page-pipeline .tip');
-    assert.match(tip, /^waits [\d.]+\u202fms/);
-    assert.match(tip, /schedule bubble/);
+    await page.waitForFunction(() => /^waits [\d.]+\u202fms.*schedule bubble/s.test(document.querySelector('.page-pipeline .tip').textContent));
     await page.keyboard.press('c');
     assert.equal((await state(page)).causes, false);
     await page.click('#causes');
@@ -158,7 +122,7 @@ export const cases = [
     const clip = {x: 0, y: 0, width: 1440, height: 700}, before = await page.screenshot({clip});
     await page.mouse.move(b.x, b.y);
     await rest_(page);
-    assert.match(await page.textContent('.page-pipeline .tip'), /B2/);
+    await page.waitForFunction(() => /B2/.test(document.querySelector('.page-pipeline .tip').textContent));
     await page.evaluate(() => { document.querySelector('.page-pipeline .tip').style.visibility = 'hidden'; });
     assert.notDeepEqual(await page.screenshot({clip}), before);
   }],

@@ -1,7 +1,7 @@
 // Colours of the timeline as the page paints them: told apart by anyone, and readable. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
 import {apart, contrast, visions} from './colours.mjs';
-import {clickSlice, drag, settle, textContrast} from './viewer_help.mjs';
+import {chosen, clickSlice, drag, listed, settle, textContrast, wideSlice} from './viewer_help.mjs';
 
 // Kinds that stand beside each other in one lane. Of chunks every tint meets every other.
 const TOGETHER = {
@@ -94,15 +94,17 @@ export const cases = [
       await check('the page');
       const stream = await page.evaluate('stageline.run.lanes.find(l => l.type === "stream").id');
       await page.keyboard.press('2');
-      const first = await clickSlice(page, stream);
-      await page.waitForFunction(() => stageline.facts());
+      await clickSlice(page, stream);
+      await chosen(page);
       await check('a slice');
+      const first = await wideSlice(page, stream);
       await page.mouse.move(first.x, first.y + 1);
       await page.waitForSelector('#tip:not([hidden])');
       await check('the tooltip');
       await page.keyboard.press('c');
       await page.keyboard.press('.');
       await page.waitForSelector('table.compare');
+      await chosen(page);
       await check('two slices');
       const box = await page.evaluate(id => stageline.laneBox(id), stream);
       await drag(page, [box.x + 30, box.y + 2], [box.x + box.w * 0.7, box.y + box.h - 2]);
@@ -119,7 +121,7 @@ export const cases = [
         await page.waitForSelector('dialog[open]');
         if (key === '/') {
           await page.keyboard.type('a');
-          await page.waitForSelector('#omni li');
+          await listed(page);
         }
         await check(key);
         await page.keyboard.press('Escape');

@@ -1,6 +1,6 @@
 // Odd runs, and the ways in and out: loading, failure, Perfetto. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
-import {settle, span, state, view, wideSlice} from './viewer_help.mjs';
+import {chosen, listed, settle, span, state, stopClock, view, wideSlice} from './viewer_help.mjs';
 import {HOSTILE} from './viewer_runs.mjs';
 
 const keys = async page => { for (const key of ['w', 's', 'a', 'd', '0', '.', ',', 'f', ']', '[', 'n', 'Escape', 'm', 'Escape',
@@ -27,9 +27,10 @@ export const cases = [
     assert.ok(span(home) > 30 * 86400e9);
     await page.keyboard.press('/');
     await page.keyboard.type('after');
-    await page.waitForSelector('#omni li');
+    await listed(page);
     await page.keyboard.press('Enter');
     await page.waitForFunction(() => stageline.state().selected?.name === 'after');
+    await stopClock(page);
     await page.keyboard.press('f');
     await page.keyboard.press('f');
     await settle(page);
@@ -55,11 +56,12 @@ export const cases = [
       await page.waitForSelector('#tip:not([hidden])');
       await page.mouse.click(x, y);
       await page.waitForFunction(s => stageline.facts()?.start_ns === s, slice.start);
+      await chosen(page);
       if (slice.start === 0) assert.match(await page.textContent('.slice-head h2'), /<img src=x onerror/);
     }
     await page.keyboard.press('/');
     await page.keyboard.type('img');
-    await page.waitForSelector('#omni li');
+    await listed(page);
     assert.ok((await page.textContent('#omni')).includes(HOSTILE));
     await shot(page, 'hostile');
     assert.equal(await page.evaluate('document.images.length'), 0);
@@ -121,7 +123,7 @@ export const cases = [
     await page.goto(`${address}/?lang=en`);
     await page.waitForFunction(() => window.stageline?.frames?.() > 0 && stageline.settled());
     const bar = '.reading[role=progressbar]';
-    assert.equal(await page.getAttribute(bar, 'aria-valuenow'), '30');
+    await page.waitForSelector(bar + '[aria-valuenow="30"]');
     assert.match(await page.textContent(bar), /30 %.*looked at/);
     assert.deepEqual(await page.locator('.pages a').allTextContents(), ['Timeline'], 'only what can be said of a part');
     await page.keyboard.press('w');
@@ -157,7 +159,7 @@ export const cases = [
     await page.waitForFunction(() => /Opened in Perfetto/.test(document.querySelector('.say').textContent));
     await context.unroute('https://ui.perfetto.dev/**');
     await context.route('https://ui.perfetto.dev/**', route => route.fulfill({contentType: 'text/html', body: 'no one is here'}));
-    const [download] = await Promise.all([page.waitForEvent('download', {timeout: 15000}), page.click('#perfetto')]);
+    const [download] = await Promise.all([page.waitForEvent('download'), page.click('#perfetto')]);
     assert.match(download.suggestedFilename(), /pipeline\.pftrace/);
     await page.waitForFunction(() => /is saved/.test(document.querySelector('.say').textContent));
   }],

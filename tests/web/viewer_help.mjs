@@ -14,6 +14,38 @@ export async function settle(page) {
   throw new Error('the page does not come to rest');
 }
 
+// Everything about the chosen slice has come, and stands in the drawer: it is drawn a frame after the answer is there.
+export async function chosen(page) {
+  await page.waitForFunction(() => stageline.facts());
+  await settle(page);
+}
+
+// A window of another size, once the page has been laid out in it.
+export async function resize(page, width, height) {
+  await page.setViewportSize({width, height});
+  await page.waitForFunction(([w, h]) => innerWidth === w && innerHeight === h, [width, height]);
+  await page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))));
+}
+
+// Stops the clock by which the page tells gestures apart: what is done now is one gesture, however slow the machine is.
+// Returns what lets time pass.
+export async function stopClock(page) {
+  await page.evaluate(() => {
+    const stopped = performance.now();
+    window.passed = 0;
+    performance.now = () => stopped + window.passed;
+  });
+  return ms => page.evaluate(by => { window.passed += by; }, ms);
+}
+
+// The list of the search for all that is typed, not for a part of it.
+export const listed = page => page.waitForSelector('#omni ul:not([aria-busy=true]) li');
+// Back and forward: the page follows once the browser has gone there.
+export async function follows(page, way, id) {
+  await (way === 'back' ? page.goBack() : page.goForward());
+  await page.waitForFunction(wanted => stageline.page() === wanted, id);
+}
+
 // The widest slice of a lane that is in sight, and its middle in the window.
 export async function wideSlice(page, lane, nth = 0) {
   await settle(page);

@@ -1,6 +1,6 @@
 // Rows: groups, folds, order, pins, hidden lanes, arrows, counters; languages, themes, sizes. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
-import {clickSlice, drag, settle, state, visibleTexts} from './viewer_help.mjs';
+import {chosen, clickSlice, drag, resize, settle, state, visibleTexts} from './viewer_help.mjs';
 
 const rows = page => page.evaluate('stageline.rows().map(r => ({kind: r.kind, key: r.key, rank: r.rank, lane: r.lane, y: r.y}))');
 const label = (page, text) => page.locator('.labels.body .label', {hasText: text}).first();
@@ -126,8 +126,9 @@ export const cases = [
     const page = await open('pipeline');
     assert.deepEqual(await page.evaluate('stageline.missingWords()'), []);
     await clickSlice(page, 0);
-    await page.waitForFunction(() => stageline.facts());
+    await chosen(page);
     await page.keyboard.press('c');
+    await page.waitForSelector('table.compare');
     await page.keyboard.press('?');
     const english = new Set(await visibleTexts(page));
     await page.keyboard.press('Escape');
@@ -162,7 +163,7 @@ export const cases = [
     for (const [lang, dark] of [['en', false], ['zh', true]]) {
       const page = await open('profile', `?lang=${lang}`, {dark});
       for (const [width, height] of [[1440, 900], [900, 700], [420, 760], [3840, 2160]]) {
-        await page.setViewportSize({width, height});
+        await resize(page, width, height);
         await settle(page);
         assert.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth && document.documentElement.scrollHeight <= innerHeight'), `at ${width} px`);
         assert.equal((await page.evaluate('stageline.painted()')).missing, 0, `at ${width} px`);

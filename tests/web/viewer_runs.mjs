@@ -39,6 +39,7 @@ export function makeRuns(stageline, folder) {
   return {
     pipeline, slower,
     compared: [pipeline, '--compare', slower],
+    reordered: [pipeline, '--compare', simulated('fthenb', 'fthenb', '--stages', '4', '--dp', '2', '--micro-batches', '6', '--steps', '2', '--cost', '10,20', '--messages')],
     ascend: simulated('ascend', '1f1b', '--stages', '2', '--dp', '2', '--micro-batches', '4', '--steps', '2', '--format', 'ascend', '--level', '1'),
     ...(existsSync(recorded) ? {bytedance: recorded} : {}),
     dualpipe: simulated('dualpipe', 'dualpipe-v', '--stages', '4', '--micro-batches', '10', '--steps', '2'),

@@ -1,6 +1,6 @@
 // Choosing: slices, areas, names, marks, comparing, the address. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
-import {clickSlice, drag, settle, span, state, view, wideSlice} from './viewer_help.mjs';
+import {chosen, clickSlice, drag, listed, settle, span, state, stopClock, view, wideSlice} from './viewer_help.mjs';
 
 const type = async (page, text) => page.keyboard.type(text, {delay: 5});
 
@@ -8,7 +8,7 @@ async function search(page, text) {
   await page.keyboard.press('/');
   await page.waitForSelector('#omni[open]');
   await type(page, text);
-  await page.waitForSelector('#omni li');
+  await listed(page);
 }
 
 export const cases = [
@@ -18,7 +18,7 @@ export const cases = [
     const {slice} = await clickSlice(page, 0, 3);
     await page.waitForSelector('.slice-head h2');
     assert.equal((await state(page)).selected.start, slice.start);
-    await page.waitForFunction(() => stageline.facts());
+    await chosen(page);
     const panel = await page.textContent('.panel .body');
     assert.ok(panel.includes(String(slice.dur / 1e6)), `${panel} has the exact duration ${slice.dur}`);
     assert.match(panel, /Micro-batch\d/);
@@ -60,7 +60,7 @@ export const cases = [
     const lane = await page.evaluate('stageline.run.lanes.find(l => l.type === "stream").id');
     await page.evaluate(id => { const l = stageline.run.lanes[id]; stageline.setView(l.start_ns, l.start_ns + 400000); }, lane);
     await clickSlice(page, lane);
-    await page.waitForFunction(() => stageline.facts());
+    await chosen(page);
     const panel = await page.textContent('.panel .body');
     assert.match(panel, /Arguments/);
     assert.match(panel, /stream/);
@@ -88,13 +88,13 @@ export const cases = [
         `${row.name}: ${row.sum_ns}, ${wanted[row.name]}`);
     assert.equal(await page.locator('.totals tbody tr').count(), answer.rows.length);
     await page.click('.totals thead th:nth-child(4) button');
-    assert.equal(await page.getAttribute('.totals thead th:nth-child(4)', 'aria-sort'), 'descending');
+    await page.waitForSelector('.totals thead th:nth-child(4)[aria-sort=descending]');
     await page.click('.totals tbody tr:first-child th button');
     await page.waitForSelector('.histogram rect');
     assert.equal((await state(page)).lit.from, 'name');
     const svg = await page.locator('.histogram svg').boundingBox();
     await drag(page, [svg.x + 2, svg.y + 50], [svg.x + svg.width * 0.6, svg.y + 50]);
-    await page.waitForSelector('.hits li');
+    await page.waitForSelector('.hits li button');
     const {lit} = await state(page);
     assert.ok(lit.from === 'histogram' && lit.min < lit.max);
     await settle(page);
@@ -131,6 +131,7 @@ export const cases = [
     assert.ok((await page.locator('#omni li .title').allTextContents()).some(text => /^nccl.*Send/.test(text)));
     await page.keyboard.press('Escape');
     await page.keyboard.press('/');
+    await page.waitForSelector('#omni[open]');
     await type(page, 'there is no such name');
     await page.waitForFunction(() => /No name has this/.test(document.querySelector('#omni')?.textContent ?? ''));
   }],
@@ -176,9 +177,9 @@ export const cases = [
     await page.keyboard.press('c');
     const other = await page.evaluate('stageline.run.lanes.find(l => l.rank_index !== 0 && stageline.laneBox(l.id) && l.name === "compute").id');
     const second = await clickSlice(page, other, 2);
-    await page.waitForSelector('table.compare');
-    const table = await page.textContent('table.compare');
-    assert.ok(table.includes(`${(second.slice.dur / first.slice.dur).toFixed(3)}×`), table);
+    const ratio = `${(second.slice.dur / first.slice.dur).toFixed(3)}×`;
+    await page.waitForFunction(wanted => document.querySelector('table.compare')?.textContent.includes(wanted), ratio);
+    await settle(page);
     await shot(page, 'compare');
     const before = await page.evaluate(s => stageline.sliceBox(s), second.slice);
     await page.keyboard.press('l');
@@ -195,6 +196,7 @@ export const cases = [
   }],
   ['Shift and click compares too; M makes the slice an area; F centres, then fills', async open => {
     const page = await open('pipeline');
+    await stopClock(page);  // F is pressed twice, not once and later once more
     await page.keyboard.press('2');
     const {slice} = await clickSlice(page, 0, 0);
     const at = await wideSlice(page, 0, 2);

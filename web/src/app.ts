@@ -14,6 +14,7 @@ export interface App {
   bubbles: Bubbles | null;  // none in a report
   under: Ghosts | null;     // what stands under the rows in place of theory
   ends: number[] | null;    // times that are marked in place of theory's ends
+  marks: Uint8Array | null; // by cell: how it differs from its like in another run (data/differences.ts)
   state: State;
   theme: Theme;
   change(patch: Partial<State>): void;
@@ -23,7 +24,7 @@ export interface App {
 export function makeApp(report: Report, cells: Cells, model: RunModel, theme: Theme): App {
   const listeners: ((before: State) => void)[] = [];
   return {
-    report, cells, model, theme, bubbles: null, under: null, ends: null,
+    report, cells, model, theme, bubbles: null, under: null, ends: null, marks: null,
     state: initialState(model),
     change(patch) {
       const before = this.state;

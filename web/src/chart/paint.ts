@@ -9,6 +9,7 @@ import {tintOf, type ChartColours} from './colours';
 import {isSend, otherEnd} from '../data/messages';
 import {phasesOf} from '../data/phases';
 import {AXIS_HEIGHT, ghostBox, LANE_BOX, type Layout} from './layout';
+import {paintMarks} from './marks';
 import {makeRaster, rasterLane, shadeBins, type Raster} from './raster';
 import {timeTicks} from './ticks';
 import type {Viewport} from './viewport';
@@ -23,6 +24,7 @@ export interface Scene {
   width: number; height: number; ratio: number;
   ghosts: Ghosts | null;        // what stands thin under the rows: theory, or another step
   bubbles: Bubbles | null;      // waiting with its causes
+  marks: Uint8Array | null;     // by cell: how it differs from its like
   theoryEnds: number[];         // where the steps shown could have ended
   labelLength: number;          // digits of the largest micro-batch
   labelDur: Float64Array;       // by kind: duration of a short cell; numbers of a kind all show, or none
@@ -40,7 +42,7 @@ export function makePainter(canvas: HTMLCanvasElement): Painter {
   return {context: canvas.getContext('2d')!, atlas: document.createElement('canvas'), raster: makeRaster(1), rasterWidth: 1};
 }
 
-interface Frame {
+export interface Frame {
   x: number; width: number;     // the plot
   top: number;                  // below the axis
   px: (t: number) => number;
@@ -62,7 +64,7 @@ function makeFrame(scene: Scene): Frame {
 }
 
 // The stretch of a row that is left to a cell: the forward of an overlapped pair has the upper half, its other half the lower.
-function halfOf(cells: Cells, cell: number, top: number, height: number): [top: number, height: number] {
+export function halfOf(cells: Cells, cell: number, top: number, height: number): [top: number, height: number] {
   if (cells.pair[cell]! < 0) return [top, height];
   return [cells.kind[cell] === FORWARD ? top : top + height / 2, height / 2];
 }
@@ -331,6 +333,7 @@ export function paint(painter: Painter, scene: Scene): void {
   const ghostStrips = (last - first) * LANE_COUNT;
   for (let i = first; i < last && scene.ghosts; ++i)
     paintGhosts(painter, scene, frame, i, strips[ghostStrips + i - first]!, ghostStrips + i - first);
+  for (let i = first; i < last && scene.marks; ++i) paintMarks(context, scene, frame, i);
   for (let i = first; i < last; ++i) paintPhases(context, scene, frame, i);
   if (scene.theoryEnds.length > 0) paintTheoryEnds(context, scene, frame);
   if (scene.hovered >= 0 && scene.hovered !== scene.selected) {

@@ -47,6 +47,7 @@ export class ApiError extends Error {
   constructor(readonly status: number, what: string, readonly hint: string) { super(what); }
 }
 
+const LONG_PAUSE_MS = 120;
 type Params = Record<string, string | number | undefined>;
 
 export class Api {
@@ -79,6 +80,14 @@ export class Api {
   }
   async wire<H>(path: string, params: Params, signal?: AbortSignal): Promise<Wire<H>> {
     return decode<H>(await (await this.get(path, params, signal)).arrayBuffer());
+  }
+  // Binary, of what takes time: waits while it is being made.
+  async longWire<H>(path: string, params: Params): Promise<Wire<H>> {
+    for (;;) {
+      const answer = await this.get(path, params);
+      if (answer.status !== 202) return decode<H>(await answer.arrayBuffer());
+      await new Promise(done => setTimeout(done, LONG_PAUSE_MS));
+    }
   }
   async bytes(path: string): Promise<ArrayBuffer> {
     return await (await this.get(path, {})).arrayBuffer();

@@ -33,14 +33,17 @@ interface Props { mode: OmniMode; api: Api; store: Store; stage: Stage; actions:
 
 function Omni({mode: first, api, store, stage, actions, close}: Props) {
   const [mode, setMode] = useState(first), [text, setText] = useState(''), [active, setActive] = useState(0);
-  const [found, setFound] = useState<Item[]>([]), [note, setNote] = useState('');
-  const field = useRef<HTMLInputElement>(null), list = useRef<HTMLUListElement>(null);
+  const [found, setFound] = useState<Item[]>([]), [note, setNote] = useState(''), [answered, setAnswered] = useState('');
+  const field = useRef<HTMLInputElement>(null), list = useRef<HTMLUListElement>(null), entered = useRef(false);
+  const busy = mode === 'search' && text !== answered;  // the list is still that of what was typed before
   useLayoutEffect(() => field.current?.focus(), [mode]);
 
   useEffect(() => {
     if (mode !== 'search') return;
+    entered.current = false;
     if (text.trim() === '') {
       setFound([]);
+      setAnswered(text);
       return setNote(w('search.hint'));
     }
     const controller = new AbortController();
@@ -52,10 +55,13 @@ function Omni({mode: first, api, store, stage, actions, close}: Props) {
           title: names > matches.length ? w('search.most', matches.length, names) : w('search.all', names), note: w('search.times',
               short(occurrences)),
           run: () => light(matches.map(one => one.name_id), text, where)}] : [];
-        setFound([...all, ...matches.map((one): Item => ({
-          title: one.name, note: w('search.times', short(one.count)), run: () => light([one.name_id], where ? text : one.name, where)}))]);
+        const next = [...all, ...matches.map((one): Item => ({
+          title: one.name, note: w('search.times', short(one.count)), run: () => light([one.name_id], where ? text : one.name, where)}))];
+        setFound(next);
+        setAnswered(text);
         setNote(names === 0 ? w('search.none') : '');
         setActive(0);
+        if (entered.current) go(next[0]);
       }).catch((error: unknown) => { if (!controller.signal.aborted) setNote(error instanceof Error ? error.message : String(error)); });
     }, DELAY_MS);
     return () => {
@@ -102,7 +108,8 @@ function Omni({mode: first, api, store, stage, actions, close}: Props) {
       list.current?.children[next]?.scrollIntoView({block: 'nearest'});
     } else if (event.key === 'Enter') {
       event.preventDefault();
-      go(items[chosen]);
+      if (busy) entered.current = true;  // of what is typed now, once it is there
+      else go(items[chosen]);
     }
   }
   const modes: OmniMode[] = ['search', 'lanes', 'commands'];
@@ -118,7 +125,7 @@ function Omni({mode: first, api, store, stage, actions, close}: Props) {
         aria-label={w(`omni.${mode}`)} placeholder={w(`omni.${mode}.hint`)} value={text} spellcheck={false} autocomplete="off"
         onInput={event => { setText(event.currentTarget.value); setActive(0); }} onKeyDown={key} />
       {mode === 'search' && note && <p class="quiet note">{note}</p>}
-      <ul id="omni-list" role="listbox" aria-label={w(`omni.${mode}`)} ref={list}>
+      <ul id="omni-list" role="listbox" aria-label={w(`omni.${mode}`)} aria-busy={busy} ref={list}>
         {items.map((item, i) => (
           <li id={`omni-${i}`} role="option" aria-selected={i === chosen} onClick={() =>
               go(item)} onPointerMove={() => { if (i !== active) setActive(i); }}>

@@ -16,6 +16,7 @@ export interface PointerActions {
 
 export function listenToPointer(api: Api, store: Store, stage: Stage, actions: PointerActions): void {
   const {canvas, pointed} = stage, pointers = new Map<number, {x: number; y: number}>();
+  let clicked: (SliceRef | null)[] = [];  // by the last two clicks: the drawer that the first opens may move the rows
   let mode: 'none' | 'press' | 'pan' | 'area' | 'zoom' | 'axis' = 'none', startX = 0, startY = 0, moved = false, touch = false;
   const spanOf = (px: number): number => px / plotWidth(stage.scene());
 
@@ -96,6 +97,7 @@ export function listenToPointer(api: Api, store: Store, stage: Stage, actions: P
   }
   function click(event: PointerEvent): void {
     const hit = hitTest(stage.scene(), event.offsetX, event.offsetY);
+    clicked = [...clicked.slice(-1), hit?.slice ?? null];
     if (hit?.slice || !hit?.shares) return actions.select(hit?.slice ?? null, event.shiftKey);
     askSlice(api, stage.scene(), hit).then(slice => actions.select(slice, event.shiftKey)).catch(actions.failed);
   }
@@ -115,10 +117,10 @@ export function listenToPointer(api: Api, store: Store, stage: Stage, actions: P
     stage.drawOverlay();
   });
   canvas.addEventListener('dblclick', event => {
-    const scene = stage.scene(), hit = hitTest(scene, event.offsetX, event.offsetY);
-    const shift = hit ? store.shiftOf(hit.lane) : 0;
-    if (hit?.slice) {
-      const {start, dur} = hit.slice, length = Math.max(dur, 1);
+    const scene = stage.scene(), slice = clicked[0] ?? null;
+    if (slice) {
+      const {start, dur} = slice, length = Math.max(dur, 1), shift = store.shiftOf(slice.lane);
+      if (store.state.selected?.slice !== slice.slice || store.state.selected.lane !== slice.lane) actions.select(slice, false);
       store.jump(fit(start + shift - length * 0.5, start + shift + length * 1.5));
     } else if (rowAt(scene, event.offsetY)) {
       store.jump(zoom(store.state.view, 0.25, timeAt(scene, event.offsetX)));

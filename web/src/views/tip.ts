@@ -8,7 +8,8 @@ import {makeTextTip, type TextTip} from './text_tip';
 
 export interface PageTip extends Tip, TextTip {}
 
-export function makeTip(app: App): PageTip {
+// `more`: a line of the page's own about a cell.
+export function makeTip(app: App, more?: (cell: number) => string): PageTip {
   const words = makeTextTip();
   return {
     ...words,
@@ -21,6 +22,7 @@ export function makeTip(app: App): PageTip {
         h('div', {}, `${kindName(cells.kind[cell]!)} · ${placeOf(report.parts[cells.part[cell]!]!)}`),
         h('div', {class: 'quiet'}, `${duration(start)} – ${duration(start + cells.dur[cell]!)}`),
         late && h('div', {class: 'quiet'}, late),
+        more && h('div', {class: 'quiet'}, more(cell)),
         name && h('div', {class: 'quiet name'}, name));
     },
   };

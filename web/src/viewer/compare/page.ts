@@ -3,27 +3,18 @@
 import type {Column, Table} from '../../data/report';
 import {h, type Child} from '../../dom';
 import {duration, grouped, percent} from '../../format';
-import {currentLang, t, tableTitle} from '../../i18n/i18n';
+import {t, tableTitle} from '../../i18n/i18n';
 import {dataTable} from '../../views/data_table';
 import {makeTextTip} from '../../views/text_tip';
 import {commandOf} from '../answers/section';
 import {deskOf, type Answer, type Offers, type Working} from '../answers/ask';
 import {failure, working} from '../answers/working';
 import type {Page, Shell} from '../page';
+import {said, sentences, type Diff} from './diff';
 import {w} from '../words';
-
-interface Both { en: string; zh: string }
-// The answer to /api/compare, which is `stageline diff --json`; {}: neither run has a pipeline.
-interface Diff {
-  change_ns: number; error_ns: number | null; change_share: number; beyond_noise: boolean;
-  headline_en: string; headline_zh: string; cause_en: string; cause_zh: string; per_micro_batch_en: string; per_micro_batch_zh: string;
-  changes: Both[]; matched: number; unmatched: number; unused: number;
-  runs: Both[]; told: (Both & {effect_ns: number; effect_share: number; error_ns: number | null})[];
-}
 
 const signed = (ns: number): string => `${ns < 0 ? '−' : '+'}${duration(Math.abs(ns))}`;
 const signedShare = (share: number): string => `${share < 0 ? '−' : '+'}${percent(Math.abs(share))}`;
-const said = (both: Both): string => (currentLang() === 'zh' ? both.zh : both.en);
 
 export function makeCompare(shell: Shell): Page {
   const desk = deskOf(shell.api), tip = makeTextTip(), body = h('div'), element = h('div', {}, h('main', {class: 'sheet compare'}, body),
@@ -55,11 +46,11 @@ export function makeCompare(shell: Shell): Page {
     if (!diff) return [h('h1', {tabindex: -1}, w('page.compare')), working(w('compare.working'), now)];
     if (diff.change_ns === undefined) return [h('h1', {tabindex: -1}, w('page.compare')),
         h('p', {class: 'lead'}, w('compare.pipeline.none'))];
-    const found = diff as Diff, stop = currentLang() === 'zh' ? '。' : '.';
-    const cause = said({en: found.cause_en, zh: found.cause_zh}), each = said({en: found.per_micro_batch_en, zh: found.per_micro_batch_zh});
+    const found = diff as Diff;
+    const words = sentences(found);
     return [
-      h('h1', {tabindex: -1}, said({en: found.headline_en, zh: found.headline_zh}) + stop),
-      h('p', {class: 'lead'}, [cause && w('compare.most', cause), each].filter(Boolean).map(one => one + stop).join(' ')),
+      h('h1', {tabindex: -1}, words.headline),
+      h('p', {class: 'lead'}, words.lead),
       h('dl', {class: 'runs'}, ...found.runs.flatMap((run, i) => [h('dt', {}, w(i === 0 ? 'compare.a' : 'compare.b')),
         h('dd', {}, h('b', {}, i === 0 ? shell.run.title : offers!.other!.title), ` ${said(run)}`)])),
       found.changes.length > 0 && h('section', {}, h('h2', {}, w('compare.changes')),

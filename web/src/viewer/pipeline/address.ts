@@ -1,18 +1,21 @@
 // The page in the address: the report's own words for step, replica, window and cell, and what only this page has.
 import {fromHash, toHash, type State} from '../../state';
 import {plainQuery} from '../route';
-import {openable, type Pipe} from './pipe';
+import {openable, ownModel, type Pipe} from './pipe';
 
-export function toQuery({app, recorded}: Pipe): string {
-  const {state} = app, query = new URLSearchParams(toHash(state, recorded.model, recorded.cells, recorded.report.parts).slice(1));
+export function toQuery(pipe: Pipe): string {
+  const {app, recorded} = pipe, {state} = app;
+  const query = new URLSearchParams(toHash(state, ownModel(pipe), recorded.cells, recorded.report.parts).slice(1));
   if (state.beside !== null) query.set('beside', String(state.beside));
   if (state.open.size > 0) query.set('open', state.open.size === openable(app).length ? 'all' : [...state.open].join(','));
   if (!state.causes) query.set('causes', 'off');
+  if (!pipe.both) query.set('other', 'off');
+  else if (pipe.other && pipe.other.shift !== 0 && pipe.other.app.state.step !== null) query.set('other', String(pipe.other.app.state.step));
   return plainQuery(query);
 }
 
-export function stateOf({app, recorded}: Pipe, query: string): State {
-  const fields = new URLSearchParams(query), {model, cells, report} = recorded, state = fromHash(query, model, cells, report.parts);
+export function stateOf(pipe: Pipe, query: string): State {
+  const {app, recorded} = pipe, fields = new URLSearchParams(query), {cells, report} = recorded, model = ownModel(pipe), state = fromHash(query, model, cells, report.parts);
   const stages = openable(app), open = fields.get('open'), beside = fields.get('beside');
   state.folded = stages.length > 0;
   state.dp ??= model.dps[0] ?? null;

@@ -34,6 +34,16 @@ function causesOf({parts, cells}: Bubbles): number[] {
   return BUBBLE_PARTS.map((_, k) => k).filter(k => parts[k]!.reduce((sum, ns) => sum + Math.max(0, ns), 0) > all / 1000);
 }
 
+// Cells that differ from their like in the other run.
+function MarkKey() {
+  return <>
+    <li><i class="mark longer" />{w('pipe.mark.longer')}</li>
+    <li><i class="mark shorter" />{w('pipe.mark.shorter')}</li>
+    <li><i class="mark moved" />{w('pipe.mark.moved')}</li>
+    <li><i class="mark alone" />{w('pipe.mark.alone')}</li>
+  </>;
+}
+
 function Legend({pipe}: {pipe: Pipe}) {
   const {app} = pipe, {groups, chunks, causes} = marks(pipe), {state, report} = app, first = chunks.slice(0, CHUNK_TINTS);
   return (
@@ -52,11 +62,12 @@ function Legend({pipe}: {pipe: Pipe}) {
             {report.theory.steps.length > 0 && <li><i class="theory-end" />{t('chart.theoryEnd')}</li>}
           </>}
       <li><i class="notch" />{t('chart.phase')}</li>
+      {app.marks && <MarkKey />}
     </ul>
   );
 }
 
-export function Head({pipe}: {pipe: Pipe}) {
+export function Head({pipe, showBoth}: {pipe: Pipe; showBoth(both: boolean): void}) {
   const {app, recorded: {model}} = pipe, {state} = app, {steps} = model, at = steps.findIndex(s => s.step === state.step);
   const move = (by: number): void => {
     const next = at < 0 ? (by > 0 ? 0 : steps.length - 1) : Math.min(Math.max(at + by, 0), steps.length - 1);
@@ -99,6 +110,7 @@ export function Head({pipe}: {pipe: Pipe}) {
             toggleTheory(app)}>{t('chart.theory')}</button>}
         {app.bubbles && <button id="causes" aria-pressed={state.causes} title={w('pipe.causes.help')} onClick={() =>
             app.change({causes: !state.causes})}>{w('pipe.causes')}</button>}
+        {pipe.other && <button id="both" aria-pressed={pipe.both} title={w('pipe.both.help')} onClick={() => showBoth(!pipe.both)}>{w('pipe.both')}</button>}
         <button id="fit" title={t('chart.fit.help')} onClick={() => setView(app, homeOf(app.model, state.step))}>{t('chart.fit')}</button>
         <button id="save-svg" title={w('pipe.save.svg')} onClick={() => saveChart(pipe, 'svg')}>SVG</button>
         <button id="save-png" title={w('pipe.save.png')} onClick={() => saveChart(pipe, 'png')}>PNG</button>

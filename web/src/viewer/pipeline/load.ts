@@ -3,6 +3,7 @@ import {makeBubbles, type Bubbles} from '../../data/bubbles';
 import {decodeCells, type Cells} from '../../data/cells';
 import type {Report, Table} from '../../data/report';
 import {makeModel, type RunModel} from '../../data/rows';
+import type {RankSums} from '../../data/stage_sums';
 import {deskOf} from '../answers/ask';
 import type {Api} from '../api';
 import {f32, f64, i32, type Column} from '../wire';
@@ -12,20 +13,24 @@ export interface Recorded { cells: Cells; model: RunModel; bubbles: Bubbles | nu
 export interface Loaded extends Recorded {
   report: Report;
   shiftNs: number[];  // by part: added to its times they are the timeline's
+  sums: RankSums;
 }
 
 interface Header { report: Report; cells_at: number; shift_ns: number[]; columns: Column[] }
+const SUM_COLUMNS = ['sum_busy', 'sum_schedule', 'sum_imbalance', 'sum_jitter', 'sum_latency', 'sum_rest'];
 const BUBBLE_COLUMNS = ['bubble_schedule', 'bubble_imbalance', 'bubble_jitter', 'bubble_latency', 'bubble_rest'];
 
-export async function loadPipeline(api: Api): Promise<Loaded> {
-  const wire = await api.wire<Header>('pipeline', {}), {report, cells_at, shift_ns} = wire.header;
+// `run`: the second one, or the run itself.
+export async function loadPipeline(api: Api, run?: 'other'): Promise<Loaded> {
+  const wire = await api.longWire<Header>('pipeline', {run}), {report, cells_at, shift_ns} = wire.header;
   const cells = decodeCells(wire.buffer, report.cells.columns, report.cells.count, wire.base + cells_at);
   const model = makeModel(cells, report.parts);
   const start = f64(wire, 'bubble_start');
   const bubbles = start.length === 0 ? null
     : makeBubbles(start, f64(wire, 'bubble_dur'), i32(wire, 'bubble_step'), i32(wire, 'bubble_part'),
                   BUBBLE_COLUMNS.map(name => f32(wire, name)), model.rows, model.rowOfPart);
-  return {report, cells, model, bubbles, shiftNs: shift_ns};
+  const sums = {step: i32(wire, 'sum_step'), part: i32(wire, 'sum_part'), ns: SUM_COLUMNS.map(name => f64(wire, name))};
+  return {report, cells, model, bubbles, shiftNs: shift_ns, sums};
 }
 
 // What the page draws beside the chart: the same answers as on the page of answers, and in the terminal. One that cannot

@@ -1,6 +1,6 @@
 // The pipeline page: the step in a sentence and a bar, the chart, and beside it what stages, workers and steps say.
 import {render} from 'preact';
-import {makeApp, select, type App} from '../../app';
+import {makeApp, moveStep, select, toggleTheory, type App} from '../../app';
 import {cellBox, countDrawn, makeChart} from '../../chart/chart';
 import {listenToKeys} from '../../chart/keys';
 import {listenToPointer} from '../../chart/pointer';
@@ -9,16 +9,21 @@ import {h, styled} from '../../dom';
 import {duration} from '../../format';
 import {t} from '../../i18n/i18n';
 import {detailsView} from '../../views/details';
-import {makeTip} from '../../views/tip';
+import {homeOf} from '../../state';
+import {makeTip, type PageTip} from '../../views/tip';
 import {cellSentence} from '../../words';
+import type {Diff} from '../compare/diff';
 import type {KeyWords, Page, Shell} from '../page';
 import {w} from '../words';
 import {stateOf, toQuery} from './address';
+import {deskOf} from '../answers/ask';
 import {timelineQuery} from './cell';
 import {Head} from './head';
 import {StepMap, Workers} from './heat';
 import {loadPipeline, loadTables} from './load';
-import {setUnder, setWorld, toggleAll, toggleStage, type Pipe} from './pipe';
+import {chooseBelow, follow, lead, likeWords, makeOther} from './other';
+import {ownModel, setUnder, setWorld, toggleAll, toggleStage, type Pipe} from './pipe';
+import {RunName, RunsWords} from './runs';
 import {Stages} from './stages';
 import {partWord, StepHead} from './steps';
 import {WhatIf} from './what_if';
@@ -30,39 +35,38 @@ const KEYS: [string, () => string][] = [
 
 export function makePipeline(shell: Shell): Page {
   const top = h('div', {}), controls = h('div', {}), body = h('div', {class: 'cards'}), chartPlace = h('div', {class: 'chart-place'});
-  const detailsPlace = h('div', {}), notice = h('p', {class: 'quiet', role: 'status'});
-  const element = h('main', {class: 'sheet'}, notice, top, controls, chartPlace, detailsPlace, body);
-  let pipe: Pipe | null = null, asked = '', pending = 0, pointerTime: number | null = null, visible = false;
+  const detailsPlace = h('div', {}), notice = h('p', {class: 'quiet', role: 'status'}), runsWords = h('div', {});
+  const names = [h('div', {class: 'run-name'}), h('div', {class: 'run-name'})] as const, otherPlace = h('div', {class: 'chart-place'});
+  const element = h('main', {class: 'sheet'}, notice, top, controls, runsWords, names[0], chartPlace, names[1], otherPlace, detailsPlace, body);
+  let pipe: Pipe | null = null, asked = '', pending = 0, pointerTime: number | null = null, otherTime: number | null = null, visible = false;
+  let leading = false;
 
   function build(loaded: Pipe['recorded']): Pipe {
     const app = makeApp(loaded.report, loaded.cells, loaded.model, shell.theme);
     app.bubbles = loaded.bubbles;
     // Room for the sentence above it and the first card below.
-    const chart = makeChart(app, () => Math.max(220, Math.min(element.clientHeight * 0.62, 1400)));
-    const made: Pipe = {shell, app, chart, recorded: loaded, tables: null, tablesError: '', world: null};
-    const tip = makeTip(app);
+    const share = (): number => (made.both && made.other ? 0.36 : 0.62);
+    const maxHeight = (): number => Math.max(share() < 0.5 ? 160 : 220, Math.min(element.clientHeight * share(), 1400));
+    const chart = makeChart(app, maxHeight);
+    const made: Pipe = {shell, app, chart, recorded: loaded, tables: null, tablesError: '', world: null, other: null, diff: null,
+      both: new URLSearchParams(asked).get('other') !== 'off'};
+    const tip = makeTip(app, cell => likeWords(made, 'a', cell));
     app.state = stateOf(made, asked);
     setUnder(made);
     chartPlace.replaceChildren(chart.element, tip.element);
     listenToPointer(app, chart, tip, {
       onPoint: time => { pointerTime = time; },
       onLabel: row => toggleStage(app, loaded.report.parts[loaded.model.rows[row]!.part]!.stage),
-      onIdle: (row, time, x, y) => {
-        const at = app.bubbles ? bubbleAt(app.bubbles, row, app.state.step, time) : -1;
-        if (at < 0) return false;
-        const {cells, parts} = app.bubbles!, lines = BUBBLE_PARTS.map((id, k) => [partWord(id), parts[k]![at]!] as const)
-          .filter(([, ns]) => Math.abs(ns) >= cells.dur[at]! / 200);
-        tip.place(x, y, h('b', {}, w('pipe.waits', duration(cells.dur[at]!))),
-          ...lines.map(([name, ns]) => h('div', {class: 'quiet'}, `${name} ${ns < 0 ? '−' : ''}${duration(Math.abs(ns))}`)));
-        return true;
-      },
+      onIdle: (row, time, x, y) => showBubble(app, tip, row, time, x, y),
     });
     listenToKeys(app, chart, () => pointerTime, {
-      help: shell.help, helpOpen: () => document.querySelector('dialog[open]') !== null, active: () => visible && shell.page === 'pipeline',
+      help: shell.help, helpOpen: () => document.querySelector('dialog[open]') !== null, active: () => visible && shell.page === 'pipeline' &&
+        (!made.other || document.activeElement !== made.other.chart.canvas),
       own: event => ownKey(made, event),
     });
     app.onChange(before => {
       if (before.step !== app.state.step || before.beside !== app.state.beside) setUnder(made);
+      if (!leading) following(() => follow(made, before));
       if (before.selected !== app.state.selected) {
         drawDetails(made);
         shell.say(app.state.selected >= 0 ? cellSentence(app, app.state.selected) : '');
@@ -79,8 +83,75 @@ export function makePipeline(shell: Shell): Page {
       made.tablesError = String(error);
       schedule();
     });
+    fetchOther(made, maxHeight);
     expose(made);
     return made;
+  }
+
+  // What the first run does the second follows, and the other way round; never both at once.
+  function following(act: () => void): void {
+    leading = true;
+    act();
+    leading = false;
+  }
+  function fetchOther(made: Pipe, maxHeight: () => number): void {
+    const desk = deskOf(shell.api);
+    desk.offers().then(async offers => {
+      if (!offers.other) return;
+      desk.ask<Partial<Diff>>('compare', {}, () => undefined).then(diff => { made.diff = diff; schedule(); }, () => undefined);
+      const other = made.other = makeOther(made, offers.other.title, await loadPipeline(shell.api, 'other'), maxHeight);
+      const {app} = other, tip = makeTip(app, cell => likeWords(made, 'b', cell));
+      otherPlace.replaceChildren(other.chart.element, tip.element);
+      listenToPointer(app, other.chart, tip, {
+        onPoint: time => { otherTime = time; },
+        onIdle: (row, time, x, y) => showBubble(app, tip, row, time, x, y)});
+      listenToKeys(app, other.chart, () => otherTime, {help: shell.help, helpOpen: () => document.querySelector('dialog[open]') !== null,
+        active: () => visible && shell.page === 'pipeline' && made.both && document.activeElement === other.chart.canvas,
+        own: event => otherKey(made, event)});
+      app.onChange(before => {
+        if (leading) return;
+        following(() => lead(made, other, before));
+        if (before.selected !== app.state.selected) drawDetails(made);
+      });
+      other.chart.restyle();
+      const wanted = Number(new URLSearchParams(asked).get('other') || NaN);
+      if (other.loaded.model.steps.some(one => one.step === wanted)) chooseBelow(made, other, wanted);
+      showBoth(made, made.both);
+    }).catch((error: unknown) => {
+      made.tablesError = w('pipe.other.none', error instanceof Error ? error.message : String(error));
+      schedule();
+    });
+  }
+  function showBoth(made: Pipe, both: boolean): void {
+    const {app, other} = made, home = homeOf(app.model, app.state.step), whole = app.state.view.t0 === home.t0 && app.state.view.t1 === home.t1;
+    made.both = both;
+    if (!made.world) app.model = ownModel(made);
+    if (!both) app.marks = null;
+    if (other) following(() => follow(made, null));
+    app.change(whole ? {view: homeOf(app.model, app.state.step)} : {});
+    shell.moved();
+    schedule();
+  }
+  // What the second chart does not do by itself is done to both.
+  function otherKey(made: Pipe, event: KeyboardEvent): boolean {
+    switch (event.code) {
+      case 'BracketLeft': case 'BracketRight':
+        ownKey(made, event);
+        moveStep(made.app, event.code === 'BracketLeft' ? -1 : 1);
+        return true;
+      case 'KeyT': toggleTheory(made.app); return true;
+      case 'KeyC': case 'KeyU': return ownKey(made, event);
+    }
+    return false;
+  }
+  function showBubble(app: App, tip: PageTip, row: number, time: number, x: number, y: number): boolean {
+    const at = app.bubbles ? bubbleAt(app.bubbles, row, app.state.step, time) : -1;
+    if (at < 0) return false;
+    const {cells, parts} = app.bubbles!, lines = BUBBLE_PARTS.map((id, k) => [partWord(id), parts[k]![at]!] as const)
+      .filter(([, ns]) => Math.abs(ns) >= cells.dur[at]! / 200);
+    tip.place(x, y, h('b', {}, w('pipe.waits', duration(cells.dur[at]!))),
+      ...lines.map(([name, ns]) => h('div', {class: 'quiet'}, `${name} ${ns < 0 ? '−' : ''}${duration(Math.abs(ns))}`)));
+    return true;
   }
 
   function ownKey(made: Pipe, event: KeyboardEvent): boolean {
@@ -109,14 +180,21 @@ export function makePipeline(shell: Shell): Page {
     const {app} = made, {selected} = app.state;
     const link = selected >= 0 && !made.world ? h('a', {class: 'to-timeline', id: 'to-timeline', href: shell.href('timeline', {query: timelineQuery(made, selected)})},
       w('pipe.toTimeline')) : null;
-    detailsPlace.replaceChildren(detailsView(app), ...(link ? [link] : []));
+    const {other} = made, alone = selected < 0 && !!other && made.both && other.app.state.selected >= 0;
+    const words = alone ? likeWords(made, 'b', other.app.state.selected) : likeWords(made, 'a', selected);
+    detailsPlace.replaceChildren(detailsView(alone ? other.app : app), ...(words ? [h('p', {class: 'quiet'}, words)] : []), ...(link ? [link] : []));
   }
   function schedule(): void { if (!pending) pending = requestAnimationFrame(draw); }
   function draw(): void {
     pending = 0;
     if (!pipe) return;
     render(<StepHead pipe={pipe} />, top);
-    render(<Head pipe={pipe} />, controls);
+    render(<Head pipe={pipe} showBoth={both => showBoth(pipe!, both)} />, controls);
+    const {other, both} = pipe, shown = both ? other : null;
+    render(shown ? <RunsWords pipe={pipe} other={shown} /> : null, runsWords);
+    render(shown ? <RunName pipe={pipe} other={shown} side="a" /> : null, names[0]);
+    render(shown ? <RunName pipe={pipe} other={shown} side="b" /> : null, names[1]);
+    otherPlace.hidden = !shown;
     render(
       <>
         <WhatIf pipe={pipe} redraw={schedule} />
@@ -139,6 +217,10 @@ export function makePipeline(shell: Shell): Page {
     app.theme = shell.theme;
     styled(element, Object.fromEntries(group.map((colour, i) => [`--group-${i}`, colour])));
     pipe.chart.restyle();
+    if (pipe.other) {
+      pipe.other.app.theme = shell.theme;
+      pipe.other.chart.restyle();
+    }
     drawDetails(pipe);
     draw();
   }
@@ -151,9 +233,12 @@ export function makePipeline(shell: Shell): Page {
       if (pipe) {
         if (route) {
           if (pipe.world) setWorld(pipe, null);
+          const both = new URLSearchParams(route.query).get('other') !== 'off';
+          if (both !== pipe.both) showBoth(pipe, both);
           pipe.app.change(stateOf(pipe, route.query));
         }
         pipe.chart.invalidate();
+        pipe.other?.chart.invalidate();
         return;
       }
       if (notice.classList.contains('asking')) return;
@@ -190,6 +275,16 @@ function expose(pipe: Pipe): void {
     frames: () => frames, view: () => app.state.view,
     state: () => ({...app.state, open: [...app.state.open]}), rows: () => chart.scene().layout.rows.map(row => app.model.rows[row]!.part),
     cell: (i: number) => cellOf(app, i), box, select: (i: number) => select(app, i), parts: pipe.recorded.report.parts,
+    other: () => pipe.other && {title: pipe.other.title, both: pipe.both, step: pipe.other.app.state.step, view: pipe.other.app.state.view,
+      selected: pipe.other.app.state.selected, hovered: pipe.other.app.state.hovered, shift: pipe.other.shift,
+      compared: pipe.other.compared && {...pipe.other.compared, a: [...pipe.other.compared.a.marks], b: [...pipe.other.compared.b.marks]},
+      likes: [...pipe.other.compared?.a.other ?? []], cells: pipe.other.app.cells.count},
+    otherCell: (i: number) => pipe.other && cellOf(pipe.other.app, i),
+    otherBox: (i: number) => {
+      const found = pipe.other && cellBox(pipe.other.chart.scene(), i), corner = pipe.other?.chart.canvas.getBoundingClientRect();
+      return found && corner && {x: found.x + corner.left, y: found.y + corner.top, w: found.w, h: found.h};
+    },
+    sums: () => pipe.recorded.sums.step.length,
     tables: () => pipe.tables?.map(table => table.name) ?? null, world: () => pipe.world && {step: pipe.world.step, end: pipe.world.end},
     bubbles: () => pipe.recorded.bubbles && {count: pipe.recorded.bubbles.cells.count, dur: [...pipe.recorded.bubbles.cells.dur],
       start: [...pipe.recorded.bubbles.cells.start], part: [...pipe.recorded.bubbles.cells.part], step: [...pipe.recorded.bubbles.cells.step],

@@ -7,8 +7,10 @@ import type {Table} from '../../data/report';
 import type {RunModel} from '../../data/rows';
 import {homeOf} from '../../state';
 import {toggled} from '../store';
+import type {Diff} from '../compare/diff';
 import type {Shell} from '../page';
 import type {Loaded} from './load';
+import type {Other} from './other';
 
 // One step as it would have run.
 export interface World { cells: Cells; model: RunModel; step: number; recordedEnd: number; end: number }
@@ -19,7 +21,13 @@ export interface Pipe {
   tables: readonly Table[] | null;  // null: on their way
   tablesError: string;
   world: World | null;              // drawn in place of the recording
+  other: Other | null;              // the second run, once it is there
+  both: boolean;                    // it is wanted below the first
+  diff: Partial<Diff> | null;       // what `stageline diff` says of the two; {}: neither has a pipeline
 }
+
+// What is drawn of the run as recorded: with a second one below it windows have room for both.
+export const ownModel = ({recorded, other, both}: Pipe): RunModel => (both && other ? other.wide : recorded.model);
 
 // The cells of the chart and what stands under them follow from the state and the world.
 export function setWorld(pipe: Pipe, world: World | null): void {
@@ -27,10 +35,11 @@ export function setWorld(pipe: Pipe, world: World | null): void {
   const home = homeOf(app.model, step), whole = entering || (view.t0 === home.t0 && view.t1 === home.t1);
   pipe.world = world;
   app.cells = world?.cells ?? recorded.cells;
-  app.model = world?.model ?? recorded.model;
+  app.model = world?.model ?? ownModel(pipe);
   app.bubbles = world ? null : recorded.bubbles;
   app.ends = world && [world.recordedEnd];
   setUnder(pipe);
+  app.marks = null;
   app.change({hovered: -1, selected: -1, ...(whole ? {view: homeOf(app.model, step)} : {})});
 }
 

@@ -1,9 +1,16 @@
-// Each stage's time as a bar that adds up to the pipeline: busy, and what it waits for (the table waterfall-stages);
-// beside it what its cells take (the table stages).
-import {frameOf, type Row} from '../../data/frame';
+// Each stage's time as a bar that adds up to the pipeline: busy, and what it waits for. Of the chosen step and replica, with
+// the second run's below where there is one; or of all steps (the table waterfall-stages), with what its cells take (the
+// table stages).
+import {useState} from 'preact/hooks';
+import {frameOf} from '../../data/frame';
+import {isCompute, KIND_CODES} from '../../data/kind';
+import {laneRange} from '../../data/rows';
+import {stageSums} from '../../data/stage_sums';
 import {duration, percent} from '../../format';
-import {t} from '../../i18n/i18n';
+import {currentLang, t} from '../../i18n/i18n';
+import {replicaName} from '../../words';
 import {w} from '../words';
+import type {Loaded} from './load';
 import {toggleStage, type Pipe} from './pipe';
 import {partWord} from './steps';
 
@@ -11,57 +18,105 @@ const PARTS: [string, string][] = [['busy', 'busy_ns'], ['bubble', 'schedule_ns'
   ['comm', 'latency_ns'], ['rest', 'rest_ns']];
 const KINDS = ['F', 'B', 'I', 'W', 'F&B'];
 
-export function Stages({pipe}: {pipe: Pipe}) {
-  const {app} = pipe, rows = frameOf(app.report, 'waterfall-stages')?.rows ?? [];
-  if (rows.length === 0) return null;
-  const costs = new Map<string, number>(), ratios = new Map<number, number>();
+// ns: busy, then the waits, in the order of PARTS.
+interface StageRow { stage: number; ns: number[]; pipelineNs: number; costs: Map<string, number>; ratio: number | undefined }
+
+function allSteps({app}: Pipe): StageRow[] {
+  const costs = new Map<number, Map<string, number>>(), ratios = new Map<number, number>();
   for (const row of frameOf(app.report, 'stages')?.rows ?? []) {
-    costs.set(`${row.num('stage')}/${row.text('kind')}`, row.num('mean_ns'));
-    const ratio = row.num('ratio_to_median');
+    const own = costs.get(row.num('stage')) ?? new Map<string, number>(), ratio = row.num('ratio_to_median');
+    costs.set(row.num('stage'), own.set(row.text('kind'), row.num('mean_ns')));
     if (ratio > 0) ratios.set(row.num('stage'), Math.max(row.text('kind') === 'all' ? 0 : ratios.get(row.num('stage')) ?? 0, ratio));
   }
-  const kinds = KINDS.filter(kind => rows.some(row => costs.has(`${row.num('stage')}/${kind}`)));
-  // What is waited, shared by the parts above 0: one below it shortened the others.
-  const shares = (row: Row): [id: string, share: number][] => {
-    const whole = Math.max(row.num('pipeline_ns'), 1), busy = row.num('busy_ns'), waits = PARTS.slice(1).map(([id, name]): [string, number] =>
-      [id, Math.max(0, row.num(name))]);
-    const sum = waits.reduce((all, [, ns]) => all + ns, 0);
-    return [['busy', busy / whole], ...waits.map(([id, ns]): [string, number] => [id, sum > 0 ? ns / sum * Math.max(0, 1 - busy / whole) : 0])];
-  };
-  const largest = Math.max(...costs.values(), 1), ms = (ns: number | undefined): string =>
+  return (frameOf(app.report, 'waterfall-stages')?.rows ?? []).map(row => ({stage: row.num('stage'), ns: PARTS.map(([, name]) => row.num(name)),
+    pipelineNs: row.num('pipeline_ns'), costs: costs.get(row.num('stage')) ?? new Map(), ratio: ratios.get(row.num('stage'))}));
+}
+
+// Mean time of a cell by kind, of the stage's ranks in one step.
+function costsOf({cells, model, report}: Loaded, stage: number, step: number, dp: number | null): Map<string, number> {
+  const sums = new Map<string, [ns: number, count: number]>();
+  for (const {part, lanes: [lane]} of model.rows) {
+    const {stage: own, dp: replica} = report.parts[part]!;
+    if (own !== stage || (dp !== null && replica >= 0 && replica !== dp)) continue;
+    const [begin, end] = laneRange(lane!, cells, step, -Infinity, Infinity);
+    for (let i = begin; i < end; ++i) {
+      const cell = lane!.cells[i]!, kind = cells.kind[cell]!;
+      if (!isCompute(kind)) continue;
+      const sum = sums.get(KIND_CODES[kind]!) ?? [0, 0];
+      sums.set(KIND_CODES[kind]!, [sum[0] + cells.dur[cell]!, sum[1] + 1]);
+    }
+  }
+  return new Map([...sums].map(([kind, [ns, count]]) => [kind, ns / count]));
+}
+
+function oneStep(loaded: Loaded, step: number, dp: number | null): StageRow[] {
+  const sums = stageSums(loaded.sums, loaded.report.parts, step, dp), usual = sums.map(sum => sum.busyNs).sort((a, b) => a - b);
+  const median = usual.length > 0 ? (usual[usual.length - 1 >> 1]! + usual[usual.length >> 1]!) / 2 : 0;
+  return sums.map(sum => ({stage: sum.stage, ns: [sum.busyNs, ...sum.waitsNs], pipelineNs: sum.pipelineNs,
+    costs: costsOf(loaded, sum.stage, step, dp), ratio: median > 0 && sums.length > 1 ? sum.busyNs / median : undefined}));
+}
+
+// What is waited, shared by the parts above 0: one below it shortened the others. Of `whole`: two runs share one measure.
+function shares({ns, pipelineNs}: StageRow, whole: number): [id: string, share: number][] {
+  const busy = ns[0]!, waits = ns.slice(1).map(wait => Math.max(0, wait)), sum = waits.reduce((all, wait) => all + wait, 0);
+  return PARTS.map(([id], k) => [id, k === 0 ? busy / whole : sum > 0 ? waits[k - 1]! / sum * Math.max(0, pipelineNs - busy) / whole : 0]);
+}
+
+function Bar({row, whole, name}: {row: StageRow; whole: number; name: string}) {
+  return (
+    <div class="bars" role="img" aria-label={`${name}: ${PARTS.map(([id], k) => `${partWord(id)} ${duration(row.ns[k]!)}`).join(', ')}`}>
+      {shares(row, whole).map(([id, share], k) => share > 0 && <i class={`part ${id}`} style={{width: `${share * 100}%`}}
+        title={`${name}: ${partWord(id)} ${duration(row.ns[k]!)}`} />)}
+    </div>);
+}
+
+export function Stages({pipe}: {pipe: Pipe}) {
+  const [wanted, want] = useState<'step' | 'all'>('step');
+  const {app, other, both, recorded} = pipe, {step, dp} = app.state, own = step === null ? [] : oneStep(recorded, step, dp), isStep = wanted === 'step' && own.length > 0;
+  const rows = isStep ? own : allSteps(pipe), below = isStep && both && other && other.app.state.step !== null
+    ? new Map(oneStep(other.loaded, other.app.state.step, other.app.state.dp).map(row => [row.stage, row])) : null;
+  if (rows.length === 0) return null;
+  const kinds = KINDS.filter(kind => rows.some(row => row.costs.has(kind))), hasRatio = rows.some(row => row.ratio !== undefined);
+  const largest = Math.max(...rows.flatMap(row => kinds.map(kind => row.costs.get(kind) ?? 0)), 1), ms = (ns: number | undefined): string =>
     (ns === undefined ? '–' : largest >= 1e7 ? (ns / 1e6).toFixed(1) : (ns / 1e6).toPrecision(3));
-  const used = PARTS.filter(([, name]) => rows.some(row => Math.abs(row.num(name)) > row.num('pipeline_ns') / 2000));
+  const used = PARTS.filter((_, k) => [...rows, ...below?.values() ?? []].some(row => Math.abs(row.ns[k]!) > row.pipelineNs / 2000));
+  const whole = Math.max(1, ...rows.map(row => row.pipelineNs), ...[...below?.values() ?? []].map(row => row.pipelineNs));
+  const replica = recorded.model.dps.length > 1 && dp !== null ? `${currentLang() === 'zh' ? '，' : ', '}${replicaName(app, dp)}` : '';
+  const nameOf = (stage: number, run: string): string => (below ? w('pipe.stages.of', stage, run) : t('row.stage', stage));
   return (
     <section class="card stages" aria-labelledby="stages-title">
-      <h2 id="stages-title">{w('pipe.stages')}</h2>
+      <h2 id="stages-title">{isStep ? w('pipe.stages.step', step!, replica) : w('pipe.stages')}</h2>
+      {own.length > 0 && (
+        <div class="controls" role="group" aria-label={w('pipe.stages.which')}>
+          <button id="stages-step" aria-pressed={isStep} onClick={() => want('step')}>{w('pipe.stages.this')}</button>
+          <button id="stages-all" aria-pressed={!isStep} onClick={() => want('all')}>{t('chart.all')}</button>
+        </div>)}
       <div class="fits"><table class="plain">
         <thead><tr>
           <th scope="col" class="text">{t('stages.stage')}</th><th scope="col" class="bar-head">
             <ul class="key">{used.map(([id]) => <li><i class={`part swatch ${id}`} />{partWord(id)}</li>)}</ul></th>
           <th scope="col">{w('pipe.busy')}</th>{kinds.map(kind => <th scope="col" title={w('pipe.kind.help', t(`kind.${kind}` as 'kind.F'))}>{kind}{' '}
             <small>ms</small></th>)}
-          {ratios.size > 0 && <th scope="col">{t('stages.ratio')}</th>}
+          {hasRatio && <th scope="col">{t('stages.ratio')}</th>}
         </tr></thead>
         <tbody>
           {rows.map(row => {
-            const stage = row.num('stage'), ratio = ratios.get(stage);
+            const its = below?.get(row.stage);
             return (
               <tr>
                 <th scope="row" class="text"><button class="plain link" title={w('pipe.stage.open')} onClick={() =>
-                    toggleStage(app, stage)}>{stage}</button></th>
-                <td class="bar-cell"><div class="bars" role="img" aria-label={PARTS.map(([id, name]) => `${partWord(id)} ${duration(row.num(name))}`)
-                    .join(', ')}>
-                  {shares(row).map(([id, share], k) => share > 0 && <i class={`part ${id}`} style={{width: `${share * 100}%`}}
-                    title={`${partWord(id)}: ${duration(row.num(PARTS[k]![1]))}`} />)}
-                </div></td>
-                <td>{percent(row.num('busy_share'))}</td>
-                {kinds.map(kind => <td>{ms(costs.get(`${stage}/${kind}`))}</td>)}
-                {ratios.size > 0 && <td class={(ratio ?? 1) >= 1.1 ? 'hot' : ''}>{ratio === undefined ? '–' : `${ratio.toFixed(2)}×`}</td>}
+                    toggleStage(app, row.stage)}>{row.stage}</button></th>
+                <td class="bar-cell"><Bar row={row} whole={isStep ? whole : Math.max(row.pipelineNs, 1)} name={nameOf(row.stage, 'A')} />
+                  {its && <Bar row={its} whole={whole} name={nameOf(row.stage, 'B')} />}</td>
+                <td>{percent(row.ns[0]! / Math.max(row.pipelineNs, 1))}{its && <><br />{percent(its.ns[0]! / Math.max(its.pipelineNs, 1))}</>}</td>
+                {kinds.map(kind => <td>{ms(row.costs.get(kind))}{its && <><br />{ms(its.costs.get(kind))}</>}</td>)}
+                {hasRatio && <td class={(row.ratio ?? 1) >= 1.1 ? 'hot' : ''}>{row.ratio === undefined ? '–' : `${row.ratio.toFixed(2)}×`}
+                  {its && <><br />{its.ratio === undefined ? '–' : `${its.ratio.toFixed(2)}×`}</>}</td>}
               </tr>);
           })}
         </tbody>
       </table></div>
-      <p class="how">{w('pipe.stages.how')} <code>stageline analyze waterfall</code></p>
+      <p class="how">{w(isStep ? 'pipe.stages.stepHow' : 'pipe.stages.how')} <code>{`stageline analyze waterfall${isStep ? ` --steps ${step}` : ''}`}</code></p>
     </section>
   );
 }

@@ -1,0 +1,20 @@
+// What `stageline diff --json` says of two runs (/api/compare); {}: neither run has a pipeline.
+import {currentLang} from '../../i18n/i18n';
+import {w} from '../words';
+
+export interface Both { en: string; zh: string }
+export interface Diff {
+  change_ns: number; error_ns: number | null; change_share: number; beyond_noise: boolean;
+  headline_en: string; headline_zh: string; cause_en: string; cause_zh: string; per_micro_batch_en: string; per_micro_batch_zh: string;
+  changes: Both[]; matched: number; unmatched: number; unused: number;
+  runs: Both[]; told: (Both & {effect_ns: number; effect_share: number; error_ns: number | null})[];
+}
+export const said = (both: Both): string => (currentLang() === 'zh' ? both.zh : both.en);
+
+// What changed, and below it what most of that is.
+export function sentences(diff: Diff): {headline: string; lead: string} {
+  const stop = currentLang() === 'zh' ? '。' : '.';
+  const cause = said({en: diff.cause_en, zh: diff.cause_zh}), each = said({en: diff.per_micro_batch_en, zh: diff.per_micro_batch_zh});
+  return {headline: said({en: diff.headline_en, zh: diff.headline_zh}) + stop,
+    lead: [cause && w('compare.most', cause), each].filter(Boolean).map(one => one + stop).join(' ')};
+}
