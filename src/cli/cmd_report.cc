@@ -102,7 +102,7 @@ int run_report(const Arguments& arguments) {
   }();
   if (!written) return fail(written.error());
   for (const Diagnostic& d : trace->diagnostics.items())
-    if (d.name == "clock.aligned") note(*terminal, d.message);
+    if (d.name == "clock.aligned") note(*terminal, message_text(*terminal, d));
   print_notes(*terminal, trace->diagnostics, arguments.operands[0]);
   std::string text = findings_text(*terminal, findings);
   if (output != "-") {

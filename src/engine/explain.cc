@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "base/chinese.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "engine/doubt_words.h"
@@ -150,7 +151,7 @@ Explanation explain(const Trace& trace, const std::vector<Table>& tables, bool w
     } else if (!coverage.untold()) {
       e.why_not = graph.error().what;
       e.note_en = "Causes have no price here: " + e.why_not + ".";
-      e.note_zh = "这里无法给出各原因的代价：" + e.why_not + "。";
+      e.note_zh = "这里无法给出各原因的代价：" + in_chinese(e.why_not) + "。";
     }
   }
   for (Finding& f : known.list) {

@@ -69,12 +69,10 @@ void sort_causes(std::vector<Cause>& causes) {
   });
 }
 
-CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRun& theory) {
-  return find_causes(trace, graph, theory, RunCoverage(trace, theory));
-}
+namespace {
 
-CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRun& theory,
-                      const RunCoverage& coverage) {
+CauseList search(const Trace& trace, const StepGraph& graph, const TheoryRun& theory, const RunCoverage& coverage,
+                 bool links_alone) {
   const std::vector<int32_t> outliers = outlier_steps(trace, pipeline_sums(trace));
   std::vector<bool> counts;
   std::vector<double> recorded;
@@ -94,6 +92,8 @@ CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRu
   if (!works) return list;
   CauseScene scene{trace, graph, counts, coverage, CellTimes(trace, graph, counts)};
   std::vector<CauseDraft> drafts = drafts_of(scene);
+  if (links_alone) std::erase_if(drafts, [](const CauseDraft& d) { return d.cause.kind != CauseKind::kSlowLink; });
+  if (links_alone && drafts.empty()) return list;
   // Worlds: as it was, then without each cause, then those evened out.
   std::vector<std::vector<const CauseWorld*>> worlds(1);
   for (const CauseDraft& draft : drafts) worlds.push_back({&draft.without});
@@ -132,7 +132,7 @@ CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRu
     std::tie(list.together_ns, list.together_error_ns) = gain(1);
   }
   std::vector<Cause> of_order;
-  add_order_causes(graph, theory, counts, of_order);
+  if (!links_alone) add_order_causes(graph, theory, counts, of_order);
   for (Cause& cause : of_order) {
     const double lost_ns = cause.lost_ns, error_ns = cause.error_ns;
     if (!take(cause, list)) continue;
@@ -143,6 +143,21 @@ CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRu
   std::stable_sort(list.doubtful.begin(), list.doubtful.end(),
                    [](const Cause& a, const Cause& b) { return a.lost_ns > b.lost_ns; });
   return list;
+}
+
+}  // namespace
+
+CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRun& theory,
+                      const RunCoverage& coverage) {
+  return search(trace, graph, theory, coverage, false);
+}
+
+CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRun& theory) {
+  return search(trace, graph, theory, RunCoverage(trace, theory), false);
+}
+
+CauseList find_slow_links(const Trace& trace, const StepGraph& graph, const TheoryRun& theory) {
+  return search(trace, graph, theory, RunCoverage(trace, theory), true);
 }
 
 }  // namespace stageline

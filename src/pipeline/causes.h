@@ -91,5 +91,8 @@ void sort_causes(std::vector<Cause>& causes);  // by price_ns(), of equal ones b
 // `theory` and `coverage` of this trace. Steps that are outliers do not count. O(operations · causes).
 CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRun& theory, const RunCoverage& coverage);
 CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRun& theory);
+// Of them the slow links alone, with the same prices: what else costs time is not replayed, and nothing is where no
+// link is suspect. together_ns and doubtful are of these.
+CauseList find_slow_links(const Trace& trace, const StepGraph& graph, const TheoryRun& theory);
 
 }  // namespace stageline
