@@ -28,6 +28,7 @@ struct CauseScene {
   const std::vector<bool>& counts;  // by step of the graph
   const RunCoverage& coverage;
   CellTimes times;
+  bool two_ways = false;  // micro-batches enter at both ends of the pipeline
 
   // Whether the start of a compute cell tells of its rank or its message: it waits for something, all that it waits
   // for was read, and it is there once.

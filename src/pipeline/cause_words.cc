@@ -4,13 +4,10 @@
 #include <cmath>
 
 #include "base/number.h"
-#include "pipeline/layer_split.h"
-#include "pipeline/what_if_fixes.h"
+#include "pipeline/layer_price.h"
 
 namespace stageline {
 namespace {
-
-constexpr size_t kMostQuoted = 16;  // virtual stages: longer layouts are what-if's
 
 std::string times(double ratio) { return fixed(ratio, 2) + "×"; }
 std::string times_zh(double ratio) { return fixed(ratio, 2) + " 倍"; }
@@ -88,7 +85,10 @@ class Words {
     const bool known = !recognition_.candidates.empty();
     const int32_t chunks = known ? recognition_.best().sizes.chunks : 1;
     const ChunkLayout layout = known ? recognition_.best().layout : ChunkLayout::kLoop;
-    if (layout == ChunkLayout::kBidirectional) return c.stage == 0 || c.stage == stages_ - 1;
+    if (layout == ChunkLayout::kBidirectional) {
+      if (c.chunk == kUnknown) return c.stage == 0 || c.stage == stages_ - 1;
+      return c.stage == (end == (c.chunk == 0) ? stages_ - 1 : 0);
+    }
     const int32_t chunk = end ? chunks - 1 : 0;
     if (c.chunk != kUnknown && c.chunk != chunk) return false;
     const bool turned = layout == ChunkLayout::kV && chunk % 2 == 1;
@@ -132,14 +132,33 @@ class Words {
     const std::string end_zh = last ? "拆分输出头" : first ? "拆分词嵌入" : "";
     // Of a stage whose end layers cannot lighten, that end comes first.
     const bool end_first = c.layers_bring_little() && !end_en.empty();
-    f.title_en = "Stage " + s + chunk_en + (last ? ", the last," : "") + " takes " + times(c.ratio) +
-                 (one_chunk ? " the time of the other chunks: " : " the time of the other stages: ") +
-                 (end_first ? end_en + ", or move layers away from it"
-                            : "move layers away from it" + (end_en.empty() ? "" : ", or " + end_en));
-    f.title_zh =
-        "第 " + s + " 级" + chunk_zh + (last ? (one_chunk ? "（最后一个）" : "（最后一级）") : "") +
+    const std::string it_en = c.mirror != kUnknown ? "them" : "it";
+    const std::string fix_en =
+        (one_chunk ? " the time of the other chunks: " : " the time of the other stages: ") +
+        (end_first ? end_en + ", or move layers away from " + it_en
+                   : "move layers away from " + it_en + (end_en.empty() ? "" : ", or " + end_en));
+    const std::string fix_zh =
         (one_chunk ? "的用时是其他分块的 " : "的用时是其他级的 ") + times_zh(c.ratio) + "：请" +
         (end_first ? end_zh + "，或把部分层移走" : "把部分层移到其他级" + (end_zh.empty() ? "" : "，或" + end_zh));
+    if (c.mirror != kUnknown) {  // the same layers, once for each direction
+      const bool both = last && first;
+      const std::string m = std::to_string(c.mirror);
+      f.title_en = "Stages " + s + " and " + m + ", which hold the " +
+                   (both    ? "first and last"
+                    : last  ? "last"
+                    : first ? "first"
+                            : "same") +
+                   " layers of the two directions, take " + times(c.ratio) + fix_en;
+      f.title_zh = "第 " + s + "、" + m + " 级（两个方向的" +
+                   (both    ? "首尾各层"
+                    : last  ? "最后几层"
+                    : first ? "最初几层"
+                            : "同一些层") +
+                   "）" + fix_zh;
+    } else {
+      f.title_en = "Stage " + s + chunk_en + (last ? ", the last," : "") + " takes " + times(c.ratio) + fix_en;
+      f.title_zh = "第 " + s + " 级" + chunk_zh + (last ? (one_chunk ? "（最后一个）" : "（最后一级）") : "") + fix_zh;
+    }
     std::string en, zh;
     for (const CauseTimes& t : c.times) {
       en += (en.empty() ? "Its " : ", its ") + std::string(kind_name(t.kind)) + " takes " + ms(t.own_ns) + " against " +
@@ -148,57 +167,31 @@ class Words {
     }
     if (en.empty())
       en = "Its cells take " + times(c.ratio) + " the others'", zh = "其单元用时是其他级的 " + times_zh(c.ratio);
-    const std::string layers_en = whole_layers_en(c), layers_zh = whole_layers_zh(c);
-    f.detail_en =
-        en + ", " + in_steps(c.slowest_in, c.steps) +
-        (c.saving_ns > 0 ? ". With the same work spread evenly over the stages a step takes " + share(c.saving_ns) +
-                               " less; were the stage as fast as the others, "
-                         : ". Were the stage as fast as the others, a step would take ") +
-        share(c.lost_ns) + " less." + layers_en +
-        (replicas_ > 1 ? ""
-                       : " With one replica nobody can tell a heavy stage from a slow device: if its layers are no "
-                         "more than the others', look at the device.");
+    const LayerWords layers = layer_words(c, list_.step_ns, stages_);
+    const bool two = c.mirror != kUnknown;
+    const std::string were_en = two ? "were they as fast as the others, " : "were the stage as fast as the others, ";
+    const std::string were_zh = two ? "若它们与其他级一样快" : "若它与其他级一样快";
+    f.detail_en = en + ", " + in_steps(c.slowest_in, c.steps) +
+                  (c.saving_ns > 0 ? ". With the same work spread evenly over the stages a step takes " +
+                                         share(c.saving_ns) + " less; " + were_en
+                                   : ". W" + were_en.substr(1) + "a step would take ") +
+                  share(c.lost_ns) + " less." + layers.en +
+                  (replicas_ > 1 || two ? ""
+                                        : " With one replica nobody can tell a heavy stage from a slow device: if its "
+                                          "layers are no more than the others', look at the device.");
     f.detail_zh =
         zh + "，" + in_steps_zh(c.slowest_in, c.steps) +
-        (c.saving_ns > 0 ? "。若把同样的计算均分到各级，每步少用 " + share(c.saving_ns) + "；若它与其他级一样快，少用 "
-                         : "。若它与其他级一样快，每步少用 ") +
-        share(c.lost_ns) + "。" + layers_zh +
-        (replicas_ > 1 ? "" : "只有一个副本时，无法区分是这一级太重还是设备太慢：如果它的层数并不多，请检查设备。");
+        (c.saving_ns > 0 ? "。若把同样的计算均分到各级，每步少用 " + share(c.saving_ns) + "；" + were_zh + "，少用 "
+                         : "。" + were_zh + "，每步少用 ") +
+        share(c.lost_ns) + "。" + layers.zh +
+        (replicas_ > 1 || two ? ""
+                              : "只有一个副本时，无法区分是这一级太重还是设备太慢：如果它的层数并不多，请检查设备。");
     f.price.fix_en = "spread the layers evenly over the stages";
     f.price.fix_zh = "把各层均匀分到各级";
     f.price.assumption_en = "moving a layer moves its time";
     f.price.assumption_zh = "移动一层即移动其用时";
     f.evidence = {"waterfall", "waterfall-stages"};
   }
-
-  // How what-if would cut the layers: with layers as it assumes them.
-  std::string whole_layers_en(const Cause& c) const {
-    if (!(c.layers_ns > 0) || c.new_layers.empty()) return {};
-    const std::string less = share(c.layers_ns),
-                      now = n(kAssumedLayers) + " on every " + (many_chunks(c) ? "chunk" : "stage");
-    std::string text = " In whole layers, with " + now + " now, ";
-    if (c.new_layers.size() <= kMostQuoted)
-      text += layers_text(c.new_layers) + " takes " + less + " less (Megatron: --pipeline-model-parallel-layout \"" +
-              megatron_layout(c.new_layers) + "\")";
-    else
-      text += "the best split takes " + less + " less";
-    if (c.layers_bring_little()) text += "; more needs a finer cut than layers";
-    return text + "; stageline what-if --layers prices it for your number of layers.";
-  }
-  std::string whole_layers_zh(const Cause& c) const {
-    if (!(c.layers_ns > 0) || c.new_layers.empty()) return {};
-    const std::string less = share(c.layers_ns);
-    std::string text =
-        "按整层计，若现在" + std::string(many_chunks(c) ? "每个分块" : "各级") + "为 " + n(kAssumedLayers) + " 层，";
-    if (c.new_layers.size() <= kMostQuoted)
-      text += "改为 " + layers_text(c.new_layers) + " 每步少用 " + less +
-              "（Megatron：--pipeline-model-parallel-layout \"" + megatron_layout(c.new_layers) + "\"）";
-    else
-      text += "最好的分法每步少用 " + less;
-    if (c.layers_bring_little()) text += "；更多则需要比整层更细的划分";
-    return text + "；实际层数请用 stageline what-if --layers 给出。";
-  }
-  bool many_chunks(const Cause& c) const { return c.new_layers.size() > static_cast<size_t>(stages_); }
 
   void slow_worker(const Cause& c, Finding& f) const {
     const std::string s = std::to_string(c.stage);

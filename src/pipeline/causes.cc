@@ -32,9 +32,11 @@ bool costs_little(const Cause& c, const CauseList& list) {
 }
 
 // A pause is none by chance: its length is far beyond what cells differ by, and only how many fall into a step varies.
+// Nor are long sequences, of which forwards and backwards agree on every stage.
 bool may_be_chance(const Cause& c, const CauseList& list) {
-  const bool late = c.kind == CauseKind::kPauses || c.kind == CauseKind::kLateStarts;
-  if (late && c.count >= kLeastPauses && c.lost_ns > c.error_ns) return false;
+  const bool certain =
+      c.kind == CauseKind::kPauses || c.kind == CauseKind::kLateStarts || c.kind == CauseKind::kLongSequences;
+  if (certain && c.count >= kLeastPauses && c.lost_ns > c.error_ns) return false;
   return !beyond_noise(c.lost_ns, c.error_ns, list.steps);
 }
 
@@ -91,6 +93,7 @@ CauseList search(const Trace& trace, const StepGraph& graph, const TheoryRun& th
   for (size_t i = 0; i < graph.size() && !works; ++i) works = is_compute(graph.kind[i]) && graph.dur_ns[i] > 0;
   if (!works) return list;
   CauseScene scene{trace, graph, counts, coverage, CellTimes(trace, graph, counts)};
+  scene.two_ways = theory.recognition.recognised && theory.recognition.best().layout == ChunkLayout::kBidirectional;
   std::vector<CauseDraft> drafts = drafts_of(scene);
   if (links_alone) std::erase_if(drafts, [](const CauseDraft& d) { return d.cause.kind != CauseKind::kSlowLink; });
   if (links_alone && drafts.empty()) return list;
@@ -132,7 +135,7 @@ CauseList search(const Trace& trace, const StepGraph& graph, const TheoryRun& th
     std::tie(list.together_ns, list.together_error_ns) = gain(1);
   }
   std::vector<Cause> of_order;
-  if (!links_alone) add_order_causes(graph, theory, counts, of_order);
+  if (!links_alone) add_order_causes(trace, graph, theory, counts, of_order);
   for (Cause& cause : of_order) {
     const double lost_ns = cause.lost_ns, error_ns = cause.error_ns;
     if (!take(cause, list)) continue;

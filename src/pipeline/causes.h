@@ -47,6 +47,7 @@ struct CauseTimes {  // of one kind of cell, or of messages (kOther)
 struct Cause {
   CauseKind kind = CauseKind::kSlowStage;
   int32_t stage = kUnknown;       // of a link: who receives
+  int32_t mirror = kUnknown;      // of a stage: the one with the same layers for the other direction, slow as well
   int32_t chunk = kUnknown;       // of a stage with several of which one is slow
   int32_t from_stage = kUnknown;  // of a link
   bool both_ways = false;         // of a link: nobody can tell which way is slow; from_stage < stage

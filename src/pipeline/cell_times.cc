@@ -2,20 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
-#include <numeric>
 
 #include "base/parallel.h"
 #include "model/overlapped_pairs.h"
 #include "model/stage_costs.h"
+#include "pipeline/sequence_lengths.h"
 
 namespace stageline {
 namespace {
 
 constexpr size_t kMostPlaces = 10'000'000;
 constexpr int32_t kMostChunks = 100'000'000;
-constexpr size_t kLeastOps = 3;      // of a micro-batch, for its length to be told
 constexpr size_t kLeastBatches = 8;  // for a correlation
 constexpr double kAlike = 0.8;       // correlation from which lengths are the micro-batches' own
 
@@ -33,14 +31,22 @@ double correlation_of(const std::vector<std::pair<double, double>>& points) {
 CellTimes::CellTimes(const Trace& trace, const StepGraph& graph, const std::vector<bool>& counts)
     : graph_(graph), counts_(counts) {
   const std::vector<uint32_t> pairs = overlapped_pairs(trace.cells);
+  std::vector<uint32_t> partner;  // by operation; empty: no pair overlaps
   if (std::any_of(pairs.begin(), pairs.end(), [](uint32_t other) { return other != kNoPair; })) {
+    std::vector<uint32_t> op_of(trace.cells.size(), kNone);
+    for (uint32_t op = 0; op < graph.size(); ++op)
+      if (graph.cell[op] != kNoCell) op_of[graph.cell[op]] = op;
     overlapped_.resize(graph.size());
-    for (size_t op = 0; op < graph.size(); ++op)
-      overlapped_[op] = graph.cell[op] != kNoCell && pairs[graph.cell[op]] != kNoPair;
+    partner.assign(graph.size(), kNone);
+    for (uint32_t op = 0; op < graph.size(); ++op) {
+      if (graph.cell[op] == kNoCell || pairs[graph.cell[op]] == kNoPair) continue;
+      overlapped_[op] = 1;
+      partner[op] = op_of[pairs[graph.cell[op]]];
+    }
   }
   find_workers();
   worker_factor_.assign(workers_.size(), 1.0);
-  find_sequences();
+  find_sequences(partner);
 }
 
 void CellTimes::find_workers() {
@@ -63,10 +69,9 @@ void CellTimes::find_workers() {
   }
 }
 
-// A micro-batch's factor: the median over its cells of time ÷ the median time of their place, to the median of its
-// step and replica. Only where forwards and backwards are long together: a cell that is long by chance says nothing
-// about its micro-batch.
-void CellTimes::find_sequences() {
+// Only where forwards and backwards are long together: a cell that is long by chance says nothing about its
+// micro-batch.
+void CellTimes::find_sequences(const std::vector<uint32_t>& partner) {
   const StepGraph& g = graph_;
   std::vector<std::vector<double>> of_place(place_count());
   for (size_t s = 0; s < g.steps.size(); ++s)
@@ -74,74 +79,45 @@ void CellTimes::find_sequences() {
       if (worker_[op] != kNone) of_place[place_of(op)].push_back(g.dur_ns[op]);
   std::vector<double> usual(of_place.size());
   for (size_t p = 0; p < usual.size(); ++p) usual[p] = median_of(std::move(of_place[p]));
-
-  std::vector<float> factor(g.size(), 1.0F), even(g.size(), 1.0F);
-  std::vector<StepSequences> of_steps(g.steps.size());
-  parallel_for(g.steps.size(), [&](size_t s) { sequences_of_step(s, usual, factor, even, of_steps[s]); });
-  std::vector<std::pair<double, double>> forward_backward;
-  for (size_t s = 0; s < g.steps.size(); ++s) {
-    if (!counts_[s]) continue;
-    const StepSequences& step = of_steps[s];
-    sequences_.all += step.all;
-    for (const double f : step.long_ones) sequences_.long_factor += f;
-    sequences_.long_ones += static_cast<int64_t>(step.long_ones.size());
-    forward_backward.insert(forward_backward.end(), step.forward_backward.begin(), step.forward_backward.end());
+  std::vector<double> ratio(g.size());
+  parallel_for(g.steps.size(), [&](size_t s) {
+    for (uint32_t op = g.steps[s].begin; op < g.steps[s].end; ++op)
+      if (worker_[op] != kNone && usual[place_of(op)] > 0) ratio[op] = g.dur_ns[op] / usual[place_of(op)];
+  });
+  const SequenceLengths lengths = sequence_lengths(g, counts_, ratio, partner, kLong);
+  for (const SequenceLengths::Batch& batch : lengths.batches) {
+    if (!counts_[batch.step]) continue;
+    ++sequences_.all;
+    if (batch.factor < kLong) continue;
+    ++sequences_.long_ones;
+    sequences_.long_factor += batch.factor;
   }
-  sequences_.correlation = correlation_of(forward_backward);
+  sequences_.correlation = correlation_of(lengths.forward_backward);
   if (sequences_.long_ones > 0) sequences_.long_factor /= static_cast<double>(sequences_.long_ones);
   if (sequences_.correlation < kAlike || sequences_.long_ones == 0) return;
-  factor_ = std::move(factor);
-  even_ = std::move(even);
-}
-
-void CellTimes::sequences_of_step(size_t s, const std::vector<double>& usual, std::vector<float>& factor,
-                                  std::vector<float>& even, StepSequences& out) const {
-  const StepGraph& g = graph_;
-  std::vector<uint32_t> ops;
-  for (uint32_t op = g.steps[s].begin; op < g.steps[s].end; ++op)
-    if (worker_[op] != kNone && g.micro_batch[op] != kUnknown && usual[place_of(op)] > 0) ops.push_back(op);
-  const auto key = [&](uint32_t op) { return std::pair(g.dp[op], g.micro_batch[op]); };
-  std::stable_sort(ops.begin(), ops.end(), [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
-  std::vector<double> of_step;
-  for (size_t first = 0; first < ops.size();) {      // a replica
-    std::vector<std::pair<size_t, double>> batches;  // (first of its ops, factor)
-    std::vector<std::pair<double, double>> pairs;
-    size_t i = first;
-    while (i < ops.size() && g.dp[ops[i]] == g.dp[ops[first]]) {
-      const size_t begin = i;
-      std::vector<double> ratios, forward, backward;
-      for (; i < ops.size() && key(ops[i]) == key(ops[begin]); ++i) {
-        ratios.push_back(g.dur_ns[ops[i]] / usual[place_of(ops[i])]);
-        (g.kind[ops[i]] == CellKind::kForward ? forward : backward).push_back(ratios.back());
-      }
-      const bool known = ratios.size() >= kLeastOps;
-      if (known && !forward.empty() && !backward.empty())
-        pairs.emplace_back(median_of(std::move(forward)), median_of(std::move(backward)));
-      batches.emplace_back(begin, known ? median_of(std::move(ratios)) : std::numeric_limits<double>::quiet_NaN());
+  factor_.assign(g.size(), 1.0F), without_long_.assign(g.size(), 1.0F), even_.assign(g.size(), 1.0F);
+  for (uint32_t op = 0; op < g.size(); ++op) {
+    if (lengths.batch_of[op] == kNone) continue;
+    // Of an overlapped pair each half has its part.
+    const bool pair = !partner.empty() && partner[op] != kNone && lengths.batch_of[partner[op]] != kNone;
+    const double part = !pair ? 1 : g.kind[op] == CellKind::kForward ? lengths.forward_part : 1 - lengths.forward_part;
+    double factor = 0, usual_ones = 0, length = 0, even = 0;
+    bool known = true;
+    for (const bool other : {false, true}) {
+      const double share = other ? 1 - part : part;
+      if (!(share > 0)) continue;
+      const SequenceLengths::Batch& batch = lengths.batches[lengths.batch_of[other ? partner[op] : op]];
+      factor += share * batch.factor;
+      usual_ones += share * (batch.factor < kLong ? batch.factor : 1);
+      length += share * batch.length;
+      even += share * batch.even;
+      known = known && batch.length > 0;
     }
-    std::vector<double> values;
-    for (const auto& [begin, f] : batches)
-      if (!std::isnan(f)) values.push_back(f);
-    const double middle = median_of(std::move(values));
-    for (size_t b = 0; b < batches.size(); ++b) {
-      const double f = middle > 0 && !std::isnan(batches[b].second) ? batches[b].second / middle : 1;
-      const size_t end = b + 1 < batches.size() ? batches[b + 1].first : i;
-      const double length = std::isnan(batches[b].second) ? 0 : batches[b].second;
-      for (size_t k = batches[b].first; k < end; ++k) {
-        factor[ops[k]] = static_cast<float>(f);
-        even[ops[k]] = static_cast<float>(length);
-      }
-      if (length > 0) of_step.push_back(length);
-      ++out.all;
-      if (f >= kLong) out.long_ones.push_back(f);
-    }
-    for (const auto& [x, y] : pairs)
-      if (middle > 0) out.forward_backward.emplace_back(x / middle, y / middle);
-    first = i;
+    if (!(factor > 0)) continue;
+    factor_[op] = static_cast<float>(factor);
+    if (usual_ones > 0) without_long_[op] = static_cast<float>(factor / usual_ones);
+    if (known && even > 0) even_[op] = static_cast<float>(even / length);
   }
-  const double mean = std::accumulate(of_step.begin(), of_step.end(), 0.0) / static_cast<double>(of_step.size());
-  for (const uint32_t op : ops)
-    even[op] = even[op] > 0 ? static_cast<float>(mean / static_cast<double>(even[op])) : 1.0F;
 }
 
 std::vector<double> CellTimes::place_means() const {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "pipeline/step_graph.h"
@@ -39,8 +38,11 @@ class CellTimes {
                  half ? CellKind::kForwardBackward : graph_.kind[op]);
   }
 
-  // How much longer than the usual one of its step and replica an operation's micro-batch is; 1 where it is not known.
+  // How much longer than the usual one of its step and replica an operation's micro-batch is; of an overlapped pair
+  // both micro-batches by their parts of it; 1 where it is not known.
   double sequence_factor(uint32_t op) const { return factor_.empty() ? 1 : static_cast<double>(factor_[op]); }
+  // What an operation's time is divided by where long micro-batches become usual ones.
+  double long_factor(uint32_t op) const { return without_long_.empty() ? 1 : static_cast<double>(without_long_[op]); }
   bool sequence_factor_known() const { return !factor_.empty(); }
   struct Sequences {
     int64_t all = 0, long_ones = 0;  // micro-batches of a step and replica
@@ -63,17 +65,8 @@ class CellTimes {
   std::vector<std::vector<double>> worker_loads() const;
 
  private:
-  struct StepSequences {
-    int64_t all = 0;                // micro-batches, of all replicas
-    std::vector<double> long_ones;  // their factors
-    std::vector<std::pair<double, double>> forward_backward;
-  };
-
   void find_workers();
-  void find_sequences();
-  // Fills factor and even for the step's operations; `usual` by place.
-  void sequences_of_step(size_t s, const std::vector<double>& usual, std::vector<float>& factor,
-                         std::vector<float>& even, StepSequences& out) const;
+  void find_sequences(const std::vector<uint32_t>& partner);
 
   const StepGraph& graph_;
   const std::vector<bool>& counts_;
@@ -81,7 +74,7 @@ class CellTimes {
   std::vector<Worker> workers_;
   std::vector<uint32_t> worker_;
   std::vector<uint8_t> overlapped_;  // by operation; empty: none is
-  std::vector<float> factor_, even_;
+  std::vector<float> factor_, without_long_, even_;
   std::vector<double> worker_factor_;
   Sequences sequences_;
 };

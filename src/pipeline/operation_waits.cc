@@ -161,12 +161,33 @@ class ReplicaWaits {
     return next;
   }
 
-  // Places of computes by their micro-batch, ascending.
-  std::vector<std::pair<int32_t, size_t>> by_micro_batch(const std::vector<uint32_t>& work) const {
-    std::vector<std::pair<int32_t, size_t>> places;
-    for (size_t i = 0; i < work.size(); ++i) places.emplace_back(op(work[i]).micro_batch, i);
+  // Places of computes by their chunk and micro-batch, ascending.
+  using Name = std::pair<int32_t, int32_t>;
+  Name name_of(uint32_t i) const { return {chunks_ == 1 ? 0 : std::max(op(i).chunk, 0), op(i).micro_batch}; }
+  std::vector<std::pair<Name, size_t>> by_name(const std::vector<uint32_t>& work) const {
+    std::vector<std::pair<Name, size_t>> places;
+    for (size_t i = 0; i < work.size(); ++i) places.emplace_back(name_of(work[i]), i);
     std::sort(places.begin(), places.end());
     return places;
+  }
+  static size_t place_of(const std::vector<std::pair<Name, size_t>>& places, Name name) {
+    const auto at = std::lower_bound(places.begin(), places.end(), std::pair(name, size_t{0}));
+    return at != places.end() && at->first == name ? at->second : places.size();
+  }
+
+  // Whether messages say which work they are of: they know their micro-batch, and of several chunks their own one, each
+  // its own. Where their chunk is another rank's count, what they say is not when that work ran.
+  bool named(const std::vector<uint32_t>& work, const std::vector<std::pair<Name, size_t>>& places,
+             const std::vector<uint32_t>& messages, bool sends) const {
+    if (chunks_ == 1)
+      return std::all_of(messages.begin(), messages.end(),
+                         [&](uint32_t m) { return op(m).micro_batch != kUnknown && op(m).chunk <= 0; });
+    std::vector<uint8_t> taken(work.size(), 0);
+    return std::all_of(messages.begin(), messages.end(), [&](uint32_t m) {
+      const size_t at = place_of(places, name_of(m));
+      if (op(m).micro_batch == kUnknown || at == places.size() || std::exchange(taken[at], uint8_t{1})) return false;
+      return sends ? op(work[at]).end_ns <= op(m).end_ns + kSameNs : op(work[at]).start_ns + kSameNs >= op(m).end_ns;
+    });
   }
 
   void messages_of(const Rank& rank, Op compute, Op message, bool sends) {
@@ -183,22 +204,16 @@ class ReplicaWaits {
       if (sends ? op(m).end_ns >= first_end - kSameNs : op(m).start_ns <= last_start + kSameNs) launched.push_back(m);
     // With several chunks the first receive of the first stage, which receives nothing, may be missing.
     size_t next = !sends && chunks_ > 1 && launched.size() + 1 == work.size() ? 1 : 0;
-    // Messages of one chunk that know their micro-batch belong to its work, whatever came first.
-    const bool said = chunks_ == 1 && std::all_of(launched.begin(), launched.end(), [&](uint32_t m) {
-                        return op(m).micro_batch != kUnknown && op(m).chunk <= 0;
-                      });
-    const auto places = said ? by_micro_batch(work) : std::vector<std::pair<int32_t, size_t>>();
-    const auto place_of = [&](int32_t micro_batch) {
-      const auto at = std::lower_bound(places.begin(), places.end(), std::pair(micro_batch, size_t{0}));
-      return at != places.end() && at->first == micro_batch ? at->second : work.size();
-    };
+    // Messages that say what they are of belong to it, whatever came first.
+    const auto places = by_name(work);
+    const bool said = named(work, places, launched, sends);
     // Where others are missing, times say which are there.
     const bool gaps = launched.size() + next != work.size();
     uint64_t count = 0;
     const int64_t towards = (compute == kF) == sends ? 1 : -1;
     for (const uint32_t m : launched) {
       if (said)
-        next = place_of(op(m).micro_batch);
+        next = place_of(places, name_of(m));
       else if (gaps)
         next = by_time(work, next, m, sends);
       if (next >= work.size()) {

@@ -1,176 +1,230 @@
 #include "pipeline/order_cause.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 #include <map>
-#include <tuple>
 
+#include "base/parallel.h"
 #include "model/stage_costs.h"
 #include "model/statistics.h"
+#include "pipeline/order_graph.h"
 #include "pipeline/replay.h"
+#include "pipeline/schedule_sequence.h"
 
 namespace stageline {
 namespace {
 
-using Place = std::tuple<int32_t, int32_t, CellKind>;
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr size_t kWays = 3;  // F, B or I, W: what tells the work of one micro-batch on one chunk apart
+
+size_t way_of(CellKind kind) { return kind == CellKind::kForward ? 0 : kind == CellKind::kWeightGrad ? 2 : 1; }
+
+// The work of every stage in the whole run, and what of it the schedule splits.
+struct StageSplits {
+  std::vector<bool> lacks;   // by stage: the schedule has weight gradients there, the run whole backwards and none
+  double input_share = 0.5;  // I ÷ (I + W) on the stages that split
+  int64_t count() const { return std::count(lacks.begin(), lacks.end(), true); }
+};
+
+StageSplits stage_splits(const StepGraph& g, const std::vector<bool>& counts, const Schedule& schedule) {
+  const size_t stages = schedule.ranks.size();
+  std::vector<bool> whole(stages), split(stages);
+  double input = 0, weight = 0;
+  for (size_t s = 0; s < g.steps.size(); ++s)
+    for (uint32_t op = g.steps[s].begin; counts[s] && op < g.steps[s].end; ++op) {
+      const int32_t stage = g.stage[op];
+      if (stage < 0 || static_cast<size_t>(stage) >= stages) continue;
+      if (g.kind[op] == CellKind::kBackward) whole[static_cast<size_t>(stage)] = true;
+      if (g.kind[op] == CellKind::kInputGrad) input += g.dur_ns[op];
+      if (g.kind[op] == CellKind::kWeightGrad) split[static_cast<size_t>(stage)] = true, weight += g.dur_ns[op];
+    }
+  StageSplits out;
+  if (input > 0 && weight > 0) out.input_share = input / (input + weight);
+  for (size_t s = 0; s < stages; ++s) {
+    const RankOrder& order = schedule.ranks[s];
+    const bool wanted = std::any_of(order.begin(), order.end(), [](const ScheduleCell& cell) {
+      return cell.actions()[0].kind == CellKind::kWeightGrad;
+    });
+    out.lacks.push_back(wanted && whole[s] && !split[s]);
+  }
+  return out;
+}
+
+// One latency for all messages: what a link takes is no matter of order.
+double usual_latency_ns(const StepGraph& g) {
+  std::vector<double> transfers;
+  for (uint32_t op = 0; op < g.size(); ++op)
+    if (g.kind[op] == CellKind::kRecvForward || g.kind[op] == CellKind::kRecvBackward)
+      transfers.push_back(std::max(0.0, g.dur_ns[op]));
+  return transfers.empty() ? 0 : median_of(std::move(transfers));
+}
+
+// The spans of one pipeline (a step of a replica) in the three orders; NaN where one cannot be told.
+struct OrderSpans {
+  double own_ns = kNaN, restored_ns = kNaN, split_ns = kNaN;
+};
 
 class Orders {
  public:
-  Orders(const StepGraph& graph, const TheoryRun& theory, const std::vector<bool>& counts)
-      : g_(graph), theory_(theory), counts_(counts) {
-    std::map<Place, int64_t> n;
-    for (size_t s = 0; s < g_.steps.size(); ++s)
-      for (uint32_t op = g_.steps[s].begin; counts_[s] && op < g_.steps[s].end; ++op)
-        if (is_compute(g_.kind[op])) means_[at(op)] += g_.dur_ns[op], ++n[at(op)];
-    for (auto& [place, ns] : means_) ns /= static_cast<double>(n[place]);
-    // One latency for all messages: what a link takes is no matter of order.
-    std::vector<double> transfers;
-    for (uint32_t op = 0; op < g_.size(); ++op)
-      if (g_.kind[op] == CellKind::kRecvForward || g_.kind[op] == CellKind::kRecvBackward)
-        transfers.push_back(std::max(0.0, g_.dur_ns[op]));
-    latency_ns_ = transfers.empty() ? 0 : median_of(std::move(transfers));
-  }
+  Orders(const Trace& trace, const TheoryRun& theory, StageSplits splits, double latency_ns)
+      : theory_(theory),
+        splits_(std::move(splits)),
+        latency_ns_(latency_ns),
+        graphs_(trace, theory.lists, theory.recognition.best().layout),
+        sequences_(theory) {}
 
-  // The order that ran, with mean times.
-  std::vector<double> own_ns() const {
-    std::vector<double> mean(g_.size());
-    for (uint32_t op = 0; op < g_.size(); ++op)
-      if (const auto it = means_.find(at(op)); is_compute(g_.kind[op]) && it != means_.end()) mean[op] = it->second;
-    const WorldTimes times =
-        replay_worlds(g_, 1, [&](uint32_t op, size_t, std::span<double> dur, std::span<double> delay) {
-          dur[0] = is_message(g_.kind[op]) ? latency_ns_ : mean[op];
-          delay[0] = 0;
-        });
-    return times.step_ns;
-  }
-
-  // The recognised schedule's order, by step; NaN where it has none for the step. Backwards of the stages in `whole`
-  // are split as they are on the others, or in halves.
-  std::vector<double> schedule_ns(const std::vector<bool>& whole) const {
-    double input = 0, weight = 0;  // of the stages that split
-    for (const auto& [place, ns] : means_) {
-      if (std::get<CellKind>(place) == CellKind::kInputGrad) input += ns;
-      if (std::get<CellKind>(place) == CellKind::kWeightGrad) weight += ns;
-    }
-    const double share = input + weight > 0 ? input / (input + weight) : 0.5;
-    std::map<const TheorySize*, double> known;
-    std::vector<double> span(g_.steps.size(), std::nan(""));
-    each_size([&](size_t step, const TheorySize& size) {
-      const auto [it, fresh] = known.try_emplace(&size, std::nan(""));
-      if (fresh) {
-        ReplayCosts costs;
-        costs.latency_ns = static_cast<int64_t>(std::llround(latency_ns_));
-        costs.cell_ns = [&](int32_t stage, const ScheduleCell& cell) {
-          const Action& action = cell.actions()[0];
-          double ns = 0;
-          if (cell.overlapped()) {  // both halves have the interval of the whole
-            for (const Action& half : cell.actions()) ns = std::max(ns, mean({stage, half.chunk, half.kind}));
-            return static_cast<int64_t>(std::llround(ns));
-          }
-          const bool half = action.kind == CellKind::kInputGrad || action.kind == CellKind::kWeightGrad;
-          if (half && whole[static_cast<size_t>(stage)]) {
-            ns = mean({stage, action.chunk, CellKind::kBackward}) *
-                 (action.kind == CellKind::kInputGrad ? share : 1 - share);
-          } else {
-            ns = mean({stage, action.chunk, action.kind});
-          }
-          return static_cast<int64_t>(std::llround(ns));
-        };
-        const auto times = replay(size.schedule, costs);
-        if (times) it->second = static_cast<double>(schedule_numbers(size.schedule, *times).span_ns);
-      }
-      span[step] = it->second;
-    });
-    return span;
-  }
-
-  // Stages with whole backwards and no weight gradients.
-  std::vector<bool> whole_stages(int32_t stages) const {
-    std::vector<bool> whole(static_cast<size_t>(stages)), split(whole.size());
-    for (const auto& [place, ns] : means_) {
-      const int32_t stage = std::get<0>(place);
-      if (stage < 0 || stage >= stages) continue;
-      if (std::get<CellKind>(place) == CellKind::kBackward) whole[static_cast<size_t>(stage)] = true;
-      if (std::get<CellKind>(place) == CellKind::kWeightGrad) split[static_cast<size_t>(stage)] = true;
-    }
-    for (size_t s = 0; s < whole.size(); ++s) whole[s] = whole[s] && !split[s];
-    return whole;
+  // Of lists [first, last).
+  OrderSpans spans(size_t first, size_t last) const {
+    OrderSpans out;
+    const OrderGraph graph = graphs_.graph(first, last);
+    const ScheduleSequences::Sequence schedule = sequences_.of(graph, first, last);
+    if (!schedule.known) return out;
+    out.own_ns = span(graph, graph.order);
+    out.restored_ns = schedule.as_it_ran ? out.own_ns : span(graph, schedule.order);
+    if (splits_.count() > 0) out.split_ns = split_span(graph, first, last);
+    return out;
   }
 
  private:
-  Place at(uint32_t op) const { return {g_.stage[op], std::max(g_.chunk[op], 0), g_.kind[op]}; }
-  double mean(const Place& place) const {
-    const auto it = means_.find(place);
-    return it == means_.end() ? 0 : it->second;
-  }
-  template <class Body>
-  void each_size(const Body& body) const {
-    size_t step = 0;
-    for (size_t l = 0; l < theory_.lists.lists.size(); ++l) {
-      const int32_t number = theory_.lists.lists[l].step;
-      while (step < g_.steps.size() && g_.steps[step].step < number) ++step;
-      if (step < g_.steps.size() && g_.steps[step].step == number)
-        if (const TheorySize* size = theory_.size(l)) body(step, *size);
+  double span(const OrderGraph& graph, const std::vector<uint32_t>& order) const {
+    std::vector<double> ends(graph.units.size()), free_at(graph.list_begin.size() - 1);
+    double most = 0;
+    for (const uint32_t u : order) {
+      const OrderUnit& unit = graph.units[u];
+      double at = free_at[unit.list];
+      for (const uint32_t before : unit.after)
+        if (before != kNoUnit)
+          at = std::max(at, ends[before] + (graph.units[before].list == unit.list ? 0 : latency_ns_));
+      at += unit.own_ns;
+      ends[u] = free_at[unit.list] = at;
+      most = std::max(most, at);
     }
+    return most;
   }
 
-  const StepGraph& g_;
+  // The schedule's own cells, each with what its work took in this pipeline: of tensor-parallel peers the mean.
+  double split_span(const OrderGraph& graph, size_t first, size_t last) const {
+    const Schedule& schedule = theory_.size(first)->schedule;
+    const auto chunks = static_cast<size_t>(schedule.sizes.chunks);
+    const auto micro_batches = static_cast<size_t>(schedule.sizes.micro_batches);
+    const auto slot = [&](int32_t stage, int32_t chunk, int32_t micro_batch) {
+      return (static_cast<size_t>(stage) * chunks + static_cast<size_t>(chunk)) * micro_batches +
+             static_cast<size_t>(micro_batch);
+    };
+    struct Slot {
+      std::array<double, kWays> ns{};
+      std::array<int32_t, kWays> count{};
+    };
+    std::vector<Slot> slots(schedule.ranks.size() * chunks * micro_batches);
+    for (const OrderUnit& unit : graph.units) {
+      const size_t halves = unit.kind == CellKind::kForwardBackward ? 2 : 1;
+      for (size_t h = 0; h < halves; ++h) {
+        const WorkToken& token = theory_.lists.tokens[unit.token + h];
+        if (token.chunk < 0 || static_cast<size_t>(token.chunk) >= chunks || token.micro_batch < 0 ||
+            static_cast<size_t>(token.micro_batch) >= micro_batches)
+          return kNaN;
+        Slot& at = slots[slot(theory_.lists.lists[first + unit.list].stage, token.chunk, token.micro_batch)];
+        // Both halves of an overlapped pair have its interval: half of it each, so that the pair has it once.
+        at.ns[way_of(token.kind)] += unit.own_ns / static_cast<double>(halves);
+        ++at.count[way_of(token.kind)];
+      }
+    }
+    bool whole = last > first;
+    ReplayCosts costs;
+    costs.latency_ns = static_cast<int64_t>(std::llround(latency_ns_));
+    costs.cell_ns = [&](int32_t stage, const ScheduleCell& cell) {
+      double ns = 0;
+      for (const Action& action : cell.actions()) {
+        const Slot& at = slots[slot(stage, action.chunk, action.micro_batch)];
+        const auto taken = [&](size_t way) { return at.count[way] > 0 ? at.ns[way] / at.count[way] : 0; };
+        const size_t way = way_of(action.kind);
+        const bool half = action.kind == CellKind::kInputGrad || action.kind == CellKind::kWeightGrad;
+        if (half && at.count[2] == 0) {  // of a whole backward
+          ns += taken(1) * (way == 1 ? splits_.input_share : 1 - splits_.input_share);
+          whole = whole && at.count[1] > 0;
+        } else {
+          ns += taken(way) + (action.kind == CellKind::kBackward ? taken(2) : 0);
+          whole = whole && at.count[way] > 0;
+        }
+      }
+      return static_cast<int64_t>(std::llround(ns));
+    };
+    const auto times = replay(schedule, costs);
+    return times && whole ? static_cast<double>(schedule_numbers(schedule, *times).span_ns) : kNaN;
+  }
+
   const TheoryRun& theory_;
-  const std::vector<bool>& counts_;
-  std::map<Place, double> means_;
-  double latency_ns_ = 0;
+  StageSplits splits_;
+  double latency_ns_;
+  OrderGraphs graphs_;
+  ScheduleSequences sequences_;
 };
 
-bool splits(const Schedule& schedule, bool& overlaps) {
-  bool found = false;
-  for (const RankOrder& order : schedule.ranks)
-    for (const ScheduleCell& cell : order) {
-      overlaps |= cell.overlapped();
-      found |= cell.actions()[0].kind == CellKind::kWeightGrad;
-    }
-  return found;
+// Of a step its longest replica's; NaN where one cannot be told.
+std::vector<OrderSpans> step_spans(const StepGraph& g, const TheoryRun& theory, const std::vector<bool>& counts,
+                                   const Orders& orders) {
+  struct Pipeline {
+    size_t first, last, step;
+  };
+  std::vector<Pipeline> pipelines;
+  size_t step = 0;
+  for (size_t first = 0; first < theory.lists.lists.size();) {
+    const size_t last = theory.lists.group_end(first);
+    const int32_t number = theory.lists.lists[first].step;
+    while (step < g.steps.size() && g.steps[step].step < number) ++step;
+    if (step < g.steps.size() && g.steps[step].step == number && counts[step]) pipelines.push_back({first, last, step});
+    first = last;
+  }
+  std::vector<OrderSpans> of(pipelines.size());
+  parallel_for(pipelines.size(), [&](size_t i) { of[i] = orders.spans(pipelines[i].first, pipelines[i].last); });
+  std::vector<OrderSpans> out(g.steps.size());
+  for (size_t i = 0; i < pipelines.size(); ++i) {
+    OrderSpans& all = out[pipelines[i].step];
+    const bool first = i == 0 || pipelines[i - 1].step != pipelines[i].step;
+    const auto raise = [&](double& to, double own) { to = first ? own : std::isnan(own) ? kNaN : own > to ? own : to; };
+    raise(all.own_ns, of[i].own_ns);
+    raise(all.restored_ns, of[i].restored_ns);
+    raise(all.split_ns, of[i].split_ns);
+  }
+  return out;
 }
 
 }  // namespace
 
-void add_order_causes(const StepGraph& graph, const TheoryRun& theory, const std::vector<bool>& counts,
-                      std::vector<Cause>& out) {
+void add_order_causes(const Trace& trace, const StepGraph& graph, const TheoryRun& theory,
+                      const std::vector<bool>& counts, std::vector<Cause>& out) {
   if (!theory.theory.known() || theory.sizes.empty()) return;
   const Recognition& recognition = theory.recognition;
   Cause order;
   order.kind = CauseKind::kOrder;
   order.of = recognition.lists;
   for (const Divergence& d : recognition.divergences) order.count += d.is_order ? d.lists : 0;
-  const auto& schedule = theory.sizes.front().schedule;
-  bool overlaps = false;
-  const bool split = splits(schedule, overlaps);
-  const Orders orders(graph, theory, counts);
-  const auto stages = static_cast<int32_t>(schedule.ranks.size());
-  const std::vector<bool> whole = orders.whole_stages(stages);
-  const auto unsplit = std::count(whole.begin(), whole.end(), true);
-  const bool lacks = split && !overlaps && unsplit > 0;
-  if (order.count == 0 && !lacks) return;
-  const std::vector<double> own = orders.own_ns();
-  const auto add = [&](Cause cause, const std::vector<double>& right) {
+  const StageSplits splits = stage_splits(graph, counts, theory.sizes.front().schedule);
+  if (order.count == 0 && splits.count() == 0) return;
+  const Orders orders(trace, theory, splits, usual_latency_ns(graph));
+  const std::vector<OrderSpans> spans = step_spans(graph, theory, counts, orders);
+  const auto add = [&](Cause cause, double OrderSpans::* was, double OrderSpans::* would_be) {
     std::vector<double> lost;
-    for (size_t s = 0; s < own.size(); ++s)
-      if (counts[s] && !std::isnan(right[s])) lost.push_back(own[s] - right[s]);
+    for (const OrderSpans& step : spans)
+      if (!std::isnan(step.*was - step.*would_be)) lost.push_back(step.*was - step.*would_be);
     if (lost.empty()) return;
     cause.steps = static_cast<int64_t>(lost.size());
     cause.lost_ns = mean_of(lost);
     cause.error_ns = sample_std(lost) / std::sqrt(static_cast<double>(lost.size()));
     out.push_back(std::move(cause));
   };
-  if (lacks) {
-    Cause cause;
-    cause.kind = CauseKind::kUnsplit;
-    cause.count = unsplit;
-    cause.of = stages;
-    if (unsplit == 1) cause.stage = static_cast<int32_t>(std::find(whole.begin(), whole.end(), true) - whole.begin());
-    add(std::move(cause), orders.schedule_ns(whole));
-  } else {
-    add(std::move(order), orders.schedule_ns(std::vector<bool>(whole.size())));
-  }
+  if (order.count > 0) add(order, &OrderSpans::own_ns, &OrderSpans::restored_ns);
+  if (splits.count() == 0) return;
+  Cause unsplit;
+  unsplit.kind = CauseKind::kUnsplit;
+  unsplit.count = splits.count();
+  unsplit.of = static_cast<int64_t>(splits.lacks.size());
+  if (unsplit.count == 1)
+    unsplit.stage =
+        static_cast<int32_t>(std::find(splits.lacks.begin(), splits.lacks.end(), true) - splits.lacks.begin());
+  add(unsplit, order.count > 0 ? &OrderSpans::restored_ns : &OrderSpans::own_ns, &OrderSpans::split_ns);
 }
 
 }  // namespace stageline

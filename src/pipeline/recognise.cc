@@ -255,6 +255,35 @@ std::vector<Ranked> ranked(const std::vector<const WorkLists*>& choices, size_t 
   return all;
 }
 
+bool is_half(CellKind kind) { return kind == CellKind::kInputGrad || kind == CellKind::kWeightGrad; }
+
+// A run without any split backward that is nearest to a schedule which lives on them says nothing of where it would
+// have had them: of those whose forwards and backwards are as near, the one that stands first in the list of schedules.
+// Labels that count on in the second chunk are MindSpeed's own.
+void settle_unsplit(std::vector<Ranked>& all) {
+  const auto splits = [](const Ranked& one) {
+    const Result<Schedule> made = make_schedule(one.candidate.name, one.candidate.sizes);
+    return made && std::any_of(made->ranks.begin(), made->ranks.end(), [](const RankOrder& order) {
+             return std::any_of(order.begin(), order.end(),
+                                [](const ScheduleCell& cell) { return is_half(cell.actions()[0].kind); });
+           });
+  };
+  if (all.empty() || all.front().lists->rule == LabelRule::kPerChunk) return;
+  for (const WorkList& list : all.front().lists->lists)
+    for (const WorkToken& token : list.tokens)
+      if (is_half(token.kind)) return;
+  size_t near = 1;
+  while (near < all.size() && all[near].candidate.score == all.front().candidate.score) ++near;
+  if (near == 1 || !splits(all.front())) return;
+  const auto first = std::find_if(schedules().begin(), schedules().end(), [&](const ScheduleDef* def) {
+    return std::any_of(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(near),
+                       [&](const Ranked& one) { return one.candidate.name == def->name && splits(one); });
+  });
+  const auto chosen =
+      std::find_if(all.begin(), all.end(), [&](const Ranked& one) { return one.candidate.name == (*first)->name; });
+  std::rotate(all.begin(), chosen, chosen + 1);
+}
+
 // What the trace itself calls the micro-batches that lists of one step and replica have numbered.
 class OwnLabels {
  public:
@@ -374,6 +403,7 @@ Recognition recognise(const Trace& trace, RankLists* kept) {
     }
   }
   if (all.empty()) return result;
+  settle_unsplit(all);
   result.rule = all.front().lists->rule;
   for (const Ranked& one : all) {
     const ScheduleCandidate& best = all.front().candidate;

@@ -66,6 +66,16 @@ std::pair<int64_t, int64_t> slow_steps(const CauseScene& scene, const Cause& cau
   return {slow, all};
 }
 
+bool is_overlapped(size_t kind) { return kind == static_cast<size_t>(CellKind::kForwardBackward); }
+
+// Whether some cell of the stage's chunk stands alone.
+bool stands_alone(const CauseScene& scene, const PlaceTimes& t, int32_t stage, int32_t chunk) {
+  for (size_t kind = 0; kind < CellTimes::kKinds; ++kind)
+    if (!is_overlapped(kind) && !std::isnan(t.others[scene.times.place(stage, chunk, static_cast<CellKind>(kind))]))
+      return true;
+  return false;
+}
+
 // The stage as a cause, its time beyond the others' in `beyond_ns`; false where it is not slow.
 bool is_slow(const CauseScene& scene, const PlaceTimes& t, int32_t stage, Cause& cause, double& beyond_ns) {
   double own = 0, theirs = 0, chunk_ratio = 0, chunk_beyond = 0;
@@ -74,25 +84,27 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, int32_t stage, Cause&
   Kinds kinds, of_slowest;
   for (int32_t chunk = 0; chunk < scene.times.chunks(); ++chunk) {
     double of_chunk = 0, of_others = 0;
-    Kinds here;
+    Kinds in_chunk;
+    // An overlapped pair is of two chunks: which of them is heavy only cells that stand alone can tell.
+    const bool alone = stands_alone(scene, t, stage, chunk);
     for (size_t kind = 0; kind < CellTimes::kKinds; ++kind) {
       const size_t p = scene.times.place(stage, chunk, static_cast<CellKind>(kind));
       if (std::isnan(t.mean[p]) || std::isnan(t.others[p])) continue;
-      of_chunk += t.mean[p] * t.count[p];
-      of_others += t.others[p] * t.count[p];
-      for (Kinds* to : {&kinds, &here}) {
-        auto& [a, b, n] = (*to)[kind];
-        a += t.mean[p] * t.count[p], b += t.others[p] * t.count[p], n += t.count[p];
+      own += t.mean[p] * t.count[p], theirs += t.others[p] * t.count[p];
+      if (!alone || !is_overlapped(kind)) {
+        of_chunk += t.mean[p] * t.count[p], of_others += t.others[p] * t.count[p];
+        in_chunk[kind] = {t.mean[p] * t.count[p], t.others[p] * t.count[p], t.count[p]};
       }
+      auto& [a, b, n] = kinds[kind];
+      a += t.mean[p] * t.count[p], b += t.others[p] * t.count[p], n += t.count[p];
     }
-    own += of_chunk, theirs += of_others;
     if (of_chunk < kSlowCause * of_others || !(of_others > 0)) continue;
     ++slow_chunks;
     if (of_chunk - of_others <= chunk_beyond) continue;
     slowest = chunk;
     chunk_beyond = of_chunk - of_others;
     chunk_ratio = of_chunk / of_others;
-    of_slowest = std::move(here);
+    of_slowest = std::move(in_chunk);
   }
   // A chunk of its own may be heavy (embedding, head) in a stage that is not.
   const bool whole = theirs > 0 && own >= kSlowCause * theirs;
@@ -115,6 +127,27 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, int32_t stage, Cause&
   return cause.slowest_in * kLeastSlowSteps >= cause.steps;
 }
 
+struct Slow {
+  double beyond_ns = 0;  // what it takes beyond the others
+  Cause cause;
+};
+
+// Where micro-batches enter at both ends, stages s and p − 1 − s hold the same layers, each for one direction. Where
+// both are slow it is these layers: taken from one of them alone, the other one would hold the step up as before.
+void join_mirrors(int32_t stages, std::vector<Slow>& slow) {
+  for (size_t i = 0; i < slow.size(); ++i)
+    for (size_t j = i + 1; j < slow.size(); ++j) {
+      Cause &own = slow[i].cause, &other = slow[j].cause;
+      if (other.stage != stages - 1 - own.stage) continue;
+      if (own.chunk != kUnknown && own.chunk == other.chunk) continue;  // other layers
+      if (own.chunk == kUnknown || other.chunk == kUnknown) own.chunk = kUnknown;
+      own.mirror = other.stage;
+      slow[i].beyond_ns += slow[j].beyond_ns;
+      slow.erase(slow.begin() + static_cast<std::ptrdiff_t>(j));
+      break;
+    }
+}
+
 }  // namespace
 
 // A stage against the others, kind by kind; with chunks, chunk by chunk.
@@ -127,13 +160,19 @@ void draft_slow_stages(const CauseScene& scene, std::vector<CauseDraft>& out) {
     if (t.mean[p] > 0 && t.others[p] < t.mean[p]) (*to_others)[p] = t.others[p] / t.mean[p];
     if (t.mean[p] > 0 && t.even[p] > 0) (*to_even)[p] = t.even[p] / t.mean[p];
   }
-  std::vector<std::pair<double, CauseDraft>> slow;  // by what they take beyond the others
-  for (int32_t stage = 0; stage < scene.times.stages(); ++stage) {
+  std::vector<Slow> slow;
+  for (int32_t stage = 0; stage < scene.times.stages(); ++stage)
+    if (Slow found; is_slow(scene, t, stage, found.cause, found.beyond_ns)) slow.push_back(std::move(found));
+  if (scene.two_ways) join_mirrors(scene.times.stages(), slow);
+  std::stable_sort(slow.begin(), slow.end(), [](const Slow& a, const Slow& b) { return a.beyond_ns > b.beyond_ns; });
+  if (slow.size() > kMostWorkerCauses) slow.resize(kMostWorkerCauses);
+  for (const Slow& found : slow) {
     CauseDraft draft;
-    double beyond_ns = 0;
-    if (!is_slow(scene, t, stage, draft.cause, beyond_ns)) continue;
-    draft.without = [&scene, stage, to_others](uint32_t op, double& dur, double&) {
-      if (scene.times.worker_of(op) != CellTimes::kNone && scene.graph.stage[op] == stage)
+    draft.cause = found.cause;
+    draft.without = [&scene, stage = found.cause.stage, mirror = found.cause.mirror, to_others](uint32_t op,
+                                                                                                double& dur, double&) {
+      const int32_t own = scene.graph.stage[op];
+      if (scene.times.worker_of(op) != CellTimes::kNone && (own == stage || own == mirror))
         dur *= (*to_others)[scene.times.place_of(op)];
     };
     // Of part of a run nobody knows what even would be.
@@ -141,11 +180,8 @@ void draft_slow_stages(const CauseScene& scene, std::vector<CauseDraft>& out) {
       draft.evened = [&scene, to_even](uint32_t op, double& dur, double&) {
         if (scene.times.worker_of(op) != CellTimes::kNone) dur *= (*to_even)[scene.times.place_of(op)];
       };
-    slow.emplace_back(beyond_ns, std::move(draft));
+    out.push_back(std::move(draft));
   }
-  std::stable_sort(slow.begin(), slow.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  if (slow.size() > kMostWorkerCauses) slow.resize(kMostWorkerCauses);
-  for (auto& [beyond_ns, draft] : slow) out.push_back(std::move(draft));
 }
 
 }  // namespace stageline

@@ -22,10 +22,7 @@ void draft_sequences(const CauseScene& scene, std::vector<CauseDraft>& out) {
   draft.cause.ratio = all.long_factor;
   draft.cause.count = all.long_ones;
   draft.cause.of = all.all;
-  draft.without = [&scene](uint32_t op, double& dur, double&) {
-    const double f = scene.times.sequence_factor(op);
-    if (f >= CellTimes::kLong) dur /= f;
-  };
+  draft.without = [&scene](uint32_t op, double& dur, double&) { dur /= scene.times.long_factor(op); };
   draft.evened = [&scene](uint32_t op, double& dur, double&) { dur *= scene.times.even_factor(op); };
   out.push_back(std::move(draft));
 }

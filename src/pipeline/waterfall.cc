@@ -12,7 +12,7 @@
 #include "pipeline/link_cells.h"
 #include "pipeline/order_graph.h"
 #include "pipeline/order_replay.h"
-#include "pipeline/schedule_places.h"
+#include "pipeline/schedule_sequence.h"
 #include "pipeline/step_tail.h"
 
 namespace stageline {
@@ -45,12 +45,10 @@ class Splitter {
  public:
   Splitter(const Trace& trace, const TheoryRun& theory, const RankLists& lists)
       : trace_(trace),
-        theory_(theory),
         lists_(lists),
         layout_(theory.recognition.recognised ? theory.recognition.best().layout : guess_chunk_layout(trace)),
-        graphs_(trace, lists, layout_) {
-    for (const TheorySize& size : theory.sizes) places_.emplace_back(size.schedule);
-  }
+        graphs_(trace, lists, layout_),
+        sequences_(theory) {}
 
   void replay(Pipeline& p) const {
     const OrderGraph graph = graphs_.graph(p.first, p.last);
@@ -154,31 +152,9 @@ class Splitter {
 
   // T0 as it ran minus T0 with the same units in the order of the recognised schedule.
   double cost_of_order(const Pipeline& p, const OrderGraph& graph, const OrderReplay& replayer) const {
-    if (theory_.size_of.empty()) return kNaN;
-    const int32_t size = theory_.size_of[p.first];
-    if (size == kUnknown) return kNaN;
-    std::vector<int32_t> place(graph.units.size());
-    bool as_it_should_be = true;
-    for (size_t l = p.first; l < p.last; ++l) {
-      if (theory_.size_of[l] != size) return kNaN;
-      int32_t before = -1;
-      const RankList& list = lists_.lists[l];
-      for (uint32_t u = graph.list_begin[l - p.first]; u < graph.list_begin[l - p.first + 1]; ++u) {
-        const uint32_t t = graph.units[u].token;
-        place[u] = places_[static_cast<size_t>(size)].find(list.stage, lists_.tokens[t], t - list.begin);
-        if (place[u] == kUnknown) return kNaN;
-        as_it_should_be &= place[u] >= before;
-        before = place[u];
-      }
-    }
-    if (as_it_should_be) return 0;
-    std::vector<uint32_t> sequence(graph.units.size()), order;
-    for (uint32_t u = 0; u < sequence.size(); ++u) sequence[u] = u;
-    for (size_t l = 0; l + 1 < graph.list_begin.size(); ++l)
-      std::stable_sort(sequence.begin() + graph.list_begin[l], sequence.begin() + graph.list_begin[l + 1],
-                       [&](uint32_t a, uint32_t b) { return place[a] < place[b]; });
-    if (!reorder(graph, sequence, order)) return kNaN;
-    return p.level_ns[0] - replayer.equal_costs(order);
+    const ScheduleSequences::Sequence schedule = sequences_.of(graph, p.first, p.last);
+    if (!schedule.known) return kNaN;
+    return schedule.as_it_ran ? 0 : p.level_ns[0] - replayer.equal_costs(schedule.order);
   }
 
   // Gaps between the end of what a unit waited for and its start, where its rank was free before: by pair of ranks,
@@ -217,11 +193,10 @@ class Splitter {
   }
 
   const Trace& trace_;
-  const TheoryRun& theory_;
   const RankLists& lists_;
   ChunkLayout layout_;
   OrderGraphs graphs_;
-  std::vector<SchedulePlaces> places_;  // by TheoryRun::sizes
+  ScheduleSequences sequences_;
 };
 
 double& part(std::array<double, kWaterfallParts>& parts, WaterfallPart p) { return parts[static_cast<size_t>(p)]; }

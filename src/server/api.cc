@@ -31,11 +31,14 @@ namespace stageline {
 namespace {
 
 // Scripts and styles come from files of ours only: the page sets styles through the CSSOM, which needs no exception.
-constexpr std::string_view kPage =
+constexpr std::string_view kPageHead =
     "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
     "<meta name=\"color-scheme\" content=\"light dark\">\n"
-    "<title>Stageline</title>\n<link rel=\"icon\" href=\"data:,\">\n<link rel=\"stylesheet\" href=\"/viewer.css\">\n"
+    "<title>Stageline</title>\n<link rel=\"icon\" href=\"data:,\">\n<link rel=\"stylesheet\" href=\"/viewer.css\">\n";
+// Where a run can be asked for, the browser asks while it still reads the script (web/src/viewer/main.tsx).
+constexpr std::string_view kPageRun = "<link rel=\"preload\" href=\"/api/run\" as=\"fetch\" crossorigin>\n";
+constexpr std::string_view kPageBody =
     "</head>\n<body>\n<div id=\"app\"></div>\n<noscript>The timeline needs JavaScript. 时间线需要启用 JavaScript。"
     "</noscript>\n<script src=\"/viewer.js\"></script>\n</body>\n</html>\n";
 
@@ -241,7 +244,11 @@ ApiAnswer api_answer(const ViewRun& run, std::string_view target) {
   const Result<Query> query = parse_target(target);
   if (!query) return error_answer(400, query.error().what, query.error().hint);
   const std::string& path = query->path;
-  if (path == "/") return {200, "text/html; charset=utf-8", std::string(kPage), {}};
+  if (path == "/") {
+    std::string page(kPageHead);
+    if (run.served()) page += kPageRun;
+    return {200, "text/html; charset=utf-8", page.append(kPageBody), {}};
+  }
   if (path == "/viewer.js") return asset(web_viewer_js(), "text/javascript; charset=utf-8", web_viewer_js_hash());
   if (path == "/viewer.css") return asset(web_viewer_css(), "text/css; charset=utf-8", web_viewer_css_hash());
   if (path == "/api/status") return {200, kJson, run.status_json(), {}};

@@ -160,6 +160,13 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     return accepted.find("gzip") != std::string_view::npos && accepted.find("gzip;q=0") == std::string_view::npos;
   }
 
+  std::string small_asset(const ApiAnswer& asset) {
+    const std::lock_guard lock(context_.assets_mutex);
+    std::string& small = context_.small_assets[asset.etag];
+    if (small.empty()) small = gzip_bytes(asset.body);
+    return small;
+  }
+
   void forget_unsent() {
     context_.unsent_bytes -= unsent_;
     unsent_ = 0;
@@ -187,7 +194,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
       out.set(http::field::vary, "Accept-Encoding");
       if (wants_gzip()) {
         // On the loopback only what is kept by caches is worth the time.
-        made.body = gzip_bytes(made.body);
+        made.body = made.etag.empty() ? gzip_bytes(made.body) : small_asset(made);
         out.set(http::field::content_encoding, "gzip");
       }
     }

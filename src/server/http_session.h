@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <boost/asio/ip/tcp.hpp>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -23,6 +24,8 @@ struct HttpContext {
   std::string token;                    // "": none is needed, but the host has to be a loopback's
   std::string cookie;                   // the name under which a browser keeps it
   std::atomic<size_t> unsent_bytes{0};  // of answers that clients have not read yet
+  std::mutex assets_mutex;
+  std::map<std::string, std::string> small_assets;  // by ETag: what never changes, compressed once
   struct Sessions {
     std::mutex mutex;
     std::set<HttpSession*> open;

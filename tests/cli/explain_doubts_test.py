@@ -67,16 +67,16 @@ class GapsThatTieClocks(Doubts):
 
 class FewSteps(Doubts):
     def test_what_may_be_chance_is_said(self):
-        short = ['--jitter', 0.04, '--seed', 11, '--fault', 'long-sequences:0.1,2']
+        short = ['--seed', 6, '--fault', 'gc:60ms,0.003']
         told = self.told(self.made('short', *short))
         self.assertEqual(told['findings'], [])
-        self.assertIn('long sequences', told['closing_en'])
+        self.assertIn('pauses', told['closing_en'])
         self.assertIn('cannot be told from chance with 6 steps: record more', told['closing_en'])
         self.assertNotIn('Nothing stands out', told['closing_en'])
         self.assertIn('请多记录几步', told['closing_zh'])
         self.assertIn('record more', run('report', self.dir / 'short', '-o', self.dir / 'r.html', check=0).out)
-        enough = self.told(self.made('enough', *short, '--steps', 20))
-        self.assertEqual([f['id'] for f in enough['findings']], ['sequence.long'])
+        enough = self.told(self.made('enough', *short, '--steps', 40))
+        self.assertEqual([f['id'] for f in enough['findings']], ['host.pauses'])
 
     def test_a_healthy_run_is_not_doubted(self):
         for jitter in (0.01, 0.02, 0.05):

@@ -96,6 +96,12 @@ export const cases = [
         route => route.fulfill({json: {state, title: 'big', bytes_read: 250e6, bytes_total: 1e9,
         events: 1234567, message: ''}}));
     await page.route('**/api/events', route => route.abort());
+    // As the page is before there is a run to ask for.
+    await page.route(/\/\?lang=en$/, async route => {
+      const answer = await route.fetch(), text = await answer.text(), head = text.replace(/<link rel="preload"[^>]*>/, '');
+      assert.notEqual(head, text);
+      await route.fulfill({response: answer, body: head});
+    });
     await page.goto(`${address}/?lang=en`);
     await page.waitForSelector('.loading [role=progressbar]');
     assert.equal(await page.getAttribute('[role=progressbar]', 'aria-valuenow'), '25');
@@ -131,8 +137,15 @@ export const cases = [
     const near = await view(page);
     done = 620e6;
     await page.waitForFunction(() => document.querySelector('.reading').getAttribute('aria-valuenow') === '62');
+    // In the middle of a gesture the page is not made anew.
+    await page.evaluate(() => { window.first = true; });
+    await page.keyboard.down('Shift');
     done = 1e9;
-    await page.waitForFunction(() => !document.querySelector('.reading') && window.stageline?.settled?.());
+    await page.waitForFunction(() => document.querySelector('.reading').getAttribute('aria-valuenow') === '100');
+    await page.waitForTimeout(600);
+    assert.ok(await page.evaluate('window.first'), 'a key is held');
+    await page.keyboard.up('Shift');
+    await page.waitForFunction(() => !window.first && !document.querySelector('.reading') && window.stageline?.settled?.());
     const after = await view(page);
     assert.ok(Math.abs(after.t0 - near.t0) <= 1 && Math.abs(after.t1 - near.t1) <= 1, 'the place is kept');
     assert.ok(await page.locator('.pages a').count() > 1);

@@ -1,6 +1,7 @@
 // The server's answers as the page sees them (docs/viewer-protocol.md). Times are nanoseconds from the run's start.
 import type {Both, Palette} from '../data/report';
 import type {Theme} from '../theme';
+import {quiet} from './quiet';
 import {decode, f64, i32, u32, u8, type Column, type Wire} from './wire';
 
 export interface Paint { fill: string; text: string }
@@ -54,6 +55,7 @@ type Params = Record<string, string | number | undefined>;
 export class Api {
   // Of a run that is still being read: its lanes, slices and names have these numbers in one revision only.
   revision: number | undefined;
+  private again: Promise<void> | undefined;
   private readonly token = new URLSearchParams(location.search).get('token');
 
   url(path: string, params: Params = {}): string {
@@ -67,9 +69,14 @@ export class Api {
   private async get(path: string, params: Params, signal?: AbortSignal): Promise<Response> {
     const answer = await fetch(this.url(path, params), signal ? {signal} : {});
     if (answer.ok) return answer;
-    if (answer.status === 409 && this.revision !== undefined) location.reload();  // there is more of the run
+    if (answer.status === 409 && this.revision !== undefined) return this.more();
     const said = await answer.json().catch(() => ({})) as {error?: string; hint?: string};
     throw new ApiError(answer.status, said.error ?? `HTTP ${answer.status}`, said.hint ?? '');
+  }
+  // There is more of the run, and this part of it can no longer be asked: the page begins again.
+  private more(): Promise<never> {
+    this.again ??= quiet().then(() => location.reload());
+    return new Promise(() => undefined);
   }
   async json<T>(path: string, params: Params = {}, signal?: AbortSignal): Promise<T> {
     return await (await this.get(path, params, signal)).json() as T;

@@ -3,7 +3,7 @@ import type {Viewport} from '../chart/viewport';
 import {scaled} from '../format';
 import type {Api} from './api';
 import type {DisplayRow} from './layout';
-import type {Frame} from './paint';
+import type {Frame} from './paint_slices';
 import {FONT, type Scene} from './scene';
 import type {Store} from './store';
 import {f64, type Column} from './wire';

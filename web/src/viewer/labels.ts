@@ -3,6 +3,7 @@
 import {h, styled} from '../dom';
 import {currentLang, t as report} from '../i18n/i18n';
 import {AXIS_HEIGHT, type DisplayRow} from './layout';
+import {count} from './numbers';
 import {dragLabel, moveByKey} from './reorder';
 import {topOfRows, visibleRows, type Scene} from './scene';
 import {toggled, type Store} from './store';
@@ -26,7 +27,7 @@ function icon(path: string): SVGElement {
 
 export function makeLabels(store: Store): Labels {
   const head = h('div', {class: 'labels head'}), body = h('div', {class: 'labels body', role: 'list'});
-  let shown = new Map<string, HTMLElement>(), stale = true, gutter = 0;
+  let shown = new Map<string, HTMLElement>(), stale = true, gutter = 0, placed: Partial<Scene> = {};
 
   const button = (name: string, path: string, action: () => void, pressed?: boolean): HTMLElement =>
     h('button', {class: 'icon', title: name, 'aria-label': name, 'aria-pressed': pressed === undefined ? null : String(pressed),
@@ -40,7 +41,7 @@ export function makeLabels(store: Store): Labels {
         ? (row.merged ? rankNote(store, row.rank) : kindOfLane(lane)) : rankNote(store, row.rank);
     const toggle = (): void => store.change({collapsed: toggled(state.collapsed, row.key)});
     const name = h('button', {class: 'name', 'aria-expanded': folds ? String(!row.collapsed) : null, 'data-key': row.key,
-                              title: [strong, weak, lane ? w('label.slices', lane.slices.toLocaleString('en').replaceAll(',', '\u202f'))
+                              title: [strong, weak, lane ? w('label.slices', count(lane.slices))
                                   : ''].filter(Boolean).join(' · '),
                               click: folds ? toggle : () => store.say(strong),
                               keydown: (event: KeyboardEvent) => moveByKey(event, store, row)},
@@ -72,6 +73,9 @@ export function makeLabels(store: Store): Labels {
     head, body,
     rebuild() { stale = true; },
     place(scene) {
+      const {layout, scroll, height} = scene;
+      if (!stale && gutter === scene.gutter && placed.layout === layout && placed.scroll === scroll && placed.height === height) return;
+      placed = {layout, scroll, height};
       const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset['key'] : undefined;
       if (stale || gutter !== scene.gutter) {
         gutter = scene.gutter;

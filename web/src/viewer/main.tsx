@@ -9,6 +9,7 @@ import {Loading} from './loading';
 import {makeOverview} from './overview/page';
 import type {Theme} from './page';
 import {makePipeline} from './pipeline/page';
+import {quiet, watchInput} from './quiet';
 import {remember} from './remember';
 import {startShell} from './shell';
 import {makeTimeline} from './timeline_page';
@@ -42,8 +43,8 @@ async function follow(api: Api, take: (status: Status) => boolean): Promise<void
 
 const settled = (status: Status): boolean => status.state === 'ready' || status.state === 'failed';
 
-// A run of which more comes: a line says how far reading is, and the page is made anew when there is more. The address
-// keeps what is in sight; where nobody touched anything, the whole run opens as it would have.
+// A run of which more comes: a line says how far reading is, and the page is made anew when there is more, though not in the
+// middle of a gesture. The address keeps what is in sight; where nobody touched anything, the whole run opens as it would have.
 async function whileReading(api: Api, run: Run, root: HTMLElement, address: string): Promise<void> {
   const line = h('p', {class: 'reading', role: 'progressbar', 'aria-label': w('load.reading'), 'aria-valuemin': 0, 'aria-valuemax': 100});
   root.prepend(line);
@@ -58,8 +59,16 @@ async function whileReading(api: Api, run: Run, root: HTMLElement, address: stri
     }
     return settled(status) || (status.revision ?? 0) > run.revision;
   });
+  await quiet();
   if (!touched) history.replaceState(null, '', address || location.pathname + location.search);
   location.reload();
+}
+
+// The page's head asks for the run before this script is here, where there is one to ask for.
+async function runAtHand(): Promise<Run | null> {
+  const link = document.querySelector<HTMLLinkElement>('link[rel=preload][as=fetch]');
+  const answer = link && await fetch(link.href).catch(() => null);
+  return answer?.ok ? await answer.json() as Run : null;
 }
 
 async function start(): Promise<void> {
@@ -68,17 +77,22 @@ async function start(): Promise<void> {
   document.documentElement.lang = currentLang() === 'zh' ? 'zh-CN' : 'en';
   document.documentElement.dataset['theme'] = theme;
   try {
-    let failed = false;
+    let failed = false, run = await runAtHand();
     const address = location.hash;
-    await follow(api, status => {
-      render(<Loading status={status} />, root);
-      failed = status.state === 'failed';
-      return settled(status) || (status.revision ?? 0) > 0;
-    });
-    if (failed) return;
-    const run = await api.json<Run>('run');
-    if (!run.whole) api.revision = run.revision;
-    render(null, root);
+    if (!run) {
+      await follow(api, status => {
+        render(<Loading status={status} />, root);
+        failed = status.state === 'failed';
+        return settled(status) || (status.revision ?? 0) > 0;
+      });
+      if (failed) return;
+      run = await api.json<Run>('run');
+      render(null, root);
+    }
+    if (!run.whole) {
+      api.revision = run.revision;
+      watchInput();
+    }
     startShell(api, run, root, theme, {overview: makeOverview, pipeline: makePipeline, timeline: makeTimeline, answers: makeAnswers,
       compare: makeCompare});
     if (!run.whole) await whileReading(api, run, root, address);

@@ -4,7 +4,7 @@ import {duration, exactMs} from '../format';
 import type {Flow, Flows} from './flows';
 import {AXIS_HEIGHT} from './layout';
 import {boxOf, FONT, RIGHT_MARGIN, rowOfLane, timeAt, topOfRows, visibleRows, xOf, type Scene} from './scene';
-import type {SliceRef} from './store';
+import type {SliceRef, State} from './store';
 
 export interface Drag { kind: 'area' | 'zoom'; x0: number; y0: number; x1: number; y1: number }
 export interface Pointed { x: number; y: number; drag: Drag | null; hovered: SliceRef | null }
@@ -129,13 +129,22 @@ function paintUncertainty(pen: Pen, scene: Scene, t: number): void {
 
 // True when there was anything to draw; `clean`: the canvas is empty already, and may stay so.
 export function paintOverlay(pen: Pen, scene: Scene, pointed: Pointed, flows: Flows, clean: boolean): boolean {
-  const {ratio, store: {state}} = scene, pointing = pointed.drag !== null ||
-      (pointed.x >= scene.gutter && pointed.x <= scene.width - RIGHT_MARGIN);
-  const anything = pointing || state.selected || state.second || state.area || state.marks.length > 0 || pointed.hovered ||
-    (state.flows && flows.list.length > 0);
+  const {ratio, store: {state}} = scene;
+  const anything = isPointing(scene, pointed) || movesAlong(state, pointed, flows);
   if (clean && !anything) return false;
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   pen.clearRect(0, 0, scene.width, scene.height);
+  layOver(pen, scene, pointed, flows);
+  return anything;
+}
+const isPointing = (scene: Scene, {drag, x}: Pointed): boolean => drag !== null || (x >= scene.gutter && x <= scene.width - RIGHT_MARGIN);
+// What stands at a time, so that it moves with the window; the pointer's line stays.
+export const movesAlong = (state: State, {drag, hovered}: Pointed, flows: Flows): boolean =>
+  !!(drag || state.selected || state.second || state.area || state.marks.length > 0 || hovered || (state.flows && flows.list.length > 0));
+
+// CSS pixels: the pen is scaled.
+export function layOver(pen: Pen, scene: Scene, pointed: Pointed, flows: Flows): void {
+  const {state} = scene.store;
   pen.save();
   pen.beginPath();
   pen.rect(scene.gutter, topOfRows(scene) - scene.layout.pinnedHeight, scene.width - scene.gutter - RIGHT_MARGIN + 4, scene.height);
@@ -153,7 +162,7 @@ export function paintOverlay(pen: Pen, scene: Scene, pointed: Pointed, flows: Fl
   if (pointed.drag) {
     const {x0, x1, y0, y1} = pointed.drag, [a, b] = [Math.min(x0, x1), Math.max(x0, x1)];
     paintArea(pen, scene, timeAt(scene, a), timeAt(scene, b), null, Math.max(Math.min(y0, y1), AXIS_HEIGHT), Math.max(y0, y1));
-  } else if (pointing) {
+  } else if (isPointing(scene, pointed)) {
     const t = timeAt(scene, pointed.x);
     paintUncertainty(pen, scene, t);
     pen.fillStyle = scene.colours.ink;
@@ -163,7 +172,6 @@ export function paintOverlay(pen: Pen, scene: Scene, pointed: Pointed, flows: Fl
     const span = scene.view.t1 - scene.view.t0;
     tag(pen, scene, pointed.x, span < 1e7 ? exactMs(Math.round(t)) : duration(t), scene.colours.mut);
   }
-  return !!anything;
 }
 
 export const same = (a: SliceRef | null, b: SliceRef | null): boolean => !!a && !!b && a.lane === b.lane && a.slice === b.slice;

@@ -1,28 +1,19 @@
 // Draws the timeline. A pure function of the scene; everything here is in device pixels.
-import {duration, exactMs} from '../format';
-import {tintOf} from '../chart/colours';
+import {exactMs} from '../format';
 import {timeTicks} from '../chart/ticks';
 import {paintCounter} from './counters';
 import {AXIS_HEIGHT, type DisplayRow} from './layout';
+import {paintRectangles, paintTexts, widthOf, type Frame, type Painted, type RowPart, type Span} from './paint_slices';
 import {FONT, plotWidth, rowPitch, rowPixels, topOfRows, visibleRows, type Scene} from './scene';
 import type {Entry} from './tiles';
 import {w} from './words';
 
-export interface Frame {
-  left: number; right: number;           // the plot
-  px: (t: number) => number;
-  scale: number;                         // pixels a nanosecond
-}
-// `ticks`: where numbers stand in the axis, CSS pixels.
-export interface Painted { lanes: number; missing: number; slices: number; labels: number; ticks: [x0: number, x1: number][] }
-
 export function makeFrame(scene: Scene): Frame {
   const {ratio, view} = scene, left = Math.round(scene.gutter * ratio), width = Math.round(plotWidth(scene) * ratio);
   const scale = width / (view.t1 - view.t0);
-  return {left, right: left + width, scale, px: t => left + (t - view.t0) * scale};
+  return {left, right: left + width, t0: view.t0, t1: view.t1, scale, px: t => left + (t - view.t0) * scale,
+          texts: {left, right: left + width}};
 }
-
-interface Span { a: number; b: number }
 
 // Which picture shows which stretch of the window: the newest wherever it reaches, older ones around it.
 function sources(entries: readonly Entry[], a: number, b: number): [Entry, Span][] {
@@ -46,107 +37,8 @@ function sources(entries: readonly Entry[], a: number, b: number): [Entry, Span]
   return out;
 }
 
-// Width of a text at the font that is set: a few thousand texts a frame make measuring worth remembering.
-const widths = new Map<string, number>();
-function widthOf(context: CanvasRenderingContext2D, text: string, size: number): number {
-  const key = `${size}|${text}`;
-  let width = widths.get(key);
-  if (width === undefined) {
-    if (widths.size > 20000) widths.clear();
-    width = context.measureText(text).width;
-    widths.set(key, width);
-  }
-  return width;
-}
-function fitted(context: CanvasRenderingContext2D, text: string, size: number, room: number): string {
-  const shown = text.length > 120 ? text.slice(0, 120) + '…' : text, width = widthOf(context, shown, size);
-  if (width <= room) return shown;
-  const letters = Math.floor((room / width) * shown.length - 1.2);
-  return letters >= 3 ? shown.slice(0, letters) + '…' : '';
-}
-
-function paintSlices(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, entry: Entry, sub: number, span: Span, top: number,
-                     height: number, painted: Painted, cells: boolean): void {
-  const {colours, ratio, store} = scene, {sheet} = entry, {slices} = sheet, lit = store.state.lit;
-  const [begin, end] = entry.ranges[sub] ?? [0, 0];
-  // Rows do not overlap, so starts and ends are in order: the first that reaches into the span.
-  let low = begin, high = end;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (slices.start[middle]! + slices.dur[middle]! <= span.a) low = middle + 1;
-    else high = middle;
-  }
-  const size = (height >= 15 * ratio ? 11.5 : 10) * ratio, texts = height >= 11 * ratio;
-  let font = '';
-  for (let i = low; i < end && slices.start[i]! < span.b; ++i) {
-    const dur = slices.dur[i]!;
-    if (dur < sheet.leastNs && dur > 0) continue;
-    const start = slices.start[i]!, left = Math.max(Math.round(frame.px(start)), frame.left - 4);
-    let right = Math.min(Math.round(frame.px(start + dur)), frame.right + 4);
-    const exact = dur * frame.scale;
-    if (right <= left && exact < 0.5 && dur > 0) continue;
-    if (right - left > 5 * ratio) right -= Math.max(1, Math.round(ratio));  // a seam between neighbours
-    const width = Math.max(right - left, 1), kind = slices.kind[i]!;
-    const tint = tintOf(slices.chunk[i]!);
-    const dim = lit !== null && !(lit.ids.has(slices.name[i]!) && dur >= (lit.min ?? 0) && dur <= (lit.max ?? Infinity) &&
-        (lit.microBatch === undefined || slices.microBatch[i] === lit.microBatch));
-    ++painted.slices;
-    if (dim) context.globalAlpha = 0.22;
-    if (dur === 0) {  // an instant is a hairline, whatever the zoom
-      context.fillStyle = colours.fill[kind]?.[0] ?? colours.ink;
-      context.fillRect(left, top, Math.max(1, Math.round(ratio)), height);
-      context.globalAlpha = 1;
-      continue;
-    }
-    context.fillStyle = colours.fill[kind]?.[tint] ?? colours.mut;
-    context.fillRect(left, top, width, height);
-    if (width > 6 * ratio && colours.hatched.has(kind)) {
-      context.fillStyle = colours.weight;
-      context.fillRect(left, top, width, height);
-    }
-    context.globalAlpha = 1;
-    if (!texts || dim || exact < 9 * ratio) continue;
-    // Text begins where the slice does, or at the window's edge when it begins before.
-    const visible = Math.min(right, frame.right) - Math.max(left, frame.left), pad = 4 * ratio;
-    const bare = cells && slices.microBatch[i]! >= 0 ? String(slices.microBatch[i]) : '', long = duration(dur);
-    const number = bare !== '' && visible > 120 * ratio ? `${slices.names.get(slices.name[i]!) ?? ''} ${bare} · ${long}` : bare;
-    const wanted = `${number ? 600 : 400} ${size}px ${FONT}`;
-    if (wanted !== font) context.font = font = wanted;
-    context.fillStyle = colours.text[kind]?.[tint] ?? colours.bg;
-    const y = top + height / 2 + ratio;
-    if (number) {
-      const text = visible >= widthOf(context, number, size) + 3 * ratio ? number : bare;
-      const wide = widthOf(context, text, size);
-      if (visible < wide + 3 * ratio) continue;
-      if (colours.hatched.has(kind)) {  // lines behind a number would cross it out
-        context.fillStyle = colours.fill[kind]![tint]!;
-        context.fillRect(Math.max(left, frame.left) + (visible - wide) / 2 - 2 * ratio, top + 2 * ratio, wide + 4 * ratio, height - 4 * ratio);
-        context.fillStyle = colours.text[kind]![tint]!;
-      }
-      context.textAlign = 'center';
-      context.fillText(text, Math.max(left, frame.left) + visible / 2, y);
-      context.textAlign = 'left';
-    } else {
-      const name = slices.names.get(slices.name[i]!) ?? '', room = visible - 2 * pad;
-      if (room < 14 * ratio) continue;
-      const shown = fitted(context, name, size, room), x = Math.max(left, frame.left) + pad;
-      if (shown === '') continue;
-      context.fillText(shown, x, y);
-      if (shown === name) {
-        const used = widthOf(context, name, size) + 8 * ratio;
-        if (room - used > widthOf(context, long, size)) {
-          context.globalAlpha = 0.78;
-          context.fillText(long, x + used, y);
-          context.globalAlpha = 1;
-        }
-      }
-    }
-    ++painted.labels;
-  }
-}
-
 function paintLane(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, row: DisplayRow, top: number, painted: Painted): void {
-  const {colours, tiles, view, ratio, store} = scene, lane = store.run.lanes[row.lane]!;
+  const {colours, tiles, ratio, store} = scene, lane = store.run.lanes[row.lane]!;
   const pitch = rowPitch(scene, row), height = rowPixels(scene, row), y0 = Math.round(top * ratio), shift = store.shiftOf(lane.id);
   const from = Math.max(Math.round(frame.px(shift)), frame.left), to = Math.min(Math.round(frame.px(store.run.span_ns + shift)),
       frame.right);
@@ -154,33 +46,41 @@ function paintLane(context: CanvasRenderingContext2D, scene: Scene, frame: Frame
   if (lane.type === 'counter') return paintCounter(context, scene, frame, row, y0, pitch);
   const entries = tiles.entriesOf(lane.id);
   if (entries.length === 0) ++painted.missing;
-  const parts = sources(entries, view.t0, view.t1);
+  const pictures = sources(entries, frame.t0, frame.t1).sort((a, b) => a[1].a - b[1].a), {home} = store;
+  const isSame = (entry: Entry): boolean => Math.abs(entry.sheet.columnNs * frame.scale - 1) < 1e-6;
+  let wanted = Math.min(frame.t1, home.t1) - Math.max(frame.t0, home.t0);
+  for (const [entry, {a, b}] of pictures) if (isSame(entry)) wanted -= b - a;
+  if (wanted * frame.scale > 1.5) ++painted.rough;
   const hatched = lane.type === 'cells' && pitch >= 12 * ratio;
   context.textBaseline = 'middle';
   context.textAlign = 'left';
   for (let sub = 0; sub < row.rows; ++sub) {
-    const y = y0 + sub * pitch;
+    const y = y0 + sub * pitch, parts: RowPart[] = [];
     context.fillStyle = hatched ? colours.hatch : sub === 0 ? colours.idle : colours.soft;
     if (to > from) context.fillRect(from, y, to - from, height);
-    for (const [entry, span] of parts) {
+    for (const [entry, span] of pictures) {
       const {sheet} = entry;
       tiles.touch(sheet);
       if (sub >= entry.rows) continue;
       const s0 = (span.a - sheet.t0) / sheet.columnNs, s1 = (span.b - sheet.t0) / sheet.columnNs;
       // Whole columns at the window's own resolution: what is drawn is then what was fetched, pixel by pixel.
-      const same = Math.abs(sheet.columnNs * frame.scale - 1) < 1e-6;
+      const same = isSame(entry);
       const sx = same ? Math.round(s0) : s0, sw = same ? Math.round(s1) - sx : s1 - s0;
       const dx = frame.px(span.a), dw = same ? sw : frame.px(span.b) - dx;
       if (sw <= 0 || dw <= 0) continue;
       if (store.state.lit) context.globalAlpha = 0.25;
       context.drawImage(sheet.canvas, sx, entry.top + sub * entry.rowPx, sw, entry.rowPx, same ? Math.round(dx) : dx, y, dw, height);
       context.globalAlpha = 1;
-      paintSlices(context, scene, frame, entry, sub, span, y, height, painted, lane.type === 'cells');
+      const part = {entry, sub, span, top: y, height};
+      paintRectangles(context, scene, frame, part, painted);
+      parts.push(part);
     }
+    parts.forEach((part, i) => paintTexts(context, scene, frame, part, i === 0, lane.type === 'cells', painted));
   }
 }
 
-function paintAxis(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, painted: Painted): void {
+// `placed` is given where numbers stand, CSS pixels.
+export function paintAxis(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, placed: Painted['ticks']): void {
   const {ratio, colours, view, store} = scene, span = view.t1 - view.t0, width = (frame.right - frame.left) / ratio;
   context.fillStyle = colours.bg;
   context.fillRect(0, 0, scene.width * ratio, AXIS_HEIGHT * ratio);
@@ -195,12 +95,12 @@ function paintAxis(context: CanvasRenderingContext2D, scene: Scene, frame: Frame
     const x = Math.round(frame.px(value));
     context.fillStyle = colours.line;
     context.fillRect(x, 17 * ratio, Math.max(1, Math.round(ratio)), 5 * ratio);
-    const label = (deep ? '+' : '') + ticks.label(value), half = context.measureText(label).width / 2;
+    const label = (deep ? '+' : '') + ticks.label(value), half = widthOf(context, label, 11 * ratio) / 2;
     if (x + half > scene.width * ratio) continue;
     context.fillStyle = colours.mut;
     const middle = Math.max(x, frame.left + half);
     context.fillText(label, middle, 13 * ratio);
-    painted.ticks.push([(middle - half) / ratio, (middle + half) / ratio]);
+    placed.push([(middle - half) / ratio, (middle + half) / ratio]);
   }
   if (deep) {
     context.textAlign = 'right';
@@ -245,11 +145,11 @@ function firstStep(steps: Scene['store']['run']['steps'], t: number): number {
 
 // Lines down the rows where steps begin, as long as they are not closer than a few pixels.
 function paintStepLines(context: CanvasRenderingContext2D, scene: Scene, frame: Frame): void {
-  const {steps} = scene.store.run, {ratio, view} = scene;
+  const {steps} = scene.store.run, {ratio} = scene;
   context.fillStyle = scene.colours.mut;
   context.globalAlpha = 0.45;
   let last = -Infinity;
-  for (let i = firstStep(steps, view.t0); i < steps.length && steps[i]!.start_ns <= view.t1; ++i) {
+  for (let i = firstStep(steps, frame.t0); i < steps.length && steps[i]!.start_ns <= frame.t1; ++i) {
     const x = Math.round(frame.px(steps[i]!.start_ns));
     if (x < frame.left || x - last < 24 * ratio) continue;
     context.fillRect(x, AXIS_HEIGHT * ratio, Math.max(1, Math.round(ratio)), scene.height * ratio);
@@ -258,13 +158,10 @@ function paintStepLines(context: CanvasRenderingContext2D, scene: Scene, frame: 
   context.globalAlpha = 1;
 }
 
-export function paint(context: CanvasRenderingContext2D, scene: Scene): Painted {
-  const {ratio, colours, layout} = scene, frame = makeFrame(scene);
-  const painted: Painted = {lanes: 0, missing: 0, slices: 0, labels: 0, ticks: []};
-  context.setTransform(1, 0, 0, 1, 0, 0);
-  context.imageSmoothingEnabled = false;
-  context.fillStyle = colours.bg;
-  context.fillRect(0, 0, scene.width * ratio, scene.height * ratio);
+// What is below the axis, on paper that has the ground's colour.
+export function paintRows(context: CanvasRenderingContext2D, scene: Scene, frame: Frame): Painted {
+  const {ratio, colours, layout} = scene;
+  const painted: Painted = {lanes: 0, missing: 0, rough: 0, slices: 0, labels: 0, ticks: []};
   const bands: [boolean, number, number][] = [[true, AXIS_HEIGHT, topOfRows(scene)], [false, topOfRows(scene), scene.height]];
   for (const [pinned, y0, y1] of bands) {
     if (y1 <= y0) continue;
@@ -288,6 +185,16 @@ export function paint(context: CanvasRenderingContext2D, scene: Scene): Painted 
     context.fillRect(0, Math.round((topOfRows(scene) - 1) * ratio), scene.width * ratio, Math.max(1, Math.round(ratio)));
   }
   paintStepLines(context, scene, frame);
-  paintAxis(context, scene, frame, painted);
+  return painted;
+}
+
+export function paint(context: CanvasRenderingContext2D, scene: Scene): Painted {
+  const {ratio, colours} = scene, frame = makeFrame(scene);
+  context.setTransform(1, 0, 0, 1, 0, 0);
+  context.imageSmoothingEnabled = false;
+  context.fillStyle = colours.bg;
+  context.fillRect(0, 0, scene.width * ratio, scene.height * ratio);
+  const painted = paintRows(context, scene, frame);
+  paintAxis(context, scene, frame, painted.ticks);
   return painted;
 }

@@ -18,7 +18,7 @@ export interface Scene {
   ticks: readonly [x0: number, x1: number][];  // numbers in the axis, as painted last
 }
 
-export const plotWidth = (scene: Scene): number => Math.max(scene.width - RIGHT_MARGIN - scene.gutter, 8);
+export const plotWidth = (scene: Pick<Scene, 'width' | 'gutter'>): number => Math.max(scene.width - RIGHT_MARGIN - scene.gutter, 8);
 export const topOfRows = (scene: Scene): number => AXIS_HEIGHT + scene.layout.pinnedHeight;
 export const timeAt = (scene: Scene, x: number): number =>
   scene.view.t0 + (x - scene.gutter) / plotWidth(scene) * (scene.view.t1 - scene.view.t0);

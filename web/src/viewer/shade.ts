@@ -44,51 +44,47 @@ export function residual(coverage: Coverage, slices: Spans, begin: number, end: 
   return {kinds: coverage.kinds, shares};
 }
 
-// Columns [0, n) of a row into `pixels` (0xAABBGGRR), `height` lines of `n` pixels. `colours` are 0xBBGGRR by kind.
-// Where two colours, or a colour and nothing, share a pixel, it is their mean by area. O(n · (kinds + lines touched)).
+// Columns [0, n) of a row into `pixels` (0xAABBGGRR), `height` lines of `n` pixels that are 0. `colours` are 0xBBGGRR by kind.
+// Where two colours, or a colour and nothing, share a pixel, it is their mean by area. O(n · (kinds + lines touched)), in whole
+// numbers: a line of a column is 255 parts, as a share is.
 export function shadeRow(coverage: Coverage, n: number, height: number, colours: Uint32Array, pixels: Uint32Array): void {
-  pixels.fill(0, 0, n * height);
-  const {kinds, shares} = coverage, count = kinds.length;
-  if (count === 0) return;
-  const scale = height / 255;
+  const {kinds, shares} = coverage, count = kinds.length, most = 255 * height, bottom = (height - 1) * n;
   for (let x = 0; x < n; ++x) {
-    let position = 0;                       // from the bottom, in lines
-    let r = 0, g = 0, b = 0, a = 0;         // of the line that is being filled
+    let at = bottom + x, left = 255, filled = 0;  // the pixel that is being filled, what of it is empty; of the column
+    let r = 0, g = 0, b = 0;                      // of that pixel, by area
     for (let k = 0; k < count; ++k) {
       const share = shares[k]![x]!;
       if (share === 0) continue;
       const colour = colours[kinds[k]!]!;
-      let rest = share * scale;
-      if (position + rest > height) rest = height - position;
-      while (rest > 1e-6) {
-        const line = Math.floor(position + 1e-9), room = Math.min(line + 1 - position, rest);
-        if (room >= 0.999) {
-          pixels[(height - 1 - line) * n + x] = (0xff000000 | colour) >>> 0;
-        } else {
-          r += room * (colour & 255);
-          g += room * (colour >> 8 & 255);
-          b += room * (colour >> 16 & 255);
-          a += room;
-          if (position + room >= line + 1 - 1e-6) {
-            pixels[(height - 1 - line) * n + x] = pixelOf(r, g, b, a);
-            r = g = b = a = 0;
-          }
+      let rest = share * height;
+      if (filled + rest > most) rest = most - filled;
+      filled += rest;
+      while (rest > 0) {
+        if (left === 255 && rest >= 255) {
+          pixels[at] = 0xff000000 | colour;
+          rest -= 255;
+          at -= n;
+          continue;
         }
-        position += room;
-        rest -= room;
+        const part = rest < left ? rest : left;
+        r += part * (colour & 255);
+        g += part * (colour >> 8 & 255);
+        b += part * (colour >> 16 & 255);
+        rest -= part;
+        left -= part;
+        if (left > 0) continue;
+        pixels[at] = pixelOf(r, g, b, 255);
+        at -= n;
+        left = 255;
+        r = g = b = 0;
       }
     }
-    if (a > 0) {
-      const line = Math.min(Math.floor(position), height - 1);
-      pixels[(height - 1 - line) * n + x] = pixelOf(r, g, b, a);
-    }
+    if (left < 255) pixels[at] = pixelOf(r, g, b, 255 - left);
   }
 }
 
-function pixelOf(r: number, g: number, b: number, a: number): number {
-  const alpha = Math.min(Math.round(a * 255), 255);
-  return (alpha << 24 | Math.round(b / a) << 16 | Math.round(g / a) << 8 | Math.round(r / a)) >>> 0;
-}
+const pixelOf = (r: number, g: number, b: number, a: number): number =>
+  a << 24 | (b / a + 0.5 | 0) << 16 | (g / a + 0.5 | 0) << 8 | (r / a + 0.5 | 0);
 
 // Columns of `kind` that a row's picture holds: tests compare it with the busy time.
 export function columnsOf(coverage: Coverage, kind: number): number {

@@ -7,8 +7,10 @@ import {Counters} from './counters';
 import {Flows} from './flows';
 import {makeLabels} from './labels';
 import {makeLayout, type Layout} from './layout';
-import {paintOverlay, type Pointed} from './overlay';
-import {paint, type Painted} from './paint';
+import {movesAlong, paintOverlay, type Pointed} from './overlay';
+import {paint} from './paint';
+import type {Painted} from './paint_slices';
+import {Roll} from './roll';
 import {plotWidth, rowPixels, topOfRows, visibleRows, type Scene} from './scene';
 import type {State, Store} from './store';
 import {Tiles, type LaneWant} from './tiles';
@@ -27,21 +29,24 @@ export interface Stage {
   onFrame(step: (now: number) => boolean): void;  // called every frame until it returns false
 }
 
+const REST_MS = 200;   // without moving, and the window stands still
+const BLANK_MS = 150;  // how long the first picture is waited for; then rows are drawn empty
+
 const gutterOf = (width: number): number => (width < 560 ? 104 : width < 900 ? 150 : 214);
 
 export function makeStage(api: Api, store: Store): Stage {
   const canvas = h('canvas', {class: 'rows', tabindex: '0', role: 'application'});
   const over = h('canvas', {class: 'over', 'aria-hidden': 'true'});
   const labels = makeLabels(store);
-  const layers = h('div', {class: 'layers'}, canvas, over);
+  const roll = new Roll(), layers = h('div', {class: 'layers'}, styled(canvas, {visibility: 'hidden'}), roll.element, over, roll.head);
   const scroller = h('div', {class: 'scroller'}, layers, labels.head, labels.body);
   const element = h('div', {class: 'stage'}, scroller);
   const context = canvas.getContext('2d', {alpha: false})!, overContext = over.getContext('2d')!;
   const pointed: Pointed = {x: -1, y: -1, drag: null, hovered: null};
   const steps: ((now: number) => boolean)[] = [];
   let colours: Colours | null = null, layout: Layout | null = null, ratio = 1, width = 0, height = 0;
-  let scheduled = 0, dirty = true, overClean = false, count = 0, last: Painted = {lanes: 0, missing: 0, slices: 0, labels: 0, ticks: []},
-      complete = false;
+  let scheduled = 0, dirty = true, overClean = true, count = 0, last: Painted = {lanes: 0, missing: 0, rough: 0, slices: 0, labels: 0, ticks: []},
+      complete = false, shown = false, waiting = 0, resting = 0, still = true, movedFrom = NaN, overAt = '';
 
   const tiles = new Tiles(api, store, () => stage.draw()), counters = new Counters(api, store, () => stage.draw());
   const flows = new Flows(api, store, () => stage.drawOverlay());
@@ -63,7 +68,8 @@ export function makeStage(api: Api, store: Store): Stage {
     }
     styled(layers, {height: `${height}px`, 'margin-bottom': `${-height}px`});
     layout = null;
-    overClean = false;
+    overClean = true;  // a new size empties it
+    roll.forget();
   }
 
   function wants(at: Scene): {lanes: LaneWant[]; counters: number[]} {
@@ -83,24 +89,66 @@ export function makeStage(api: Api, store: Store): Stage {
   function frame(now: number): void {
     scheduled = 0;
     for (let i = steps.length - 1; i >= 0; --i) if (!steps[i]!(now)) steps.splice(i, 1);
-    const more = tiles.work(), at = scene();
-    if (dirty) {
-      dirty = false;
-      last = paint(context, at);
+    const more = tiles.work(roll.active), at = scene();
+    // Rows without pictures are not worth a frame while the first ones are on their way.
+    if (!shown && waiting >= 0 && tiles.empty() && tiles.busy()) {
       labels.place(at);
+      waiting ||= window.setTimeout(() => {
+        waiting = -1;
+        stage.draw();
+      }, BLANK_MS);
+    } else if (dirty) {
+      if (!shown) styled(canvas, {visibility: 'visible'});
+      shown = true;
+      dirty = false;
       ++count;
+      if (still || !roll.takes(at)) paintAll(at);
+      else if (moveAlong(at)) stage.draw();
       if (!complete && last.missing === 0) {
         complete = true;
         requestAnimationFrame(() => performance.mark('timeline-painted'));
       }
       canvas.dispatchEvent(new Event('painted'));
     }
-    overClean = !paintOverlay(overContext, at, pointed, flows, overClean);
+    // The pointer's line stays where it is while the window moves; what it says stands in the head.
+    const where = `${pointed.x},${pointed.y}`;
+    if (roll.active) roll.paintHead(at, pointed, flows);
+    const bare = roll.active && !movesAlong(store.state, pointed, flows);
+    if (over.hidden !== bare) over.hidden = bare;
+    if (!bare || where !== overAt)
+      overClean = !paintOverlay(overContext, at, pointed, flows, overClean);
+    overAt = where;
+    ask(at);
+    if (more || steps.length > 0) schedule();
+  }
+  function paintAll(at: Scene): void {
+    clearTimeout(resting);
+    still = false;
+    last = paint(context, at);
+    labels.place(at);
+    roll.painted(at, last);
+  }
+  function moveAlong(at: Scene): boolean {
+    if (at.view.t0 !== movedFrom) {
+      clearTimeout(resting);
+      resting = window.setTimeout(() => {
+        if (store.state.view.t0 !== movedFrom) return;  // the next frame moves on
+        still = true;
+        stage.draw();
+      }, REST_MS);
+      movedFrom = at.view.t0;
+    }
+    if (pointed.hovered) {  // what was under the pointer has gone
+      pointed.hovered = null;
+      overAt = '';
+    }
+    return roll.moveTo(at, canvas, tiles.pictures);
+  }
+  function ask(at: Scene): void {
     const wanted = wants(at), px = Math.round(plotWidth(at) * ratio);
     tiles.plan(wanted.lanes, at.view, px);
     counters.plan(wanted.counters, at.view, px);
     flows.plan(at);
-    if (more || steps.length > 0) schedule();
   }
   function schedule(): void { if (!scheduled) scheduled = requestAnimationFrame(frame); }
 
@@ -115,6 +163,7 @@ export function makeStage(api: Api, store: Store): Stage {
       tiles.drop();
       labels.rebuild();
       this.draw();
+      queueMicrotask(() => ask(scene()));  // what the address says is in the view by then; the frame is later
     },
     showLane(lane) {
       const at = scene(), row = at.layout.rows.find(r => r.kind === 'lane' && r.lane === lane);
@@ -124,7 +173,7 @@ export function makeStage(api: Api, store: Store): Stage {
       else if (row.y + Math.min(row.h, room) > scroller.scrollTop + room) scroller.scrollTop = row.y + row.h - room + 12;
     },
     frames: () => count,
-    settled: () => scheduled === 0 && !tiles.busy() && !counters.busy() && !flows.busy(),
+    settled: () => scheduled === 0 && !roll.active && !tiles.busy() && !counters.busy() && !flows.busy(),
     painted: () => last,
     onFrame(step) { steps.push(step); schedule(); },
   };

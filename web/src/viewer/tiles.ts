@@ -5,7 +5,8 @@
 //                     a sharp picture                          paint: newest sheets first, stretched ◀┘
 //
 // A sheet spans the window and half of it to either side at the window's own resolution, so moving needs no new one for
-// a while. While a sharper one is on its way, the ones at hand are drawn stretched: nothing is ever blank for long.
+// a while; then one more is put to its end, as wide as what is lacking. While a sharper one is on its way, the ones at hand are
+// drawn stretched: nothing is ever blank for long.
 import type {Viewport} from '../chart/viewport';
 import {ApiError, listOf, type Api, type SlicesAnswer, type TilesAnswer} from './api';
 import {BIG_COLUMNS, residual, shadeRow, type Coverage} from './shade';
@@ -31,8 +32,9 @@ export interface Entry {
 
 interface Request { controller: AbortController; t0: number; t1: number; columnNs: number; lanes: Map<number, LaneWant> }
 
-const MARGIN = 0.5, MOST_LINES = 4096, MOST_COLUMNS = 12000, MOST_LANES = 256;
-const SLICE_LIMIT = 24000, KEEP_PIXELS = 6e6, BAND_PIXELS = 6e5, FRAME_MS = 6, RETRY_MS = 2000, SPARE = 2;
+const MARGIN = 0.5, SPARE_SHARE = 0.12, SIDE_BY_SIDE = 6, MOST_LINES = 4096, MOST_COLUMNS = 12000, MOST_LANES = 256;
+const SLICE_LIMIT = 24000, KEEP_PIXELS = 6e6, BAND_PIXELS = 6e5, FRAME_MS = 6, MOVING_MS = 3, RETRY_MS = 2000, SPARE = 2;
+const FIRST_MS = 80;   // of shading while there is nothing to look at
 
 export class Tiles {
   colours: Uint32Array = new Uint32Array(256);
@@ -41,6 +43,7 @@ export class Tiles {
   private readonly sheets = new Set<Sheet>();
   private readonly jobs: Generator<void>[] = [];
   private request: Request | null = null;
+  pictures = 0;  // grows when what lanes are drawn from changes
   private frame = 0;
   private retryAt = 0;
   private readonly spare: HTMLCanvasElement[] = [];        // of freed sheets
@@ -57,6 +60,7 @@ export class Tiles {
     return pixels;
   }
   busy(): boolean { return this.request !== null || this.jobs.length > 0; }
+  empty(): boolean { return this.entries.size === 0; }
 
   // Lanes whose rank moved, or everything when colours changed.
   drop(lanes?: ReadonlySet<number>): void {
@@ -64,6 +68,7 @@ export class Tiles {
     this.request = null;
     this.jobs.length = 0;
     ++this.epoch;
+    ++this.pictures;
     for (const lane of [...this.entries.keys()]) if (!lanes || lanes.has(lane)) this.entries.delete(lane);
     this.sweep();
   }
@@ -71,10 +76,10 @@ export class Tiles {
   // What paints call for every sheet they draw.
   touch(sheet: Sheet): void { sheet.used = this.frame; }
 
-  // Shades for a few milliseconds; true when more is to do.
-  work(): boolean {
+  // Shades for a few milliseconds, fewer where frames are to follow each other; true when more is to do.
+  work(moving = false): boolean {
     ++this.frame;
-    const until = performance.now() + FRAME_MS;
+    const until = performance.now() + (this.empty() ? FIRST_MS : moving ? MOVING_MS : FRAME_MS);
     while (this.jobs.length > 0 && performance.now() < until) if (this.jobs[0]!.next().done) this.jobs.shift();
     return this.jobs.length > 0;
   }
@@ -84,24 +89,33 @@ export class Tiles {
     if (widthPx < 8 || wants.length === 0) return;
     const columnNs = (view.t1 - view.t0) / widthPx;
     if (this.request) {
-      if (useful(this.request, view, columnNs)) return;
+      if (isUseful(this.request, view, columnNs)) return;
       this.request.controller.abort();
       this.request = null;
     }
     if (performance.now() < this.retryAt) return;
-    const missing = new Map<number, LaneWant>();
-    let shift = NaN;
+    const {home} = this.store, span = view.t1 - view.t0, margin = Math.max(0, Math.min(MARGIN, (MOST_COLUMNS / widthPx - 1) / 2));
+    const missing = new Map<number, LaneWant>(), spare = span * Math.min(SPARE_SHARE, margin / 2);
+    let shift = NaN, have: Stretch | null = null;
+    const same = (a: Stretch | null, b: Stretch | null): boolean => a?.t0 === b?.t0 && a?.t1 === b?.t1;
     for (const want of wants) {
-      if (this.sharp(want, view, columnNs)) continue;
+      const covered = this.covered(want, view, columnNs);
+      if (covered && Math.max(...this.lacking(covered, view, spare)) <= columnNs) continue;
       const own = this.store.shiftOf(want.lane);
-      if (Number.isNaN(shift)) shift = own;
-      if (own === shift && missing.size < MOST_LANES) missing.set(want.lane, want);
+      if (missing.size === 0) [shift, have] = [own, covered];
+      if (own === shift && same(covered, have) && missing.size < MOST_LANES) missing.set(want.lane, want);
     }
     if (missing.size === 0) return;
-    const {home} = this.store, span = view.t1 - view.t0;
-    const margin = Math.max(0, Math.min(MARGIN, (MOST_COLUMNS / widthPx - 1) / 2));
-    const t0 = Math.max(Math.min(home.t0, view.t0), view.t0 - span * margin);
-    const t1 = Math.min(Math.max(home.t1, view.t1), view.t1 + span * margin);
+    let t0 = Math.max(Math.min(home.t0, view.t0), view.t0 - span * margin);
+    let t1 = Math.min(Math.max(home.t1, view.t1), view.t1 + span * margin);
+    if (have) {  // only what is lacking at one end, column by column beside what is there
+      const [before, after] = this.lacking(have, view, spare);
+      // As wide each time as long as that will do: canvases are used again.
+      const step = Math.round(widthPx * MARGIN) * columnNs, {t0: from, t1: to} = have;
+      if (after >= before) [t0, t1] = [to, Math.min(Math.max(to + step, view.t1 + spare), Math.max(home.t1, view.t1))];
+      else [t0, t1] = [Math.max(Math.min(from - step, view.t0 - spare), Math.min(home.t0, view.t0)), from];
+      if (t1 === from) t0 = from - Math.ceil((from - t0) / columnNs) * columnNs;
+    }
     const columns = Math.max(1, Math.round((t1 - t0) / columnNs));
     const request: Request = {controller: new AbortController(), t0, t1: t0 + columns * columnNs, columnNs, lanes: missing};
     this.request = request;
@@ -117,15 +131,21 @@ export class Tiles {
     this.store.change({});  // the header says it
   }
 
-  // Whether the newest picture of a lane is at the window's resolution and covers it with something to spare.
-  private sharp(want: LaneWant, view: Viewport, columnNs: number): boolean {
-    const entry = this.entries.get(want.lane)?.[0];
-    if (!entry || entry.rows < want.rows || entry.rowPx !== want.rowPx) return false;
-    const {sheet} = entry, {home} = this.store, spare = (view.t1 - view.t0) * 0.12;
-    if (Math.abs(sheet.columnNs / columnNs - 1) > 1e-6) return false;
-    const end = sheet.t0 + sheet.columns * sheet.columnNs;
-    return sheet.t0 <= Math.max(view.t0 - spare, Math.min(home.t0, view.t0)) + sheet.columnNs &&
-           end >= Math.min(view.t1 + spare, Math.max(home.t1, view.t1)) - sheet.columnNs;
+  // The stretch around the window, or a part of it, of which a lane has pictures at its resolution. null: it has none.
+  private covered(want: LaneWant, view: Viewport, columnNs: number): Stretch | null {
+    let found: Stretch | null = null;
+    const fitting = (this.entries.get(want.lane) ?? []).filter(({sheet, rows, rowPx}) =>
+      rows >= want.rows && rowPx === want.rowPx && isSameColumn(sheet.columnNs, columnNs)).map(({sheet}) => stretchOf(sheet));
+    for (const one of fitting.sort((a, b) => a.t0 - b.t0)) {
+      if (found && one.t0 <= found.t1 + columnNs / 2) found = {t0: found.t0, t1: Math.max(found.t1, one.t1)};
+      else if (!found || found.t1 <= view.t0) found = one;
+    }
+    return found && found.t0 < view.t1 && found.t1 > view.t0 ? found : null;
+  }
+  // How much it lacks of the window with something to spare: before it and after it; nothing where that is below 0.
+  private lacking({t0, t1}: Stretch, view: Viewport, spare: number): [before: number, after: number] {
+    const {home} = this.store;
+    return [t0 - Math.max(view.t0 - spare, Math.min(home.t0, view.t0)), Math.min(view.t1 + spare, Math.max(home.t1, view.t1)) - t1];
   }
 
   private async fetch(request: Request, columns: number, shift: number): Promise<void> {
@@ -150,6 +170,7 @@ export class Tiles {
     const leastNs = Math.max(slices.min_ns, columnNs * BIG_COLUMNS);
     if (shift !== 0) for (let i = 0; i < slices.start.length; ++i) slices.start[i]! += shift;
     this.jobs.push(this.shade(request, tiles, slices, leastNs, shift, columns));
+    if (this.empty()) this.work();
     this.ready();
   }
 
@@ -214,15 +235,19 @@ export class Tiles {
       lines = want ? want.rows * want.rowPx : 0;
     }
     for (const [lane, entry] of finished) this.add(lane, entry);
+    ++this.pictures;
     if (this.request === request) this.request = null;
     this.sweep();
     this.ready();
   }
 
-  // The newest, the one before it, and the whole run stay.
+  // The newest, those beside it, the one of another resolution before them, and the whole run stay.
   private add(lane: number, entry: Entry): void {
-    const old = this.entries.get(lane) ?? [];
-    const kept = [entry, ...old.slice(0, 1)];
+    const old = this.entries.get(lane) ?? [], {t0, t1} = stretchOf(entry.sheet);
+    const isBeside = ({sheet, rows, rowPx}: Entry): boolean => isSameColumn(sheet.columnNs, entry.sheet.columnNs) && rows >= entry.rows &&
+        rowPx === entry.rowPx && (stretchOf(sheet).t1 <= t0 + sheet.columnNs / 2 || stretchOf(sheet).t0 >= t1 - sheet.columnNs / 2);
+    const before = old.find(e => !isBeside(e)), kept = [entry, ...old.filter(isBeside).slice(0, SIDE_BY_SIDE)];
+    if (before) kept.push(before);
     const overview = old.find(e => e.sheet.overview);
     if (overview && !kept.some(e => e.sheet.overview)) kept.push(overview);
     this.entries.set(lane, kept);
@@ -267,10 +292,14 @@ export class Tiles {
   }
 }
 
-// Whether an answer on its way will do for this window: of its place, and not much coarser or finer.
-function useful(request: Request, view: Viewport, columnNs: number): boolean {
-  const ratio = request.columnNs / columnNs;
-  return ratio > 0.2 && ratio < 5 && request.t0 < view.t1 && request.t1 > view.t0;
+interface Stretch { t0: number; t1: number }
+const stretchOf = ({t0, columns, columnNs}: Sheet): Stretch => ({t0, t1: t0 + columns * columnNs});
+const isSameColumn = (a: number, b: number): boolean => Math.abs(a / b - 1) < 1e-6;
+
+// Whether an answer on its way will do for this window: of its place or beside it, and not much coarser or finer.
+function isUseful(request: Request, view: Viewport, columnNs: number): boolean {
+  const ratio = request.columnNs / columnNs, near = (view.t1 - view.t0) * MARGIN;
+  return ratio > 0.2 && ratio < 5 && request.t0 < view.t1 + near && request.t1 > view.t0 - near;
 }
 
 // Slices come by lane, row, start: where each row's stand. Keys are lane · 256 + row.

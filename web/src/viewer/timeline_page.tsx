@@ -58,8 +58,8 @@ export function makeTimeline(shell: Shell): Page {
     restyle() {
       store.theme = shell.theme;
       stage.canvas.setAttribute('aria-label', w('canvas.aria', run.title));
+      draw();  // bars first: what they leave is the stage's
       stage.restyle();
-      draw();
     },
     keys: timelineKeys,
     focus: () => stage.canvas.focus(),

@@ -1,0 +1,163 @@
+#include "pipeline/sequence_lengths.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/parallel.h"
+#include "model/stage_costs.h"
+
+namespace stageline {
+namespace {
+
+constexpr size_t kLeastOps = 3;     // of a micro-batch, for its length to be told
+constexpr int kMostRounds = 16;     // of the fit, where pairs overlap
+constexpr double kSettled = 0.005;  // change of a length in one round, below which the fit has settled
+constexpr double kLeastPart = 0.1;  // of a pair that a half is taken to be
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr uint32_t kNone = SequenceLengths::kNone;
+
+class Fit {
+ public:
+  Fit(const StepGraph& graph, const std::vector<double>& ratio, const std::vector<uint32_t>& partner, double long_from,
+      SequenceLengths& out)
+      : g_(graph), ratio_(ratio), partner_(partner), long_from_(long_from), out_(out) {
+    take_batches();
+    const bool pairs = std::any_of(partner_.begin(), partner_.end(), [](uint32_t other) { return other != kNone; });
+    double change = measure_lengths(true);
+    for (int round = 1; pairs && round < kMostRounds && change > kSettled; ++round) {
+      measure_part();
+      change = measure_lengths(false);
+    }
+  }
+
+  // Lengths to the median one of a replica, and to the mean of the step; `forward_backward` by step.
+  void compare(std::vector<std::vector<std::pair<double, double>>>& forward_backward) {
+    parallel_for(g_.steps.size(), [&](size_t s) {
+      double sum = 0, n = 0;
+      for (size_t first = step_begin_[s]; first < step_begin_[s + 1];) {
+        size_t last = first;
+        std::vector<double> lengths;
+        for (; last < step_begin_[s + 1] && g_.dp[ops_[begin_[last]]] == g_.dp[ops_[begin_[first]]]; ++last) {
+          const double length = out_.batches[last].length;
+          if (!std::isnan(length)) lengths.push_back(length);
+          if (length > 0) sum += length, ++n;
+        }
+        const double middle = median_of(std::move(lengths));
+        for (size_t b = first; b < last && middle > 0; ++b)
+          if (!std::isnan(out_.batches[b].length)) compare_ways(b, middle, forward_backward[s]);
+        first = last;
+      }
+      for (size_t b = step_begin_[s]; b < step_begin_[s + 1]; ++b) out_.batches[b].even = n > 0 ? sum / n : 0;
+    });
+  }
+
+ private:
+  bool paired(uint32_t op) const {
+    return !partner_.empty() && partner_[op] != kNone && out_.batch_of[partner_[op]] != kNone;
+  }
+
+  // What an operation says of its own micro-batch's length.
+  double own(uint32_t op, bool first_round) const {
+    if (!paired(op)) return ratio_[op];
+    const double part = g_.kind[op] == CellKind::kForward ? out_.forward_part : 1 - out_.forward_part;
+    const double other = first_round ? 1 : out_.batches[out_.batch_of[partner_[op]]].length;
+    return (ratio_[op] - (1 - part) * (std::isnan(other) ? 1 : other)) / part;
+  }
+
+  // Operations by step, replica and micro-batch.
+  void take_batches() {
+    out_.batch_of.assign(g_.size(), kNone);
+    const auto key = [&](uint32_t op) { return std::pair(g_.dp[op], g_.micro_batch[op]); };
+    std::vector<std::vector<uint32_t>> of_step(g_.steps.size());
+    std::vector<size_t> count(g_.steps.size(), 0);
+    parallel_for(g_.steps.size(), [&](size_t s) {
+      std::vector<uint32_t>& ops = of_step[s];
+      for (uint32_t op = g_.steps[s].begin; op < g_.steps[s].end; ++op)
+        if (ratio_[op] > 0 && g_.micro_batch[op] != kUnknown) ops.push_back(op);
+      std::stable_sort(ops.begin(), ops.end(), [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
+      for (size_t i = 0; i < ops.size(); ++i) count[s] += i == 0 || key(ops[i]) != key(ops[i - 1]) ? 1 : 0;
+    });
+    step_begin_.assign(1, 0);
+    for (uint32_t s = 0; s < of_step.size(); ++s) {
+      step_begin_.push_back(step_begin_.back() + count[s]);
+      const std::vector<uint32_t> ops = std::move(of_step[s]);
+      for (size_t i = 0; i < ops.size(); ++i) {
+        if (i == 0 || key(ops[i]) != key(ops[i - 1])) {
+          begin_.push_back(static_cast<uint32_t>(ops_.size()));
+          out_.batches.push_back({s, kNaN, 1, 0});
+        }
+        out_.batch_of[ops[i]] = static_cast<uint32_t>(out_.batches.size() - 1);
+        ops_.push_back(ops[i]);
+      }
+    }
+    begin_.push_back(static_cast<uint32_t>(ops_.size()));
+  }
+
+  // Returns the largest change.
+  double measure_lengths(bool first_round) {
+    std::vector<double> lengths(out_.batches.size(), kNaN);
+    parallel_for(g_.steps.size(), [&](size_t s) {
+      for (size_t b = step_begin_[s]; b < step_begin_[s + 1]; ++b) {
+        if (begin_[b + 1] - begin_[b] < kLeastOps) continue;
+        std::vector<double> told;
+        for (uint32_t i = begin_[b]; i < begin_[b + 1]; ++i) told.push_back(own(ops_[i], first_round));
+        lengths[b] = std::max(0.0, median_of(std::move(told)));
+      }
+    });
+    // Half way only: what one half is told too long the other one is too short, and would swing to and fro.
+    double change = first_round ? 1 : 0;
+    for (size_t b = 0; b < lengths.size(); ++b) {
+      double& length = out_.batches[b].length;
+      const double to = first_round ? lengths[b] : (length + lengths[b]) / 2;
+      if (std::abs(to - length) > change) change = std::abs(to - length);
+      length = to;
+    }
+    return change;
+  }
+
+  // ratio − length(b) = w · (length(a) − length(b)), over pairs of which one is long: others say nothing of w.
+  void measure_part() {
+    double xy = 0, xx = 0;
+    for (const uint32_t op : ops_) {
+      if (g_.kind[op] != CellKind::kForward || !paired(op)) continue;
+      const double a = out_.batches[out_.batch_of[op]].length, b = out_.batches[out_.batch_of[partner_[op]]].length;
+      if (!(std::max(a, b) >= long_from_ * std::min(a, b))) continue;
+      xy += (ratio_[op] - b) * (a - b);
+      xx += (a - b) * (a - b);
+    }
+    if (xx > 0) out_.forward_part = std::clamp(xy / xx, kLeastPart, 1 - kLeastPart);
+  }
+
+  void compare_ways(size_t b, double middle, std::vector<std::pair<double, double>>& forward_backward) {
+    out_.batches[b].factor = out_.batches[b].length / middle;
+    std::vector<double> forward, backward;
+    for (uint32_t i = begin_[b]; i < begin_[b + 1]; ++i)
+      (g_.kind[ops_[i]] == CellKind::kForward ? forward : backward).push_back(own(ops_[i], false));
+    if (!forward.empty() && !backward.empty())
+      forward_backward.emplace_back(median_of(std::move(forward)) / middle, median_of(std::move(backward)) / middle);
+  }
+
+  const StepGraph& g_;
+  const std::vector<double>& ratio_;
+  const std::vector<uint32_t>& partner_;
+  double long_from_;
+  SequenceLengths& out_;
+  std::vector<uint32_t> ops_, begin_;  // operations by micro-batch; where each of these begins, and the end
+  std::vector<size_t> step_begin_;     // micro-batches by step, and the end
+};
+
+}  // namespace
+
+SequenceLengths sequence_lengths(const StepGraph& graph, const std::vector<bool>& counts,
+                                 const std::vector<double>& ratio, const std::vector<uint32_t>& partner,
+                                 double long_from) {
+  SequenceLengths out;
+  std::vector<std::vector<std::pair<double, double>>> of_step(graph.steps.size());
+  Fit(graph, ratio, partner, long_from, out).compare(of_step);
+  for (size_t s = 0; s < of_step.size(); ++s)
+    if (counts[s]) out.forward_backward.insert(out.forward_backward.end(), of_step[s].begin(), of_step[s].end());
+  return out;
+}
+
+}  // namespace stageline
