@@ -11,6 +11,7 @@
 #include "engine/explain_json.h"
 #include "engine/one_clock.h"
 #include "exporters/table_text.h"
+#include "exporters/table_words.h"
 #include "model/run_extent.h"
 #include "pipeline/run_diff.h"
 #include "server/pipeline_view.h"
@@ -73,7 +74,9 @@ std::string result_json(const char* name, const AnalysisResult& result, int64_t 
     json.begin_object().field("name", d.name).field("severity", severity_name(d.severity)).field("count", d.count);
     json.field("message", valid_utf8(d.message)).end_object();
   }
-  json.end_array().end_object();
+  json.end_array();
+  write_sentences(json, result.tables, result.notes, kMostRows);
+  json.end_object();
   return json.take();
 }
 

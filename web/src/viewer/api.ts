@@ -1,5 +1,5 @@
 // The server's answers as the page sees them (docs/viewer-protocol.md). Times are nanoseconds from the run's start.
-import type {Palette} from '../data/report';
+import type {Both, Palette} from '../data/report';
 import type {Theme} from '../theme';
 import {quiet} from './quiet';
 import {decode, f64, i32, u32, u8, type Column, type Wire} from './wire';
@@ -26,6 +26,7 @@ export interface Run {
   kinds: Kind[]; ranks: Rank[]; groupings: Grouping[]; lanes: Lane[]; steps: Step[];
   flows: boolean;
   flaws: {name: string; severity: string; message: string; count: number}[];
+  sentences: Both[];
 }
 export interface Status {
   state: 'reading' | 'preparing' | 'ready' | 'failed';
