@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/run_common.h"
 #include "engine/profile_findings.h"
+#include "server/page_file.h"
 
 namespace stageline {
 namespace {
@@ -89,29 +90,34 @@ int run_report(const Arguments& arguments) {
   if (Status s = check_writable(output, arguments.operands); !s) return fail(s.error());
   Result<Trace> trace = open_run(arguments, *terminal, arguments.operands, "", Clocks::kOneAxis);
   if (!trace) return fail(trace.error());
-  Findings findings;
-  double lost_share = 0;
-  ExportOptions options;
+  PageOptions options;
   options.lang = terminal->lang;
   options.ghosts = ghosts_of(arguments);
-  for (const std::string& path : arguments.operands) options.paths += " " + shell_word(valid_utf8(path));
+  options.paths = arguments.operands;
+  options.command = "stageline view";
+  for (const std::string& path : arguments.operands) options.command += " " + shell_word(valid_utf8(path));
   options.title = valid_utf8(arguments.get("title", run_name(arguments.operands)));
-  const Status written = [&] {
+  const auto slices = arguments.integer("slices", static_cast<int64_t>(options.most_slices), 0, kMostPageSlices);
+  if (!slices) return fail(slices.error());
+  options.most_slices = static_cast<uint64_t>(*slices);
+  const Result<WrittenPage> written = [&] {
     const WritingBar bar(*terminal);
-    return write_report(*trace, output, options, findings, &lost_share);
+    return write_page_file(std::move(*trace), output, options);
   }();
   if (!written) return fail(written.error());
-  for (const Diagnostic& d : trace->diagnostics.items())
+  const Trace& shown = written->timeline->trace();
+  const Findings& findings = written->findings;
+  for (const Diagnostic& d : shown.diagnostics.items())
     if (d.name == "clock.aligned") note(*terminal, message_text(*terminal, d));
-  print_notes(*terminal, trace->diagnostics, arguments.operands[0]);
+  print_notes(*terminal, shown.diagnostics, arguments.operands[0]);
   std::string text = findings_text(*terminal, findings);
   if (output != "-") {
     struct stat st{};
     stat(output.c_str(), &st);
-    text += "\n" + output + "  " + human_bytes(static_cast<double>(st.st_size)) + "  " + what_it_holds(*trace) + "\n";
+    text += "\n" + output + "  " + human_bytes(static_cast<double>(st.st_size)) + "  " + what_it_holds(shown) + "\n";
   }
   fputs(text.c_str(), output == "-" ? stderr : stdout);
-  Result<int> code = fail_on(arguments, findings, lost_share);
+  Result<int> code = fail_on(arguments, findings, written->lost_share);
   return code ? *code : fail(code.error());
 }
 

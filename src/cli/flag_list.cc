@@ -52,6 +52,7 @@ const std::vector<Flag>& flag_table() {
        "where there is room",
        "on,off"},
       {"width", "PX", "Width of a chart in pixels; default from its content", ""},
+      {"slices", "N", "The most slices that the page carries; above, its pipeline alone; default 5000000", ""},
       {"title", "TEXT", "Title of charts and reports; default from the input's name", ""},
       {"json", "", "The same as --format json", ""},
       {"compat", "NAME", "Give a rival's answer instead of ours, where a command has one (paddle-timeline: paddle-v3)",

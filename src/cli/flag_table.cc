@@ -87,9 +87,9 @@ const std::vector<Command>& command_table() {
   static const std::vector<Command> table = {
       {"report",
        "PATH…",
-       "Write one self-contained page: findings, pipeline chart, tables",
+       "Write the run and its viewer in one file: findings, pipeline, timeline, tables",
        "Reads files or folders of one run and writes an HTML page that needs no network, then prints the findings.",
-       with_open({"output", "range", "ghosts", "title", "fail-on", "align", "trust-clocks", "align-on"}),
+       with_open({"output", "range", "ghosts", "title", "slices", "fail-on", "align", "trust-clocks", "align-on"}),
        1,
        -1,
        run_report,

@@ -200,25 +200,6 @@ void say_no_theory(Trace& trace, const std::optional<Theory>& theory, Ghosts gho
 
 }  // namespace
 
-Status write_report(Trace& trace, const std::string& path, const ExportOptions& options, Findings& findings,
-                    double* lost_share) {
-  const std::vector<Table> tables = all_tables(trace, trace.diagnostics);
-  const Explanation explanation = explain(trace, tables, true);
-  findings = explained_findings(explanation);
-  if (lost_share) *lost_share = explanation.lost_share();
-  drop_other_ranks(trace);
-  draw_on_one_clock(trace);
-  const auto made = std::make_shared<std::optional<Theory>>();
-  std::vector<Finding> said = findings.list;
-  said.insert(said.end(), findings.offers.begin(), findings.offers.end());
-  const ExportInput input{trace, tables, findings.headline, said, options, theory_when_asked(trace, made)};
-  if (trace.cells.size() > 0 && options.ghosts != Ghosts::kOff) {
-    input.theory();
-    say_no_theory(trace, *made, options.ghosts);  // before the page is written: it lists notes
-  }
-  return find_exporter("html")->write(input, path);
-}
-
 namespace {
 
 Status export_ranks(const Exporter& exporter, const Trace& trace, const std::string& path, ExportOptions options,

@@ -31,6 +31,8 @@ function Clock({clock}: {clock: Run['clock']}) {
     </span>);
 }
 
+// A report has a second run where it was written with one.
+export const hasCompare = (run: Run): boolean => !run.file;
 export const hasPipeline = (run: Run): boolean => run.lanes.some(lane => lane.type === 'cells');
 
 export type MakePage = (shell: Shell) => Page;
@@ -43,7 +45,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
   const missed = new Set<string>();  // what of the address leads nowhere
   const dark = matchMedia('(prefers-color-scheme: dark)');
   // Before a run is whole there is a timeline of it, and nothing that could be said of it.
-  const shown = PAGES.filter(id => run.whole ? id !== 'pipeline' || hasPipeline(run) : id === 'timeline');
+  const shown = PAGES.filter(id => run.whole ? (id !== 'pipeline' || hasPipeline(run)) && (id !== 'compare' || hasCompare(run)) : id === 'timeline');
   let current: PageId | null = null, theme = firstTheme, saving = 0, leap = false, armed = 0, written = location.hash;
 
   function pageOf(id: PageId): Page {

@@ -1,6 +1,7 @@
 // The timeline as a page: the bar, the rows, the drawer below.
 import {render} from 'preact';
 import {h} from '../dom';
+import {grouped} from '../format';
 import {makeActions, type Actions, type OmniMode} from './actions';
 import {expose} from './expose';
 import {timelineKeys} from './help';
@@ -21,7 +22,8 @@ export function makeTimeline(shell: Shell): Page {
   const {api, run} = shell, store = new Store(run, shell.theme);
   const bar = h('div', {class: 'toolbar-place'}), bottom = h('div', {class: 'panel-place'}), tip = makeTip(store);
   const stage = makeStage(api, store, () => bottom.querySelector<HTMLElement>('.panel .body')?.offsetHeight ?? 0);
-  const element = h('div', {}, bar, stage.element, bottom, tip.element);
+  const leftOut = h('p', {class: 'left-out', role: 'note', hidden: !run.file?.left_out});
+  const element = h('div', {}, bar, leftOut, stage.element, bottom, tip.element);
   let actions: Actions;
   const doors = {
     open: (mode: OmniMode) => openOmni(mode, api, store, stage, actions),
@@ -58,6 +60,7 @@ export function makeTimeline(shell: Shell): Page {
     address: () => ({rest: '', query: toQuery(store)}),
     restyle() {
       store.theme = shell.theme;
+      if (run.file) leftOut.replaceChildren(w('file.leftOut', grouped(run.file.left_out)), ' ', h('code', {}, run.file.command));
       stage.canvas.setAttribute('aria-label', w('canvas.aria', run.title));
       draw();  // bars first: what they leave is the stage's
       stage.restyle();

@@ -54,7 +54,7 @@ export function Toolbar({store, stage, actions}: {store: Store; stage: Stage; ac
       {run.flows && <button class="pill" id="flows" aria-pressed={state.flows} onClick={() =>
           store.change({flows: !state.flows})}>{w('head.flows')}</button>}
       <button class="pill" id="fit" onClick={() => store.jump(store.home)} title={w('cmd.all')}>{w('head.all')}</button>
-      <button class="pill" id="perfetto" onClick={actions.perfetto} title={w('cmd.perfetto')}>Perfetto</button>
+      {!run.file && <button class="pill" id="perfetto" onClick={actions.perfetto} title={w('cmd.perfetto')}>Perfetto</button>}
     </div>
   );
 }

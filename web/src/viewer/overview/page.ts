@@ -13,7 +13,7 @@ import {deskOf, type AnswerTable, type Working} from '../answers/ask';
 import {failure, working} from '../answers/working';
 import type {Step} from '../api';
 import type {Page, Shell} from '../page';
-import {hasPipeline} from '../shell';
+import {hasCompare, hasPipeline} from '../shell';
 import {w} from '../words';
 import {placesOf, usualStep, windowOf} from './places';
 import {stepPicture} from './step_picture';
@@ -117,7 +117,7 @@ export function makeOverview(shell: Shell): Page {
       hasPipeline(run) && link(shell.href('pipeline'), w('page.pipeline'), w('overview.pipeline')),
       link(shell.href('timeline'), w('page.timeline'), w('overview.timeline')),
       link(shell.href('answers'), w('page.answers'), w('overview.answers')),
-      link(shell.href('compare'), w('page.compare'), w('overview.compare'))));
+      hasCompare(run) && link(shell.href('compare'), w('page.compare'), w('overview.compare'))));
   }
   function redraw(): void { if (visible) draw(); }
   function ask(): void {
