@@ -165,7 +165,7 @@ void write_timeline(PageWriter& page, const Timeline& timeline, const PageOption
     const ViewKindInfo& info = view_kind_info(kind);
     json.begin_array().value(info.code).value(info.name).value(info.name_zh).end_array();
   }
-  json.end_array().field("has_chunks", timeline.has_chunks()).field("links", static_cast<int64_t>(links.count));
+  json.end_array().field("has_chunks", timeline.chunk_count() > 1).field("links", static_cast<int64_t>(links.count));
   json.field("longest_ns", longest_ns(timeline, lanes)).end_object();
   page.timeline("head", json.take());
   write_page_slices(timeline, lanes, places, [&](std::string_view piece) { page.timeline("slices", piece); });

@@ -7,6 +7,7 @@ import {numberAsked, refuse, type Asked} from './query';
 const MOST_LINKS = 200, MOST_FRAMES = 200, FAR = 256, LAUNCH = 1, COMPUTE = new Set(['F', 'B', 'I', 'W', 'F&B']);
 
 function selfNs(store: Store, lane: Lane, slice: number): number {
+  if (lane.type === 'cells') return lane.dur[slice]!;  // what is in the row below ran beside it
   const at = rowPlace(lane, slice), below = at ? at.row + 1 : lane.rows.length;
   const end = at && at.row < lane.rangeRow ? lane.rangeRow : lane.rows.length;
   if (below >= end) return lane.dur[slice]!;
