@@ -33,18 +33,27 @@ Result<int> fail_on(const Arguments& arguments, const Findings& findings, double
     if (!limit) return std::move(limit).error();
     return lost_share > **limit ? kExitFinding : kExitGood;
   }
-  std::vector<std::string> known = {"stage.slow",         "bubble",           "rank.slow",
-                                    "step.outlier",       "replica.uneven",   "outside",
-                                    "clock.causality",    "schedule.order",   "schedule.late_start",
-                                    "schedule.late",      "link.slow",        "sequence.long",
-                                    "host.pauses",        "rank.late_launch", "host.late_starts",
-                                    "messages.slow",      "unexplained",      "step.uneven",
-                                    "schedule.undelayed", "schedule.unsplit", "any"};
+  std::vector<std::string> known = {"stage.slow",          "bubble",
+                                    "rank.slow",           "step.outlier",
+                                    "replica.uneven",      "outside",
+                                    "clock.causality",     "schedule.order",
+                                    "schedule.late_start", "schedule.late",
+                                    "link.slow",           "sequence.long",
+                                    "host.pauses",         "rank.late_launch",
+                                    "host.late_starts",    "messages.slow",
+                                    "replicas.wait",       "unexplained",
+                                    "step.uneven",         "schedule.undelayed",
+                                    "schedule.unsplit",    "any"};
   known.insert(known.end(), profile_finding_ids().begin(), profile_finding_ids().end());
   const std::string list = arguments.get("fail-on");
   for (const std::string_view item : split(list, ',')) {
     const std::string id(trim(item));
     if (std::find(known.begin(), known.end(), id) == known.end()) {
+      if (id.ends_with("%"))
+        return Error{ErrorCode::kUsage,
+                     "--fail-on takes a share or a list of findings, and \"" + list + "\" mixes them",
+                     {},
+                     "--fail-on " + id + " alone asks what all causes cost together; ask for both in two calls"};
       const std::string near = nearest(id, known);
       return Error{ErrorCode::kUsage,
                    "no finding \"" + id + "\"",
@@ -99,7 +108,7 @@ int run_report(const Arguments& arguments) {
   const Trace& shown = written->timeline->trace();
   const Findings& findings = written->findings;
   for (const Diagnostic& d : shown.diagnostics.items())
-    if (d.name == "clock.aligned") note(*terminal, d.message);
+    if (d.name == "clock.aligned") note(*terminal, message_text(*terminal, d));
   print_notes(*terminal, shown.diagnostics, arguments.operands[0]);
   std::string text = findings_text(*terminal, findings);
   if (output != "-") {

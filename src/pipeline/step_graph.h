@@ -106,6 +106,11 @@ struct StepGraph {
 // clocks that cannot be compared, or either graph misses the steps. O(cells log cells).
 Result<StepGraph> build_step_graph(const Trace& trace, Diagnostics& notes, LaunchRule rule = LaunchRule::kFree);
 
+// What communication, the optimizer and the like start late by is mostly waiting that no recording names: for other
+// messages of a batch, for ranks that a barrier holds. Any change shortens that too, so it must not stay in worlds. In
+// every step somebody waits least: the median over steps of these least delays, by type; 0 for compute. O(operations).
+std::vector<double> launch_delays(const StepGraph& graph);
+
 // One world: what every operation takes in it, by operation.
 struct OpTimes {
   std::vector<double> dur_ns, delay_ns;

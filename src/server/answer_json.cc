@@ -7,11 +7,13 @@
 #include "engine/clock_table.h"
 #include "engine/engine.h"
 #include "exporters/table_text.h"
+#include "exporters/table_words.h"
 #include "model/run_extent.h"
 
 namespace stageline {
 namespace {
 
+constexpr size_t kMostSentenceRows = 100'000;  // of a table, looked through for words that have a Chinese form
 constexpr size_t kMostEventRows = 2'000'000;  // as in all_tables(): above, no row per event
 
 bool is_dump(const Analysis& analysis) { return std::string_view(analysis.name) == "events"; }
@@ -54,7 +56,9 @@ std::string result_json(const char* name, const AnalysisResult& result, int64_t 
     json.begin_object().field("name", d.name).field("severity", severity_name(d.severity)).field("count", d.count);
     json.field("message", valid_utf8(d.message)).end_object();
   }
-  json.end_array().end_object();
+  json.end_array();
+  write_sentences(json, result.tables, result.notes, kMostSentenceRows);
+  json.end_object();
   return json.take();
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/json_writer.h"
 #include "base/text.h"
+#include "exporters/table_words.h"
 #include "model/palette_json.h"
 #include "server/page_slices.h"
 
@@ -128,7 +129,9 @@ std::string run_json(const Timeline& timeline, const std::string& title, const s
     json.begin_object().field("name", d.name).field("severity", severity_name(d.severity));
     json.field("message", valid_utf8(d.message)).field("count", d.count).end_object();
   }
-  json.end_array().end_object();
+  json.end_array();
+  write_sentences(json, {}, trace.diagnostics, 0);
+  json.end_object();
   return json.take();
 }
 

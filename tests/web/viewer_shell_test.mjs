@@ -1,7 +1,7 @@
 // The frame around the pages and what a first-time reader stumbles over: the header's one row, addresses that lead nowhere, a
 // drawer that hides nothing, rows and bars that say what they mean. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
-import {chosen, clickSlice, resize, settle, span, state, view, wideSlice} from './viewer_help.mjs';
+import {chosen, clickSlice, resize, settle, span, state, stopClock, view, wideSlice} from './viewer_help.mjs';
 
 const answered = async page => page.waitForFunction(() => window.stageline?.answers?.().waiting.length === 0, null, {timeout: 60000});
 // Widths of a chart's bars, as shares of the longest they could be; `below`: what is taken off at the end.
@@ -76,6 +76,7 @@ export const cases = [
       return stageline.run.lanes.filter(l => l.name === 'compute' && stageline.laneBox(l.id)?.y + stageline.laneBox(l.id)?.h < bottom).at(-1).id;
     });
     const {slice, x, y} = await wideSlice(page, lane);
+    await stopClock(page);  // two clicks soon after each other, however long the drawer takes here
     await page.mouse.move(x, y);
     await page.mouse.down({clickCount: 1});
     await page.mouse.up({clickCount: 1});

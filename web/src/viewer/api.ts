@@ -1,5 +1,5 @@
 // The server's answers as the page sees them (docs/viewer-protocol.md). Times are nanoseconds from the run's start.
-import type {Palette} from '../data/report';
+import type {Both, Palette} from '../data/report';
 import type {Theme} from '../theme';
 import {quiet} from './quiet';
 import type {Params, Reply, Source} from './source';
@@ -29,6 +29,7 @@ export interface Run {
   // Of a report: what it does not hold, and what shows that; whether it was asked to show theory.
   file?: {left_out: number; command: string; theory: boolean};
   flaws: {name: string; severity: string; message: string; count: number}[];
+  sentences: Both[];
 }
 export interface Status {
   state: 'reading' | 'preparing' | 'ready' | 'failed';

@@ -3,7 +3,7 @@
 import {render} from 'preact';
 import {h} from '../dom';
 import {duration} from '../format';
-import {currentLang, setLang, t as report} from '../i18n/i18n';
+import {addSentences, currentLang, sentence, setLang, t as report} from '../i18n/i18n';
 import {applyTheme} from '../theme';
 import type {Api, Run} from './api';
 import {openHelp} from './help';
@@ -38,6 +38,7 @@ export const hasPipeline = (run: Run): boolean => run.lanes.some(lane => lane.ty
 export type MakePage = (shell: Shell) => Page;
 
 export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Theme, makers: Record<PageId, MakePage>): Shell {
+  addSentences(run.sentences);
   const pages = new Map<PageId, Page>(), stale = new Set<PageId>();
   const top = h('div', {class: 'top-place'}), place = h('div', {class: 'page-place'});
   const live = h('p', {class: 'live', 'aria-live': 'polite', id: 'live'}), astray = h('div', {class: 'astray', role: 'status', hidden: true});
@@ -182,7 +183,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
         </nav>
         <span class="space" />
         <Clock clock={run.clock} />
-        {run.flaws.length > 0 && <span class="pill flaws" title={run.flaws.map(flaw => flaw.message).join('\n')}>
+        {run.flaws.length > 0 && <span class="pill flaws" title={run.flaws.map(flaw => sentence(flaw.message)).join('\n')}>
           {w('head.flaws', run.flaws.length)}</span>}
         <button class="pill" id="theme" onClick={shell.toggleTheme} title={report('theme.switch')}>{report(theme === 'dark'
             ? 'theme.light' : 'theme.dark')}</button>

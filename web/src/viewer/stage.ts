@@ -147,6 +147,7 @@ export function makeStage(api: Api, store: Store, drawer: () => number): Stage {
     return roll.moveTo(at, canvas, tiles.pictures);
   }
   function ask(at: Scene): void {
+    if (roll.active && tiles.holds(at.view)) return flows.plan(at);  // the rows are those of the frame before
     const wanted = wants(at), px = Math.round(plotWidth(at) * ratio);
     tiles.plan(wanted.lanes, at.view, px);
     counters.plan(wanted.counters, at.view, px);

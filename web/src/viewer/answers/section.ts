@@ -154,8 +154,7 @@ export function answerSection(use: SectionUse): Section {
     const full = answer.tables.filter(table => table.rowCount > 0), empty = answer.tables.filter(table => table.rowCount === 0);
     return [busy && working(w('answers.working'), now), ...full.map(fold),
       empty.length > 0 && h('p', {class: 'quiet'}, t('tables.without', empty.map(tableTitle).join(t('list.comma')))),
-      answer.notes.length > 0 && h('ul', {class: 'notes quiet'}, ...answer.notes.map(note => h('li', {}, flawWords(note.name) ||
-          note.message))), howMade()];
+      answer.notes.length > 0 && h('ul', {class: 'notes quiet'}, ...answer.notes.map(note => h('li', {}, flawWords(note.name, note.message)))), howMade()];
   }
   function draw(): void {
     own.replaceChildren(...[h('h3', {class: 'title', tabindex: -1}, wordOr(`answer.${offer.name}`, offer.name)),

@@ -70,7 +70,7 @@ export function makeOverview(shell: Shell): Page {
     return run.flaws.length > 0 && h('section', {class: 'flaw-list', 'aria-label': t('flaws')}, h('h2', {}, t('flaws')),
       h('ul', {}, ...run.flaws.map(flaw => h('li', {},
         h('span', {class: `severity ${flaw.severity}`}, t(flaw.severity === 'loss' ? 'severity.loss' : 'severity.warning')), ' ',
-        flawWords(flaw.name) || flaw.message, flaw.count > 1 && ` (${grouped(flaw.count)}×)`))));
+        flawWords(flaw.name, flaw.message), flaw.count > 1 && ` (${grouped(flaw.count)}×)`))));
   }
   // The pipeline's own steps, on the timeline's axis; the profiler's may begin while the one before still runs.
   function stepsOf(list: AnswerTable[]): Step[] {
