@@ -213,9 +213,10 @@ export function rowPlace(lane: Lane, slice: number): {row: number; position: num
   return null;
 }
 
-// The slice, rows above, that holds the one at this place whole; −1: none. Ranges on a stream hold ranges only.
+// The slice, rows above, that holds the one at this place whole; −1: none. Ranges on a stream hold ranges only, cells
+// nothing: they ran side by side.
 export function enclosing(lane: Lane, place: {row: number; position: number}): number {
-  const slice = sliceAt(lane.rows[place.row]!, place.position), top = place.row >= lane.rangeRow ? lane.rangeRow : 0;
+  const slice = sliceAt(lane.rows[place.row]!, place.position), top = lane.type === 'cells' ? place.row : place.row >= lane.rangeRow ? lane.rangeRow : 0;
   for (let r = place.row - 1; r >= top; --r) {
     const row = lane.rows[r]!, after = firstNot(row.count, p => lane.start[sliceAt(row, p)]! <= lane.start[slice]!);
     if (after === 0) continue;
@@ -243,7 +244,7 @@ export function walk(store: Store, lane: Lane, from: number, to: number, visit: 
     while (r < bottom && ends[r]! > start) ++r;
     if (r >= bottom) continue;
     let holder = -1;
-    for (let above = r - 1; above >= top && holder < 0; --above) if (ends[above]! >= end) holder = open[above]!;
+    for (let above = lane.type === 'cells' ? -1 : r - 1; above >= top && holder < 0; --above) if (ends[above]! >= end) holder = open[above]!;
     visit(i, holder);
     open[r] = i;
     ends[r] = end;
