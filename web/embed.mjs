@@ -32,8 +32,8 @@ function text(name, forbidden) {
 
 const js = text('report.js', /<\/script|<!--/i);
 const css = text('report.css', /<\/style|<!--/i);
-const viewerJs = text('viewer.js');  // served as files of their own: nothing can end them early
-const viewerCss = text('viewer.css');
+const viewerJs = text('viewer.js', /<\/script|<!--/i);  // a server's files, and inlined in a report
+const viewerCss = text('viewer.css', /<\/style|<!--/i);
 writeFileSync(join(dir, 'web_bundle.cc'), `// Made by web/embed.mjs from web/src.
 #include "exporters/html/web_bundle.h"
 #include "server/viewer_bundle.h"

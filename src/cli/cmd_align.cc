@@ -43,11 +43,12 @@ int run_align(const Arguments& arguments) {
     out->write(json.text() + "\n");
   } else {
     out->write(format == "csv" ? format_table_csv(table)
-                               : format_table_text(table, terminal->table_width, terminal->colour_out, SIZE_MAX));
+                               : format_table_text(table, terminal->table_width, terminal->colour_out, SIZE_MAX, false,
+                                                   0, terminal->chinese()));
   }
   if (Status s = out->commit(); !s) return fail(s.error());
   for (const Diagnostic& d : alignment->notes.items())
-    if (d.severity == Severity::kInfo) note(*terminal, d.message);
+    if (d.severity == Severity::kInfo) note(*terminal, message_text(*terminal, d));
   Diagnostics notes = trace->diagnostics;
   notes.merge(alignment->notes);
   print_notes(*terminal, notes, arguments.operands[0]);

@@ -9,6 +9,7 @@
 #include "engine/merge_notes.h"
 #include "engine/write_overlay.h"
 #include "exporters/table_text.h"
+#include "exporters/table_words.h"
 #include "model/run_extent.h"
 
 namespace stageline {
@@ -254,15 +255,16 @@ int run_analyze(const Arguments& given) {
         continue;
       }
       // One of several needs its title; an empty one says it itself.
-      if ((chosen->size() > 1 || result->tables.size() > 1) && table.row_count() > 0) out->write(table.title() + ":\n");
+      if ((chosen->size() > 1 || result->tables.size() > 1) && table.row_count() > 0)
+        out->write(table_title(table, terminal->chinese()) + (terminal->chinese() ? "：\n" : ":\n"));
       out->write(format_table_text(table, whole_names ? 0 : terminal->table_width, terminal->colour_out, most_rows,
-                                   whole_names, origin_ns));
+                                   whole_names, origin_ns, terminal->chinese()));
     }
   }
   if (Status s = out->commit(); !s) return fail(s.error());
   const std::string path = input->paths.empty() ? input->options.text("test") : input->paths[0];
-  print_notes(*terminal, notes, " on the input (stageline info " + path + " lists all)", "stageline info");
-  print_notes(*terminal, own_notes, " on the answer", "--format json has them all", true);
+  print_notes(*terminal, notes, "on the input (stageline info " + path + " lists all)", "stageline info");
+  print_notes(*terminal, own_notes, "on the answer", "--format json has them all", true);
   return kExitGood;
 }
 

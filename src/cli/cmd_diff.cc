@@ -76,7 +76,8 @@ int run_diff(const Arguments& arguments) {
       if (!first) out->write("\n");
       first = false;
       out->write(format == "csv" ? format_table_csv(t)
-                                 : format_table_text(t, terminal->table_width, terminal->colour_out, SIZE_MAX));
+                                 : format_table_text(t, terminal->table_width, terminal->colour_out, SIZE_MAX, false, 0,
+                                                     terminal->chinese()));
     }
   } else {
     out->write(text_of(*terminal, *diff));
@@ -85,7 +86,7 @@ int run_diff(const Arguments& arguments) {
   for (const auto& [trace, path] : {std::pair{&*a, 0}, std::pair{&*b, 1}})
     print_notes(*terminal, trace->diagnostics, arguments.operands[static_cast<size_t>(path)]);
   for (const Diagnostic& d : diff->notes.items())
-    if (d.severity != Severity::kInfo || d.name == "diff.messages") note(*terminal, d.message);
+    if (d.severity != Severity::kInfo || d.name == "diff.messages") note(*terminal, message_text(*terminal, d));
   return *limit && slower_by_more(*diff, **limit) ? kExitFinding : kExitGood;
 }
 

@@ -45,7 +45,7 @@ std::string text_of(const Terminal& terminal, const Explanation& e, const std::v
     out += line + "\n";
   }
   out += "\n";
-  if (!e.run_en.empty() && !e.note_en.empty()) out += wrapped(pick(e.note_en, e.note_zh), terminal.width, 0) + "\n";
+  if (!e.note_en.empty()) out += wrapped(pick(e.note_en, e.note_zh), terminal.width, 0) + "\n";
   int number = 0;
   for (const Finding& f : e.findings) {
     const std::string title = std::to_string(++number) + ". " + pick(f.title_en, f.title_zh);
@@ -58,8 +58,8 @@ std::string text_of(const Terminal& terminal, const Explanation& e, const std::v
     offers += priced_title(terminal, "   " + pick(f.title_en, f.title_zh), price_of(f, zh));
   const std::string more = paths.empty() ? "" : "stageline report " + paths[0] + " -o report.html";
   if (!e.findings.empty()) out += "\n";
-  out += pick(closing_words(e).en, closing_words(e).zh);
-  out += "\n";
+  const ClosingWords closing = closing_words(e);
+  out += wrapped(pick(closing.en, closing.zh), terminal.width, 0);
   if (!offers.empty()) {
     out += pick("\nNo fault, but worth a try, at the same memory, if the replay is right:\n",
                 "\n并非故障，但按重放值得一试（内存相同）：\n") +
@@ -90,7 +90,7 @@ int run_explain(const Arguments& arguments) {
   out->write(format == "json" ? explain_json(e, arguments.operands) + "\n" : text_of(*terminal, e, arguments.operands));
   if (Status s = out->commit(); !s) return fail(s.error());
   for (const Diagnostic& d : trace->diagnostics.items())
-    if (d.name == "clock.aligned") note(*terminal, d.message);
+    if (d.name == "clock.aligned") note(*terminal, message_text(*terminal, d));
   print_notes(*terminal, trace->diagnostics, arguments.operands[0]);
   return *limit && e.lost_share() > **limit ? kExitFinding : kExitGood;
 }

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/run_common.h"
 #include "engine/profile_findings.h"
+#include "server/page_file.h"
 
 namespace stageline {
 namespace {
@@ -32,18 +33,27 @@ Result<int> fail_on(const Arguments& arguments, const Findings& findings, double
     if (!limit) return std::move(limit).error();
     return lost_share > **limit ? kExitFinding : kExitGood;
   }
-  std::vector<std::string> known = {"stage.slow",         "bubble",           "rank.slow",
-                                    "step.outlier",       "replica.uneven",   "outside",
-                                    "clock.causality",    "schedule.order",   "schedule.late_start",
-                                    "schedule.late",      "link.slow",        "sequence.long",
-                                    "host.pauses",        "rank.late_launch", "host.late_starts",
-                                    "messages.slow",      "unexplained",      "step.uneven",
-                                    "schedule.undelayed", "schedule.unsplit", "any"};
+  std::vector<std::string> known = {"stage.slow",          "bubble",
+                                    "rank.slow",           "step.outlier",
+                                    "replica.uneven",      "outside",
+                                    "clock.causality",     "schedule.order",
+                                    "schedule.late_start", "schedule.late",
+                                    "link.slow",           "sequence.long",
+                                    "host.pauses",         "rank.late_launch",
+                                    "host.late_starts",    "messages.slow",
+                                    "replicas.wait",       "unexplained",
+                                    "step.uneven",         "schedule.undelayed",
+                                    "schedule.unsplit",    "any"};
   known.insert(known.end(), profile_finding_ids().begin(), profile_finding_ids().end());
   const std::string list = arguments.get("fail-on");
   for (const std::string_view item : split(list, ',')) {
     const std::string id(trim(item));
     if (std::find(known.begin(), known.end(), id) == known.end()) {
+      if (id.ends_with("%"))
+        return Error{ErrorCode::kUsage,
+                     "--fail-on takes a share or a list of findings, and \"" + list + "\" mixes them",
+                     {},
+                     "--fail-on " + id + " alone asks what all causes cost together; ask for both in two calls"};
       const std::string near = nearest(id, known);
       return Error{ErrorCode::kUsage,
                    "no finding \"" + id + "\"",
@@ -80,29 +90,34 @@ int run_report(const Arguments& arguments) {
   if (Status s = check_writable(output, arguments.operands); !s) return fail(s.error());
   Result<Trace> trace = open_run(arguments, *terminal, arguments.operands, "", Clocks::kOneAxis);
   if (!trace) return fail(trace.error());
-  Findings findings;
-  double lost_share = 0;
-  ExportOptions options;
+  PageOptions options;
   options.lang = terminal->lang;
   options.ghosts = ghosts_of(arguments);
-  for (const std::string& path : arguments.operands) options.paths += " " + shell_word(valid_utf8(path));
+  options.paths = arguments.operands;
+  options.command = "stageline view";
+  for (const std::string& path : arguments.operands) options.command += " " + shell_word(valid_utf8(path));
   options.title = valid_utf8(arguments.get("title", run_name(arguments.operands)));
-  const Status written = [&] {
+  const auto slices = arguments.integer("slices", static_cast<int64_t>(options.most_slices), 0, kMostPageSlices);
+  if (!slices) return fail(slices.error());
+  options.most_slices = static_cast<uint64_t>(*slices);
+  const Result<WrittenPage> written = [&] {
     const WritingBar bar(*terminal);
-    return write_report(*trace, output, options, findings, &lost_share);
+    return write_page_file(std::move(*trace), output, options);
   }();
   if (!written) return fail(written.error());
-  for (const Diagnostic& d : trace->diagnostics.items())
-    if (d.name == "clock.aligned") note(*terminal, d.message);
-  print_notes(*terminal, trace->diagnostics, arguments.operands[0]);
+  const Trace& shown = written->timeline->trace();
+  const Findings& findings = written->findings;
+  for (const Diagnostic& d : shown.diagnostics.items())
+    if (d.name == "clock.aligned") note(*terminal, message_text(*terminal, d));
+  print_notes(*terminal, shown.diagnostics, arguments.operands[0]);
   std::string text = findings_text(*terminal, findings);
   if (output != "-") {
     struct stat st{};
     stat(output.c_str(), &st);
-    text += "\n" + output + "  " + human_bytes(static_cast<double>(st.st_size)) + "  " + what_it_holds(*trace) + "\n";
+    text += "\n" + output + "  " + human_bytes(static_cast<double>(st.st_size)) + "  " + what_it_holds(shown) + "\n";
   }
   fputs(text.c_str(), output == "-" ? stderr : stdout);
-  Result<int> code = fail_on(arguments, findings, lost_share);
+  Result<int> code = fail_on(arguments, findings, written->lost_share);
   return code ? *code : fail(code.error());
 }
 

@@ -147,7 +147,8 @@ std::string answer_text(const Answer& a, const Terminal& terminal, size_t most_r
   if (!drawing.empty() && a.schedule.sizes.chunks > 1)
     out += "a, b, … are chunks 0, 1, …: F0b is what charts and tables call F0.c1\n\n";
   out += numbers_text(a) + "\n";
-  return out + format_table_text(ranks_table(a), terminal.table_width, terminal.colour_out, most_rows);
+  return out + format_table_text(ranks_table(a), terminal.table_width, terminal.colour_out, most_rows, false, 0,
+                                 terminal.chinese());
 }
 
 std::string answer_json(const Answer& a) {

@@ -136,7 +136,7 @@ int run_what_if(const Arguments& arguments) {
   }
   if (Status s = out->commit(); !s) return fail(s.error());
   for (const Diagnostic& d : notes.items())
-    if (d.severity == Severity::kInfo) note(*terminal, d.message);
+    if (d.severity == Severity::kInfo) note(*terminal, message_text(*terminal, d));
   Diagnostics flaws = trace->diagnostics;
   flaws.merge(notes);
   print_notes(*terminal, flaws, arguments.operands[0]);

@@ -40,6 +40,9 @@ const std::vector<Flag>& flag_table() {
        "Put the ranks' clocks on one axis by their messages: auto (default; clocks that the source says are one "
        "are only checked), always, never",
        "auto,always,never"},
+      {"nvtx", "", "Record NVTX and mstx ranges too, with device times where they are on torch's current stream", ""},
+      {"nccl", "", "Record what NCCL sends, with peers and bytes, as its profiler plugin (NCCL 2.23 and newer)", ""},
+      {"kernels", "", "Record kernels too, by CUPTI: costs more, and not beside another profiler", ""},
       {"trust-clocks", "", "Draw ranks that nothing ties to the others with their clocks as recorded", ""},
       {"align-on", "RANK:RANK:NAME",
        "Tie two clocks by hand: this operator or cell starts on both at once; may be repeated", ""},
@@ -49,6 +52,7 @@ const std::vector<Flag>& flag_table() {
        "where there is room",
        "on,off"},
       {"width", "PX", "Width of a chart in pixels; default from its content", ""},
+      {"slices", "N", "The most slices that the page carries; above, its pipeline alone; default 5000000", ""},
       {"title", "TEXT", "Title of charts and reports; default from the input's name", ""},
       {"json", "", "The same as --format json", ""},
       {"compat", "NAME", "Give a rival's answer instead of ours, where a command has one (paddle-timeline: paddle-v3)",
@@ -59,14 +63,16 @@ const std::vector<Flag>& flag_table() {
        "Exit with 1 when one of these findings is made: stage.slow, bubble, rank.slow, step.outlier, "
        "outside, replica.uneven, clock.causality, schedule.order, schedule.late_start, schedule.late, link.slow, "
        "sequence.long, "
-       "host.pauses, host.late_starts, rank.late_launch, messages.slow, unexplained, step.uneven, schedule.unsplit, "
+       "host.pauses, host.late_starts, rank.late_launch, messages.slow, replicas.wait, unexplained, step.uneven, "
+       "schedule.unsplit, "
        "schedule.undelayed; of profiler "
        "traces device.idle, comm.exposed, memory.exposed, "
        "copies.pageable, rank.late, rank.slow, launch.bound, step.outlier, queue.full, device.unused, input.loading, "
        "comm.waiting, "
-       "tensor_cores.unused, memory.full, data_parallel.one_process; any; or P%: when the causes together cost more of "
+       "tensor_cores.unused, memory.full, data_parallel.one_process; any; or a share alone, P%: when the causes "
+       "together cost more of "
        "the "
-       "step than that",
+       "step than that. Names and a share do not mix",
        "stage.slow,bubble,rank.slow,step.outlier,outside,replica.uneven,clock.causality,schedule.order,schedule.late_"
        "start,device.idle,comm.exposed,"
        "memory.exposed,copies.pageable,rank.late,launch.bound,queue.full,device.unused,input.loading,comm.waiting,"

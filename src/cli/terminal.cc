@@ -12,6 +12,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/chinese.h"
 #include "base/number.h"
 #include "base/output_file.h"
 #include "base/text.h"
@@ -133,22 +134,35 @@ void note(const Terminal& terminal, std::string_view text) {
   if (!terminal.quiet) fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
 }
 
+std::string message_text(const Terminal& terminal, const Diagnostic& diagnostic) {
+  return terminal.chinese() ? in_chinese(diagnostic.message) : diagnostic.message;
+}
+
 void print_notes(const Terminal& terminal, const Diagnostics& diagnostics, std::string_view about,
                  std::string_view rest, bool facts) {
   constexpr int64_t kMostShown = 12;
   if (terminal.quiet) return;
   const int64_t notes = facts ? static_cast<int64_t>(diagnostics.items().size()) : diagnostics.flaw_count();
   if (notes == 0) return;
-  std::string out = (notes == 1 ? "1 note" : std::to_string(notes) + " notes") + std::string(about) + ":\n";
+  const bool zh = terminal.chinese();
+  std::string out =
+      zh ? (about.empty() ? "" : "关于" + in_chinese(about)) + "的 " + std::to_string(notes) + " 条说明：\n"
+         : (notes == 1 ? "1 note" : std::to_string(notes) + " notes") + (about.empty() ? "" : " ") +
+               std::string(about) + ":\n";
+  if (zh && about.empty()) out = std::to_string(notes) + " 条说明：\n";
   int64_t shown = 0;
   for (const Diagnostic& d : diagnostics.items()) {
     if (d.severity == Severity::kInfo && !facts) continue;
     if (++shown > kMostShown) break;
     const std::string where = d.first.text();
-    const std::string count = d.count > 1 ? " (" + grouped(d.count) + " times)" : "";
-    out += "  " + where + (where.empty() ? "" : ": ") + d.message + count + "\n";
+    const std::string count =
+        d.count > 1 ? (zh ? "（" + grouped(d.count) + " 次）" : " (" + grouped(d.count) + " times)") : "";
+    out += "  " + where + (where.empty() ? "" : zh ? "：" : ": ") + message_text(terminal, d) + count + "\n";
   }
-  if (notes > kMostShown) out += "  … " + std::to_string(notes - kMostShown) + " more: " + std::string(rest) + "\n";
+  const std::string left = std::to_string(notes - kMostShown);
+  if (notes > kMostShown)
+    out += zh ? "  … 另有 " + left + " 条：" + in_chinese(rest) + "\n"
+              : "  … " + left + " more: " + std::string(rest) + "\n";
   fputs(out.c_str(), stderr);
 }
 

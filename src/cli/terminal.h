@@ -15,6 +15,7 @@ namespace stageline {
 
 struct Terminal {
   std::string lang = "en";
+  bool chinese() const { return lang == "zh"; }
   bool quiet = false;
   bool colour_out = false;  // stdout shows colours
   bool colour_err = false;
@@ -30,6 +31,7 @@ Result<Terminal> terminal_for(const Arguments& arguments);
 // "stageline: …" with its hint; returns kExitError, so a command can `return fail(error)`.
 int fail(const Error& error);
 void note(const Terminal& terminal, std::string_view text);
+std::string message_text(const Terminal& terminal, const Diagnostic& diagnostic);  // in the terminal's language
 // "2 notes on the input …:" with one line each, the first dozen: losses and warnings, and with `facts` what is just
 // said (Severity::kInfo). `about`: " on the input (…)"; `rest`: where all of them are. Nothing when there are none.
 void print_notes(const Terminal& terminal, const Diagnostics& diagnostics, std::string_view about,

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/json_writer.h"
+#include "base/number.h"
 #include "engine/diff_report.h"
 #include "exporters/table_text.h"
 
@@ -34,9 +35,14 @@ std::string diff_json(const RunDiff& diff) {
   json.key("runs").begin_array();
   for (const DiffRun* run : {&diff.a, &diff.b}) both(json, run_line(*run)), json.end_object();
   json.end_array().key("told").begin_array();
-  for (const DiffGroup& group : told_groups(diff)) {
+  // Rounded rows add up to the rounded change: the last one, the rest, takes what rounding leaves.
+  const std::vector<DiffGroup> told = told_groups(diff);
+  int64_t left = whole_ns(diff.change_ns);
+  for (const DiffGroup& group : told) {
     both(json, group_line(diff, group));
-    json.field("effect_ns", whole_ns(group.effect_ns));
+    const int64_t effect = &group == &told.back() ? left : whole_ns(group.effect_ns);
+    if (effect != kNullInteger) left = sum_or_limit(left, -effect);
+    json.field("effect_ns", effect);
     json.field("effect_share", diff.a.step_ns > 0 ? group.effect_ns / diff.a.step_ns : std::nan(""));
     json.key("error_ns");
     std::isnan(group.error_ns) ? json.null() : json.value(whole_ns(group.error_ns));

@@ -58,6 +58,14 @@ void find_cells(Trace& trace, const CellRules& rules, const OpenOptions& options
   if (!known && !infer_layout(trace, options.layout)) trace.pipeline_stages = 0;
 }
 
+// Cells of a recording whose ranges have names only (NVTX, mstx): read from the names, as in profiles.
+bool find_recorded_cells(Trace& trace, const CellRules& rules, const OpenOptions& options) {
+  if (trace.cells.size() > 0 ||
+      std::none_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return !part.ranges.empty(); }))
+    return false;
+  return find_range_cells(trace, rules, TorchCellOptions{options.cells, options.layout, infer_cells});
+}
+
 }  // namespace
 
 Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOptions& options) {
@@ -88,11 +96,10 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
                            {path});
   const bool profiled = trace->cells.size() == 0 && std::any_of(trace->parts.begin(), trace->parts.end(),
                                                                 [](const Part& p) { return p.event_count > 0; });
-  if (profiled) {
+  if (profiled)
     find_cells(*trace, *rules, options);
-  } else {
+  else if (!find_recorded_cells(*trace, *rules, options))
     infer_layout(*trace, options.layout);
-  }
   trace->context_parallel = context_parallel_of(*trace, options.layout);
   if (Status s = map_clocks(*trace, options.align); !s) return std::move(s).error();
   for (const int32_t rank : options.ranks)
@@ -192,25 +199,6 @@ void say_no_theory(Trace& trace, const std::optional<Theory>& theory, Ghosts gho
 }
 
 }  // namespace
-
-Status write_report(Trace& trace, const std::string& path, const ExportOptions& options, Findings& findings,
-                    double* lost_share) {
-  const std::vector<Table> tables = all_tables(trace, trace.diagnostics);
-  const Explanation explanation = explain(trace, tables, true);
-  findings = explained_findings(explanation);
-  if (lost_share) *lost_share = explanation.lost_share();
-  drop_other_ranks(trace);
-  draw_on_one_clock(trace);
-  const auto made = std::make_shared<std::optional<Theory>>();
-  std::vector<Finding> said = findings.list;
-  said.insert(said.end(), findings.offers.begin(), findings.offers.end());
-  const ExportInput input{trace, tables, findings.headline, said, options, theory_when_asked(trace, made)};
-  if (trace.cells.size() > 0 && options.ghosts != Ghosts::kOff) {
-    input.theory();
-    say_no_theory(trace, *made, options.ghosts);  // before the page is written: it lists notes
-  }
-  return find_exporter("html")->write(input, path);
-}
 
 namespace {
 

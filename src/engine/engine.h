@@ -61,11 +61,6 @@ Findings findings_of(const Trace& trace, const std::vector<Table>& tables);
 // The same with the theory of a trace with cells, where it is known already.
 Findings findings_of(const Trace& trace, const std::vector<Table>& tables, const TheoryRun& theory);
 
-// The report page at `path`, and in `findings` what it says: explain()'s list first. `lost_share` (if given): what of
-// the mean step the causes cost together.
-Status write_report(Trace& trace, const std::string& path, const ExportOptions& options, Findings& findings,
-                    double* lost_share = nullptr);
-
 // Writes the trace at `path` in the kind `to` ("" : by extension). A kind that has one file per rank writes `path` for
 // a single rank, and rank_path(path, rank) for each of several. `written` (if given): the paths that were.
 Status export_trace(Trace& trace, const std::string& path, std::string_view to, const ExportOptions& options,

@@ -6,8 +6,10 @@
 #include <optional>
 #include <set>
 
+#include "base/chinese.h"
 #include "base/number.h"
 #include "base/parallel.h"
+#include "engine/doubt_words.h"
 #include "engine/engine.h"
 #include "engine/share_findings.h"
 #include "model/pipeline_words.h"
@@ -15,7 +17,7 @@
 #include "pipeline/cause_words.h"
 #include "pipeline/causes.h"
 #include "pipeline/counted.h"
-#include "pipeline/layer_split.h"
+#include "pipeline/layer_price.h"
 #include "pipeline/run_coverage.h"
 #include "pipeline/step_graph.h"
 #include "pipeline/theory.h"
@@ -23,8 +25,6 @@
 
 namespace stageline {
 namespace {
-
-constexpr size_t kMostQuoted = 16;  // virtual stages: longer layouts are what-if's
 
 bool is_one_of(const Finding& f, std::initializer_list<const char*> ids) {
   return std::any_of(ids.begin(), ids.end(), [&](const char* id) { return f.id == id; });
@@ -51,28 +51,10 @@ void say_run(const Trace& trace, const Recognition& recognition, const RunCovera
 void say_coverage(const RunCoverage& coverage, Explanation& e) {
   e.note_en = coverage.note_en();
   e.note_zh = coverage.note_zh();
-  if (!coverage.repeats()) return;
-  e.why_not = RunCoverage::repeats_en();
+  if (!coverage.untold()) return;
+  e.why_not = coverage.untold_en();
   e.note_en = "Nothing is said of causes: " + e.why_not + ".";
-  e.note_zh = "没有给出原因：" + std::string(RunCoverage::repeats_zh()) + "。";
-}
-
-// How what-if would cut the layers, beside the stage that is slow: with layers as it assumes them.
-void quote_layers(WhatIf& model, std::vector<Finding>& findings) {
-  const FixList list = price_fixes(model, {});
-  const auto fix = std::find_if(list.fixes.begin(), list.fixes.end(), [](const Fix& x) { return x.id == "balance"; });
-  if (fix == list.fixes.end() || !fix->price.gains() || list.new_layers.size() > kMostQuoted) return;
-  for (Finding& f : findings) {
-    if (f.id != "stage.slow") continue;
-    const std::string then = layers_text(list.new_layers), layout = megatron_layout(list.new_layers);
-    const std::string now = grouped(kAssumedLayers), less = percent(fix->price.share());
-    f.detail_en += " In whole layers, with " + now + " on every stage now, " + then + " takes " + less +
-                   " less (Megatron: --pipeline-model-parallel-layout \"" + layout +
-                   "\"); stageline what-if --layers prices it for your number of layers.";
-    f.detail_zh += "按整层计，若现在各级为 " + now + " 层，改为 " + then + " 每步少用 " + less +
-                   "（Megatron：--pipeline-model-parallel-layout \"" + layout +
-                   "\"）；实际层数请用 stageline what-if --layers 给出。";
-  }
+  e.note_zh = "没有给出原因：" + coverage.untold_zh() + "。";
 }
 
 // The best other schedule and the best other number of micro-batches, each by itself, from what-if's replays.
@@ -147,24 +129,29 @@ Explanation explain(const Trace& trace, const std::vector<Table>& tables, bool w
       e.steps = causes.steps;
       e.lost_ns = causes.together_ns;
       e.lost_error_ns = std::isnan(causes.together_error_ns) ? 0 : causes.together_error_ns;
-      e.findings = cause_findings(trace, causes, theory.recognition);
-      if (!causes.repeats && coverage.whole()) add_share_findings(known.headline, causes, *graph, e.findings);
-      for (const Finding& f : e.findings) said.insert(f.id);
-      say_run(trace, theory.recognition, coverage, e);
-      if (with_offers && coverage.whole() && !causes.repeats) {
+      const DoubtWords doubt = doubt_words(causes, known.headline);
+      e.doubt_en = doubt.en, e.doubt_zh = doubt.zh;
+      const bool whole = !causes.untold && coverage.whole();
+      ShareFindings shares;
+      if (whole) shares = share_findings(trace, known.headline, causes, *graph);
+      if (whole && (with_offers || has_slow_stage(causes))) {
         const auto with_model = [&](WhatIf model) {
-          if (said.contains("stage.slow")) quote_layers(model, e.findings);
-          make_offers(std::move(model), e);
+          price_in_layers(model, causes);
+          if (with_offers) make_offers(std::move(model), e);
         };
         if (graph->source == GraphSource::kComputeCells)  // those have no launch rule
           with_model(WhatIf::of(trace, std::move(*graph), theory.recognition, notes));
         else if (Result<WhatIf> model = WhatIf::of(trace, theory.recognition, notes))
           with_model(std::move(*model));
       }
-    } else if (!coverage.repeats()) {
+      e.findings = cause_findings(trace, causes, theory.recognition);
+      add_share_findings(std::move(shares), e.findings);
+      for (const Finding& f : e.findings) said.insert(f.id);
+      say_run(trace, theory.recognition, coverage, e);
+    } else if (!coverage.untold()) {
       e.why_not = graph.error().what;
       e.note_en = "Causes have no price here: " + e.why_not + ".";
-      e.note_zh = "这里无法给出各原因的代价：" + e.why_not + "。";
+      e.note_zh = "这里无法给出各原因的代价：" + in_chinese(e.why_not) + "。";
     }
   }
   for (Finding& f : known.list) {
@@ -194,13 +181,22 @@ Findings explained_findings(const Explanation& e) {
     findings.headline.lead_en += " " + e.note_en;
     findings.headline.lead_zh += e.note_zh;
   }
-  if (!findings.list.empty()) return findings;
+  if (!findings.list.empty()) {
+    if (!e.doubt_en.empty()) findings.headline.lead_en += " " + e.doubt_en, findings.headline.lead_zh += e.doubt_zh;
+    return findings;
+  }
   Finding none;
   none.id = "none";
   none.title_en = "Nothing stands out";
   none.title_zh = "没有突出的问题";
   none.detail_en = "No stage, rank, link or step costs more than a hundredth of the step beyond its own uncertainty.";
   none.detail_zh = "没有哪一级、哪个 rank、哪条链路或哪一步的代价超过每步的百分之一且超出其不确定度。";
+  if (!e.doubt_en.empty()) {
+    none.title_en = "Nothing is sure";
+    none.title_zh = "没有可以确定的结论";
+    none.detail_en = e.doubt_en;
+    none.detail_zh = e.doubt_zh;
+  }
   if (!e.why_not.empty()) {
     none.title_en = "What costs time cannot be told from waits";
     none.title_zh = "无法从等待中判断时间花在哪里";

@@ -25,7 +25,8 @@ struct Explanation {
   double lost_error_ns = 0;
   // What the findings stand on where that is not the whole of a run on numbered steps; "" else.
   std::string note_en, note_zh;
-  std::string why_not;  // why causes were not looked for, in words; "" where they were
+  std::string doubt_en, doubt_zh;  // what these steps are too few to tell, a sentence; "" where nothing is left open
+  std::string why_not;             // why causes were not looked for, in words; "" where they were
 
   double lost_share() const { return step_ns > 0 ? lost_ns / step_ns : 0; }
 };

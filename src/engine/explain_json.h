@@ -13,7 +13,7 @@ std::string finding_command(const Finding& finding, const std::vector<std::strin
 
 // What the list ends with: that nothing stands out, or nothing else does; where causes were not looked for, that.
 struct ClosingWords {
-  const char *en, *zh;
+  std::string en, zh;
 };
 ClosingWords closing_words(const Explanation& explanation);
 

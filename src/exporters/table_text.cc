@@ -9,6 +9,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "exporters/kernel_names.h"
+#include "exporters/table_words.h"
 
 namespace stageline {
 namespace {
@@ -41,10 +42,6 @@ bool is_bytes(const ColumnSpec& spec) {
   return spec.type == ColumnType::kInteger && (spec.name == "bytes" || spec.name.ends_with("_bytes"));
 }
 bool is_flops(const ColumnSpec& spec) { return spec.type == ColumnType::kInteger && spec.name == "flops"; }
-bool holds_names(const ColumnSpec& spec) {
-  return spec.type == ColumnType::kText &&
-         (spec.name.find("name") != std::string::npos || spec.name.find("kernel") != std::string::npos);
-}
 
 std::string human_count(int64_t value) {
   if (std::abs(static_cast<double>(value)) < 1e4) return std::to_string(value);
@@ -74,7 +71,8 @@ int64_t shown_origin(const Table& table, size_t rows, int64_t wanted) {
 // The values of a table as people see them.
 class Shown {
  public:
-  Shown(const Table& table, size_t rows, bool whole_names, int64_t origin_ns) : table_(table) {
+  Shown(const Table& table, size_t rows, bool whole_names, int64_t origin_ns, bool chinese)
+      : table_(table), chinese_(chinese) {
     origin_ns_ = shown_origin(table, rows, origin_ns);
     if (!whole_names) shorten_names(rows);
   }
@@ -89,7 +87,7 @@ class Shown {
       const std::string& text = table_.text(row, column);
       if (holds_names(spec))
         if (const auto it = short_.find(text); it != short_.end()) return printable(it->second);
-      return printable(text);
+      return printable(chinese_ ? cell_in_chinese(table_, spec, text) : text);
     }
     if (table_.is_null(row, column)) return table_.shown_text(row, column);
     if (is_bytes(spec)) {
@@ -126,6 +124,7 @@ class Shown {
   }
 
   const Table& table_;
+  bool chinese_;
   int64_t origin_ns_ = 0;
   std::unordered_map<std::string, std::string> short_;
 };
@@ -219,17 +218,17 @@ void append_integer(std::string& out, int64_t value) {
 }  // namespace
 
 std::string format_table_text(const Table& table, int width_columns, bool colour, size_t most_rows, bool whole_names,
-                              int64_t origin_ns) {
+                              int64_t origin_ns, bool chinese) {
   const size_t columns = table.columns().size();
   const size_t rows = std::min(table.row_count(), most_rows);
   if (columns == 0) return {};
-  if (table.row_count() == 0) return (table.title().empty() ? table.name() : table.title()) + ": none\n";
-  const Shown shown(table, rows, whole_names, origin_ns);
+  if (table.row_count() == 0) return table_title(table, chinese) + (chinese ? "：无\n" : ": none\n");
+  const Shown shown(table, rows, whole_names, origin_ns, chinese);
   std::vector<std::string> header(columns);
   std::vector<int> width(columns);
   for (size_t c = 0; c < columns; ++c) {
     const ColumnSpec& spec = table.columns()[c];
-    header[c] = printable(spec.title);
+    header[c] = printable(column_title(spec, chinese));
     if (const std::string_view unit = shown_unit(spec.type); !unit.empty()) header[c] += " " + std::string(unit);
     width[c] = display_width(header[c]);
     for (size_t r = 0; r < rows; ++r) width[c] = std::max(width[c], display_width(shown(r, c)));
@@ -275,11 +274,18 @@ std::string format_table_text(const Table& table, int width_columns, bool colour
     while (!out.empty() && out.back() == ' ') out.pop_back();
     out += '\n';
   }
-  if (shown.origin_ns() != 0)
+  if (shown.origin_ns() != 0 && chinese)
+    out += "时间从 " + ns_as_decimal(shown.origin_ns(), 6) +
+           (origin_ns == shown.origin_ns() ? " ms（运行的最早开始）起计" : " ms（此表最早时刻）起计") +
+           "；--format csv 给出完整数值\n";
+  else if (shown.origin_ns() != 0)
     out += "times count from " + ns_as_decimal(shown.origin_ns(), 6) +
            (origin_ns == shown.origin_ns() ? " ms, the first start of the run" : " ms, the first here") +
            "; --format csv has them whole\n";
-  if (rows < table.row_count())
+  if (rows < table.row_count() && chinese)
+    out += "… " + table.name() + " 还有 " + grouped(static_cast<int64_t>(table.row_count() - rows)) +
+           " 行；--rows 0 全部打印，--format csv 或 json 亦可\n";
+  else if (rows < table.row_count())
     out += "… " + grouped(static_cast<int64_t>(table.row_count() - rows)) + " more rows of " + table.name() +
            "; --rows 0 prints all, --format csv or json too\n";
   return out;

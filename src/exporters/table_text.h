@@ -17,9 +17,9 @@ namespace stageline {
 // `most_rows`: the rest is counted in a last line. Bytes and FLOPs have units, times since 1970 count from `origin_ns`,
 // without one from the first of the table (a last line says from when), names of kernels are short and other names of a
 // column before the last cut in the middle: to the width, without one to 60 columns; `whole_names` leaves them as they
-// are.
+// are. `chinese`: titles, and what text columns say, as far as they are known (table_words.h).
 std::string format_table_text(const Table& table, int width_columns, bool colour, size_t most_rows = SIZE_MAX,
-                              bool whole_names = false, int64_t origin_ns = 0);
+                              bool whole_names = false, int64_t origin_ns = 0, bool chinese = false);
 
 // RFC 4180 with a header of machine names and "\n" line ends; an unknown value is an empty field.
 std::string format_table_csv(const Table& table);

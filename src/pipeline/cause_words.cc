@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/number.h"
+#include "pipeline/layer_price.h"
 
 namespace stageline {
 namespace {
@@ -93,6 +94,22 @@ class Words {
     const bool turned = layout == ChunkLayout::kV && chunk % 2 == 1;
     return c.stage == (end != turned ? stages_ - 1 : 0);
   }
+  // "rank 1's F0, rank 2's B1 and 3 more"
+  std::string places(const Cause& c, const char* last, const char* rank_word, const char* of) const {
+    constexpr size_t kShown = 2;
+    std::string text;
+    for (size_t i = 0; i < std::min(c.at.size(), kShown); ++i) {
+      const Cell cell = trace_.cells.at(c.at[i]);
+      text += (i == 0                              ? ""
+               : c.at.size() == kShown             ? last
+               : std::string_view(last) == " and " ? ", "
+                                                   : "、") +
+              (rank_word + rank(cell.part)) + of + cell_label(cell, cell.chunk > 0);
+    }
+    if (c.at.size() <= kShown) return text;
+    const std::string more = n(static_cast<int64_t>(c.at.size() - kShown));
+    return text + (std::string_view(last) == " and " ? " and " + more + " other cells" : " 等 " + more + " 处");
+  }
   std::string share(double ns) const { return percent(ns / list_.step_ns); }
   std::string rank(int32_t part) const { return std::to_string(trace_.parts[static_cast<size_t>(part)].rank); }
   std::string worker_en(const Cause& c) const {
@@ -110,8 +127,19 @@ class Words {
     const std::string chunk_zh = c.chunk == kUnknown ? "" : "的第 " + std::to_string(c.chunk) + " 个分块";
     f.id = "stage.slow";
     f.cause = "stage:" + s;
-    const std::string fix_en = last ? ", or split the output head" : first ? ", or split the embedding" : "";
-    const std::string fix_zh = last ? "，或拆分输出头" : first ? "，或拆分词嵌入" : "";
+    const bool one_chunk = c.chunk != kUnknown;
+    const std::string end_en = last ? "split the output head" : first ? "split the embedding" : "";
+    const std::string end_zh = last ? "拆分输出头" : first ? "拆分词嵌入" : "";
+    // Of a stage whose end layers cannot lighten, that end comes first.
+    const bool end_first = c.layers_bring_little() && !end_en.empty();
+    const std::string it_en = c.mirror != kUnknown ? "them" : "it";
+    const std::string fix_en =
+        (one_chunk ? " the time of the other chunks: " : " the time of the other stages: ") +
+        (end_first ? end_en + ", or move layers away from " + it_en
+                   : "move layers away from " + it_en + (end_en.empty() ? "" : ", or " + end_en));
+    const std::string fix_zh =
+        (one_chunk ? "的用时是其他分块的 " : "的用时是其他级的 ") + times_zh(c.ratio) + "：请" +
+        (end_first ? end_zh + "，或把部分层移走" : "把部分层移到其他级" + (end_zh.empty() ? "" : "，或" + end_zh));
     if (c.mirror != kUnknown) {  // the same layers, once for each direction
       const bool both = last && first;
       const std::string m = std::to_string(c.mirror);
@@ -120,19 +148,16 @@ class Words {
                     : last  ? "last"
                     : first ? "first"
                             : "same") +
-                   " layers of the two directions, take " + times(c.ratio) +
-                   " the time of the other stages: move layers away from them" + fix_en;
+                   " layers of the two directions, take " + times(c.ratio) + fix_en;
       f.title_zh = "第 " + s + "、" + m + " 级（两个方向的" +
                    (both    ? "首尾各层"
                     : last  ? "最后几层"
                     : first ? "最初几层"
                             : "同一些层") +
-                   "）的用时是其他级的 " + times_zh(c.ratio) + "：请把部分层移到其他级" + fix_zh;
+                   "）" + fix_zh;
     } else {
-      f.title_en = "Stage " + s + chunk_en + (last ? ", the last," : "") + " takes " + times(c.ratio) +
-                   " the time of the other stages: move layers away from it" + fix_en;
-      f.title_zh = "第 " + s + " 级" + chunk_zh + (last ? "（最后一级）" : "") + "的用时是其他级的 " +
-                   times_zh(c.ratio) + "：请把部分层移到其他级" + fix_zh;
+      f.title_en = "Stage " + s + chunk_en + (last ? ", the last," : "") + " takes " + times(c.ratio) + fix_en;
+      f.title_zh = "第 " + s + " 级" + chunk_zh + (last ? (one_chunk ? "（最后一个）" : "（最后一级）") : "") + fix_zh;
     }
     std::string en, zh;
     for (const CauseTimes& t : c.times) {
@@ -142,6 +167,7 @@ class Words {
     }
     if (en.empty())
       en = "Its cells take " + times(c.ratio) + " the others'", zh = "其单元用时是其他级的 " + times_zh(c.ratio);
+    const LayerWords layers = layer_words(c, list_.step_ns, stages_);
     const bool two = c.mirror != kUnknown;
     const std::string were_en = two ? "were they as fast as the others, " : "were the stage as fast as the others, ";
     const std::string were_zh = two ? "若它们与其他级一样快" : "若它与其他级一样快";
@@ -149,7 +175,7 @@ class Words {
                   (c.saving_ns > 0 ? ". With the same work spread evenly over the stages a step takes " +
                                          share(c.saving_ns) + " less; " + were_en
                                    : ". W" + were_en.substr(1) + "a step would take ") +
-                  share(c.lost_ns) + " less." +
+                  share(c.lost_ns) + " less." + layers.en +
                   (replicas_ > 1 || two ? ""
                                         : " With one replica nobody can tell a heavy stage from a slow device: if its "
                                           "layers are no more than the others', look at the device.");
@@ -157,7 +183,7 @@ class Words {
         zh + "，" + in_steps_zh(c.slowest_in, c.steps) +
         (c.saving_ns > 0 ? "。若把同样的计算均分到各级，每步少用 " + share(c.saving_ns) + "；" + were_zh + "，少用 "
                          : "。" + were_zh + "，每步少用 ") +
-        share(c.lost_ns) + "。" +
+        share(c.lost_ns) + "。" + layers.zh +
         (replicas_ > 1 || two ? ""
                               : "只有一个副本时，无法区分是这一级太重还是设备太慢：如果它的层数并不多，请检查设备。");
     f.price.fix_en = "spread the layers evenly over the stages";
@@ -254,7 +280,30 @@ class Words {
     const std::string saves_zh = "没有这些停顿，每步少用 " + share(c.lost_ns) + "。";
     f.id = "host.pauses";
     f.cause = "host";
-    if (c.part != kUnknown) {  // one rank alone: no garbage collector would choose it
+    if (!c.at.empty()) {  // nor would it choose one place
+      const std::string where_en = places(c, " and ", "rank ", "'s "), where_zh = places(c, "、", "rank ", " 的 ");
+      f.title_en = "In every step " + where_en + " start" + (c.at.size() == 1 ? "s " : " ") + ms(c.pause_ns) +
+                   " late though nothing holds " + (c.at.size() == 1 ? "it" : "them") +
+                   " up: see what the order of work and the host do there";
+      f.title_zh =
+          "每一步中 " + where_zh + " 在一切就绪后仍晚 " + ms(c.pause_ns) + " 才开始：请检查该处的执行顺序与主机";
+      const bool numbered = trace_.diagnostics.count("cells.schedule") > 0;
+      f.detail_en = "The same place in every step, so it is neither chance nor garbage collection. " +
+                    std::string(numbered ? "The recording does not number micro-batches, so a rank that runs them in "
+                                           "another order than its neighbours looks just so: record the numbers "
+                                           "(docs/howto/ascend.md); else "
+                                         : "") +
+                    (numbered ? "look" : "Look") +
+                    " for what the training loop does there: logging, data loading, a synchronising call, a receive "
+                    "that is posted late." +
+                    saves_en;
+      f.detail_zh =
+          "每一步都在同一位置，因此既不是偶然，也不是垃圾回收。" +
+          std::string(numbered ? "记录中没有微批编号：如果某个 rank "
+                                 "执行微批的顺序与相邻级不同，看起来正是这样，请记录编号（docs/howto/ascend.md）；否则"
+                               : "") +
+          "请检查训练循环在该处做了什么：日志、数据加载、同步调用，或接收发起过晚。" + saves_zh;
+    } else if (c.part != kUnknown) {  // one rank alone: no garbage collector would choose it
       f.title_en = worker_en(c) + " starts some of its work " + ms(c.pause_ns) +
                    " late though nothing holds it up: look at what its host does then";
       f.title_zh = worker_zh(c) + " 有些工作在一切就绪后仍晚 " + ms(c.pause_ns) + " 才开始：请检查其主机此时在做什么";

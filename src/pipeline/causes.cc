@@ -25,16 +25,27 @@ std::vector<CauseDraft> drafts_of(CauseScene& scene) {
   return drafts;
 }
 
-// What is lost less than it is worth saying, or may be chance. A pause is none by chance: its length is far beyond what
-// cells differ by, and only how many fall into a step varies. Nor are long sequences, of which forwards and backwards
-// agree on every stage.
-bool counts_for_nothing(const Cause& c, const CauseList& list) {
+// What is lost is less than it is worth saying.
+bool costs_little(const Cause& c, const CauseList& list) {
   if (!(c.lost_ns >= kLeastLost * list.step_ns)) return true;
-  if (c.saving_ns > 0 && c.saving_ns < kLeastLost * list.step_ns) return true;  // evening out brings nothing
+  return c.saving_ns > 0 && c.saving_ns < kLeastLost * list.step_ns;  // evening out brings nothing
+}
+
+// A pause is none by chance: its length is far beyond what cells differ by, and only how many fall into a step varies.
+// Nor are long sequences, of which forwards and backwards agree on every stage.
+bool may_be_chance(const Cause& c, const CauseList& list) {
   const bool certain =
       c.kind == CauseKind::kPauses || c.kind == CauseKind::kLateStarts || c.kind == CauseKind::kLongSequences;
   if (certain && c.count >= kLeastPauses && c.lost_ns > c.error_ns) return false;
   return !beyond_noise(c.lost_ns, c.error_ns, list.steps);
+}
+
+// Whether the cause is one of the list; what may be chance is kept apart.
+bool take(Cause& cause, CauseList& list) {
+  if (costs_little(cause, list)) return false;
+  const bool sure = !may_be_chance(cause, list);
+  (sure ? list.causes : list.doubtful).push_back(std::move(cause));
+  return sure;
 }
 
 }  // namespace
@@ -54,12 +65,16 @@ std::string_view cause_name(CauseKind kind) {
   return "";
 }
 
-CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRun& theory) {
-  return find_causes(trace, graph, theory, RunCoverage(trace, theory));
+void sort_causes(std::vector<Cause>& causes) {
+  std::stable_sort(causes.begin(), causes.end(), [](const Cause& a, const Cause& b) {
+    return a.price_ns() != b.price_ns() ? a.price_ns() > b.price_ns() : a.lost_ns > b.lost_ns;
+  });
 }
 
-CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRun& theory,
-                      const RunCoverage& coverage) {
+namespace {
+
+CauseList search(const Trace& trace, const StepGraph& graph, const TheoryRun& theory, const RunCoverage& coverage,
+                 bool links_alone) {
   const std::vector<int32_t> outliers = outlier_steps(trace, pipeline_sums(trace));
   std::vector<bool> counts;
   std::vector<double> recorded;
@@ -71,8 +86,8 @@ CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRu
   list.steps = static_cast<int64_t>(recorded.size());
   list.step_ns = mean_of(recorded);
   list.error_ns = sample_std(recorded) / std::sqrt(static_cast<double>(recorded.size()));
-  list.repeats = coverage.repeats();
-  if (list.repeats) return list;
+  list.untold = coverage.untold();
+  if (list.untold) return list;
   // Without work that takes time every gap would look like a slow message.
   bool works = false;
   for (size_t i = 0; i < graph.size() && !works; ++i) works = is_compute(graph.kind[i]) && graph.dur_ns[i] > 0;
@@ -80,21 +95,25 @@ CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRu
   CauseScene scene{trace, graph, counts, coverage, CellTimes(trace, graph, counts)};
   scene.two_ways = theory.recognition.recognised && theory.recognition.best().layout == ChunkLayout::kBidirectional;
   std::vector<CauseDraft> drafts = drafts_of(scene);
+  if (links_alone) std::erase_if(drafts, [](const CauseDraft& d) { return d.cause.kind != CauseKind::kSlowLink; });
+  if (links_alone && drafts.empty()) return list;
   // Worlds: as it was, then without each cause, then those evened out.
   std::vector<std::vector<const CauseWorld*>> worlds(1);
   for (const CauseDraft& draft : drafts) worlds.push_back({&draft.without});
   std::vector<size_t> evened(drafts.size(), 0);
   for (size_t d = 0; d < drafts.size(); ++d)
     if (drafts[d].evened) evened[d] = worlds.size(), worlds.push_back({&drafts[d].evened});
+  const std::vector<double> launch_ns = launch_delays(graph);
   const auto replay_all = [&] {
-    return replay_worlds(graph, worlds.size(),
-                         [&](uint32_t op, size_t first, std::span<double> dur, std::span<double> delay) {
-                           for (size_t i = 0; i < dur.size(); ++i) {
-                             dur[i] = graph.dur_ns[op];
-                             delay[i] = graph.delay_ns[op];
-                             for (const CauseWorld* world : worlds[first + i]) (*world)(op, dur[i], delay[i]);
-                           }
-                         });
+    return replay_worlds(
+        graph, worlds.size(), [&](uint32_t op, size_t first, std::span<double> dur, std::span<double> delay) {
+          for (size_t i = 0; i < dur.size(); ++i) {
+            dur[i] = graph.dur_ns[op];
+            delay[i] = is_compute(graph.kind[op]) ? graph.delay_ns[op]
+                                                  : std::min(graph.delay_ns[op], launch_ns[graph.type[op]]);
+            for (const CauseWorld* world : worlds[first + i]) (*world)(op, dur[i], delay[i]);
+          }
+        });
   };
   WorldTimes replayed = replay_all();
   const auto gain = [&](size_t world) {
@@ -108,9 +127,7 @@ CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRu
     Cause cause = std::move(drafts[d].cause);
     std::tie(cause.lost_ns, cause.error_ns) = gain(d + 1);
     if (evened[d] > 0) cause.saving_ns = gain(evened[d]).first;
-    if (counts_for_nothing(cause, list)) continue;
-    all.push_back(&drafts[d].without);
-    list.causes.push_back(std::move(cause));
+    if (take(cause, list)) all.push_back(&drafts[d].without);
   }
   if (!all.empty()) {
     worlds = {{}, all};
@@ -118,17 +135,32 @@ CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRu
     std::tie(list.together_ns, list.together_error_ns) = gain(1);
   }
   std::vector<Cause> of_order;
-  add_order_causes(trace, graph, theory, counts, of_order);
+  if (!links_alone) add_order_causes(trace, graph, theory, counts, of_order);
   for (Cause& cause : of_order) {
-    if (counts_for_nothing(cause, list)) continue;
-    list.together_ns += cause.lost_ns;
-    list.together_error_ns = std::hypot(list.together_error_ns, cause.error_ns);
-    list.causes.push_back(std::move(cause));
+    const double lost_ns = cause.lost_ns, error_ns = cause.error_ns;
+    if (!take(cause, list)) continue;
+    list.together_ns += lost_ns;
+    list.together_error_ns = std::hypot(list.together_error_ns, error_ns);
   }
-  std::stable_sort(list.causes.begin(), list.causes.end(), [](const Cause& a, const Cause& b) {
-    return a.price_ns() != b.price_ns() ? a.price_ns() > b.price_ns() : a.lost_ns > b.lost_ns;
-  });
+  sort_causes(list.causes);
+  std::stable_sort(list.doubtful.begin(), list.doubtful.end(),
+                   [](const Cause& a, const Cause& b) { return a.lost_ns > b.lost_ns; });
   return list;
+}
+
+}  // namespace
+
+CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRun& theory,
+                      const RunCoverage& coverage) {
+  return search(trace, graph, theory, coverage, false);
+}
+
+CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRun& theory) {
+  return search(trace, graph, theory, RunCoverage(trace, theory), false);
+}
+
+CauseList find_slow_links(const Trace& trace, const StepGraph& graph, const TheoryRun& theory) {
+  return search(trace, graph, theory, RunCoverage(trace, theory), true);
 }
 
 }  // namespace stageline

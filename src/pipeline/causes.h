@@ -55,17 +55,25 @@ struct Cause {
   int32_t part = kUnknown;        // of a worker: its first rank; of late starts: the worst rank
   double ratio = 1;               // its time to the others'; of late starts: share of the worst rank's cells
   std::vector<CauseTimes> times;
-  bool collector = false;             // pauses: rare, long and on several ranks, as a garbage collector's are
-  int64_t count = 0;                  // pauses, late starts: late cells; long sequences: long ones; order: lists
-  int64_t of = 0;                     // all of them
-  int64_t ranks = 0;                  // pauses, late starts: on so many
-  double pause_ns = 0;                // mean delay of one, beyond the usual
+  bool collector = false;    // pauses: rare, long and on several ranks, as a garbage collector's are
+  int64_t count = 0;         // pauses, late starts: late cells; long sequences: long ones; order: lists
+  int64_t of = 0;            // all of them
+  std::vector<uint32_t> at;  // pauses that stand at the same places of every step: one cell each, most late first
+  int64_t ranks = 0;         // pauses, late starts: on so many
+  double pause_ns = 0;       // mean delay of one, beyond the usual
   int64_t slowest_in = 0, steps = 0;  // steps in which it is beyond 1.05 × the others, of those looked at
   double lost_ns = 0;                 // of the mean step
   double error_ns = 0;                // standard error of lost_ns over steps; NaN for one
   double saving_ns = 0;  // of evening out, where work can only be moved: stages at their mean, sequences dealt evenly
-  // What a fix brings: of evening out where that is known to bring something, else all that is lost.
-  double price_ns() const { return saving_ns > 0 ? saving_ns : lost_ns; }
+  // Of a slow stage, by price_in_layers(): the best split into whole layers (by virtual stage) and what it brings;
+  // empty and 0 before, and where none gains.
+  std::vector<int32_t> new_layers;
+  double layers_ns = 0;
+  // Layers cannot even it out, for most of it is the embedding's or the head's: they bring less than half of that.
+  bool layers_bring_little() const { return layers_ns > 0 && layers_ns < 0.5 * saving_ns; }
+  // What a fix brings: whole layers where these cannot even it out; of evening out where that is known to bring
+  // something; else all that is lost.
+  double price_ns() const { return layers_bring_little() ? layers_ns : saving_ns > 0 ? saving_ns : lost_ns; }
 };
 
 struct CauseList {
@@ -73,14 +81,19 @@ struct CauseList {
   double step_ns = 0;         // mean recorded step, outliers left out
   double error_ns = 0;        // of that mean
   int64_t steps = 0;
+  std::vector<Cause> doubtful;   // those that cost as much and may be chance, with so few steps; by lost_ns
   double together_ns = 0;        // of the mean step: without any of them (causes of the order added to the rest)
   double together_error_ns = 0;  // its standard error over steps; NaN for one
-  bool repeats = false;  // the same work is there again and again: nothing was looked for (RunCoverage::repeats())
+  bool untold = false;           // nothing was looked for: RunCoverage::untold()
 };
 inline constexpr double kLeastLost = 0.01;
+void sort_causes(std::vector<Cause>& causes);  // by price_ns(), of equal ones by lost_ns
 
 // `theory` and `coverage` of this trace. Steps that are outliers do not count. O(operations · causes).
 CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRun& theory, const RunCoverage& coverage);
 CauseList find_causes(const Trace& trace, const StepGraph& graph, const TheoryRun& theory);
+// Of them the slow links alone, with the same prices: what else costs time is not replayed, and nothing is where no
+// link is suspect. together_ns and doubtful are of these.
+CauseList find_slow_links(const Trace& trace, const StepGraph& graph, const TheoryRun& theory);
 
 }  // namespace stageline

@@ -5,7 +5,9 @@
 //                    └── delay ──┘
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <set>
+#include <tuple>
 
 #include "model/stage_costs.h"
 #include "pipeline/cause_drafts.h"
@@ -19,8 +21,11 @@ constexpr double kRare = 0.1;         // of the cells: what is late more often i
 constexpr double kLongPause = 0.5;    // of the median cell: a collector's pauses are no shorter
 constexpr double kMostOneWay = 0.3;   // of a worker's cells of one direction: more of them are its message's doing
 constexpr size_t kLeastCells = 4;
+constexpr double kEverywhere = 0.8;  // of the steps in which a cell is late, and of the late cells that such cells are
+constexpr size_t kLeastSteps = 3;    // fewer say nothing of every step
 
-using WorkerWay = std::pair<uint32_t, bool>;  // worker, forward
+using WorkerWay = std::pair<uint32_t, bool>;                     // worker, forward
+using Place = std::tuple<uint32_t, CellKind, int32_t, int32_t>;  // worker, kind, micro-batch, chunk
 
 size_t way_of(const WorkerWay& key) { return 2 * static_cast<size_t>(key.first) + (key.second ? 1 : 0); }
 
@@ -29,10 +34,17 @@ struct Late {
   double ns = 0;
 };
 
-// Whether an operation is a message to a worker that nobody recorded.
-bool reaches(const StepGraph& g, uint32_t op, const CellTimes::Worker& worker) {
-  return is_message(g.kind[op]) && g.cell[op] == kNoCell && g.stage[op] == worker.stage &&
-         std::max(g.dp[op], 0) == worker.dp;
+// Of a message that nobody recorded and that lasts from the end of one worker's cell to the start of another's.
+using Pair = std::pair<uint32_t, uint32_t>;                        // from, to
+using WorkerAt = std::map<std::pair<int32_t, int32_t>, uint32_t>;  // by (replica, stage)
+constexpr uint32_t kNone = CellTimes::kNone;
+
+// Workers that an unrecorded message runs between; it waits for its sender's cell. kNone: none, or not known.
+Pair pair_of(const CauseScene& scene, const WorkerAt& worker_at, uint32_t op) {
+  const StepGraph& g = scene.graph;
+  if (!is_message(g.kind[op]) || g.cell[op] != kNoCell || g.waits(op).size() != 1) return {kNone, kNone};
+  const auto to = worker_at.find({std::max(g.dp[op], 0), g.stage[op]});
+  return {scene.times.worker_of(g.waits(op).front()), to == worker_at.end() ? kNone : to->second};
 }
 
 class Delays {
@@ -59,7 +71,7 @@ class Delays {
       const double own = median_of(of_worker_[worker]);
       if (own - usual_ns_ >= kLateWorker * cell_ns_) late_.emplace_back(worker, own - usual_ns_);
     }
-    find_usual_message();
+    find_messages();
     count_late();
   }
 
@@ -120,12 +132,12 @@ class Delays {
       draft.cause.pause_ns = by;
       draft.cause.times = {{CellKind::kOther, by + usual_ns_, usual_ns_ < kLateStart * by ? 0 : usual_ns_}};
       draft.cause.count = draft.cause.of = static_cast<int64_t>(of_worker_[number].size());
-      draft.without = [&scene = scene_, number = number, worker, by = by, usual = message_ns_](uint32_t op, double& dur,
-                                                                                               double& delay) {
-        const StepGraph& g = scene.graph;
-        if (scene.times.worker_of(op) == number && !g.waits(op).empty()) delay = std::max(0.0, delay - by);
-        // A message that nobody recorded lasts until its cell starts, and so holds what its rank is late.
-        if (reaches(g, op, worker)) dur = std::max(dur - by, std::min(dur, usual));
+      draft.without = [&scene = scene_, less = shorter_messages(number, by), worker_at = worker_at_, number = number,
+                       by = by](uint32_t op, double& dur, double& delay) {
+        if (scene.times.worker_of(op) == number && !scene.graph.waits(op).empty()) delay = std::max(0.0, delay - by);
+        if (less.empty() || !is_message(scene.graph.kind[op])) return;
+        if (const auto of = less.find(pair_of(scene, *worker_at, op)); of != less.end())
+          dur = std::max(std::min(dur, 0.0), dur - of->second);
       };
       out.push_back(std::move(draft));
     }
@@ -154,8 +166,10 @@ class Delays {
     if (pauses.cause.count == 0) return;
     pauses.cause.pause_ns /= static_cast<double>(pauses.cause.count);
     if (parts.size() == 1) pauses.cause.part = *parts.begin();
-    pauses.cause.collector = parts.size() > 1 && pauses.cause.pause_ns >= kLongPause * cell_ns_ &&
-                             static_cast<double>(pauses.cause.count) <= kRare * static_cast<double>(cells_);
+    const bool rare = static_cast<double>(pauses.cause.count) <= kRare * static_cast<double>(cells_);
+    if (rare) pauses.cause.at = same_places(linked);
+    pauses.cause.collector =
+        rare && parts.size() > 1 && pauses.cause.at.empty() && pauses.cause.pause_ns >= kLongPause * cell_ns_;
     pauses.without = [excess = excess(), linked, &scene = scene_](uint32_t op, double&, double& delay) {
       if (!linked.contains({scene.times.worker_of(op), scene.graph.kind[op] == CellKind::kForward}))
         delay -= excess(op);
@@ -175,17 +189,62 @@ class Delays {
     };
   }
 
-  // Of messages that nobody recorded, to ranks that are on time.
-  void find_usual_message() {
-    std::vector<double> all;
+  void find_messages() {
+    if (late_.empty() || g_.source != GraphSource::kComputeCells) return;
+    for (uint32_t w = 0; w < scene_.times.workers().size(); ++w)
+      (*worker_at_)[{scene_.times.workers()[w].dp, scene_.times.workers()[w].stage}] = w;
+    std::map<Pair, std::vector<double>> all;
     scene_.each_op([&](uint32_t op, size_t) {
-      if (!is_message(g_.kind[op]) || g_.cell[op] != kNoCell) return;
-      const bool to_late = std::any_of(late_.begin(), late_.end(), [&](const auto& late) {
-        return reaches(g_, op, scene_.times.workers()[late.first]);
-      });
-      if (!to_late) all.push_back(g_.dur_ns[op]);
+      if (const Pair pair = pair_of(scene_, *worker_at_, op); pair.first != kNone && pair.second != kNone)
+        all[pair].push_back(g_.dur_ns[op]);
     });
-    if (!all.empty()) message_ns_ = std::max(0.0, median_of(std::move(all)));
+    for (auto& [pair, durations] : all) message_ns_[pair] = median_of(std::move(durations));
+  }
+
+  // A message that nobody recorded lasts until its cell starts, and so holds what its rank is late. Clocks that were
+  // tied by these very gaps deal that out to both directions, so what there and back take together tells it:
+  //
+  //     as stamped    there 4.2 ms, back 0.2       rank late by 4: there and back take 4.4 − 4 without, 0.2 each way
+  //     tied by gaps  there 2.2 ms, back 2.2
+  std::map<Pair, double> shorter_messages(uint32_t late, double by) const {
+    std::map<Pair, double> less;
+    for (const auto& [pair, there] : message_ns_) {
+      if (pair.second != late || pair.first == late) continue;
+      const auto back = message_ns_.find({late, pair.first});
+      const double back_ns = back == message_ns_.end() ? 0 : back->second;
+      const double usual = back == message_ns_.end() ? 0 : std::max(0.0, (there + back_ns - by) / 2);
+      less[pair] = std::clamp(there - usual, 0.0, by);
+      if (back != message_ns_.end()) less[back->first] = std::clamp(back_ns - usual, 0.0, by - less[pair]);
+    }
+    return less;
+  }
+
+  // One late cell of each place, where nearly all late cells stand at places that are late in nearly every step; else
+  // empty. A garbage collector knows no places.
+  std::vector<uint32_t> same_places(const std::set<WorkerWay>& but) const {
+    size_t steps = 0;
+    for (size_t s = 0; s < g_.steps.size(); ++s) steps += scene_.counts[s];
+    if (steps < kLeastSteps) return {};
+    std::map<Place, std::vector<uint32_t>> late_at;
+    const auto by = excess();
+    scene_.each_op([&](uint32_t op, size_t) {
+      if (scene_.tells_delay(op) && g_.cell[op] != kNoCell && by(op) > 0)
+        late_at[{scene_.times.worker_of(op), g_.kind[op], g_.micro_batch[op], g_.chunk[op]}].push_back(g_.cell[op]);
+    });
+    size_t all = 0, fixed = 0;
+    std::vector<std::pair<size_t, uint32_t>> places;  // late steps, a cell
+    for (const auto& [place, cells] : late_at) {
+      if (but.contains({std::get<0>(place), std::get<1>(place) == CellKind::kForward})) continue;
+      all += cells.size();
+      if (static_cast<double>(cells.size()) < kEverywhere * static_cast<double>(steps)) continue;
+      fixed += cells.size();
+      places.emplace_back(cells.size(), cells.front());
+    }
+    if (static_cast<double>(fixed) < kEverywhere * static_cast<double>(all)) return {};
+    std::stable_sort(places.begin(), places.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::vector<uint32_t> at;
+    for (const auto& [count, cell] : places) at.push_back(cell);
+    return at;
   }
 
   void count_late() {
@@ -238,7 +297,8 @@ class Delays {
   LateWorkers late_;
   size_t cells_ = 0;
   double cell_ns_ = 0, best_ns_ = 0, usual_ns_ = 0;  // median cell; lower quartile and median of delays
-  double message_ns_ = 0;
+  std::shared_ptr<WorkerAt> worker_at_ = std::make_shared<WorkerAt>();
+  std::map<Pair, double> message_ns_;  // medians
 };
 
 }  // namespace

@@ -24,9 +24,14 @@ constexpr double kSavedOfWait = 0.05;  // the same, of all that is not compute
 constexpr double kOutsideShare = 0.1;
 constexpr double kBubbleShare = 0.05;
 constexpr double kReplicaShare = 0.05;
-constexpr size_t kMostFewSteps = 3;  // of more there is a usual one: outlier_steps()
+constexpr double kAbsurdSteps = 100;  // median steps that no cell takes
+constexpr size_t kMostFewSteps = 3;   // of more there is a usual one: outlier_steps()
 
-std::string times(double ratio) { return fixed(ratio, 2) + "×"; }
+// What no run takes: shown as that.
+std::string times(double ratio) {
+  if (ratio >= 1e6) return "> 1 000 000×";
+  return (ratio >= 1000 ? grouped(static_cast<int64_t>(ratio)) : fixed(ratio, 2)) + "×";
+}
 std::string number(int64_t n) { return grouped(n); }
 
 std::vector<StageCost> usual_costs(const FindingFacts& f, int32_t without_part = -1) {
@@ -262,6 +267,26 @@ void add_uneven_steps(const FindingFacts& f, std::vector<Finding>& out) {
   out.push_back(std::move(finding));
 }
 
+// Of a step that lasts longer than anything a step does: the cell that makes it so, as a sentence; "" of others.
+void say_absurd_cell(const FindingFacts& f, const StepSums& step, Finding& finding) {
+  const Cells& cells = f.trace.cells;
+  if (static_cast<double>(step.span_ns()) < kAbsurdSteps * f.median_step_ns) return;
+  size_t longest = SIZE_MAX;
+  for (size_t i = 0; i < cells.size(); ++i)
+    if (cells.step[i] == step.step && is_compute(cells.kind[i]) &&
+        (longest == SIZE_MAX || cells.dur_ns(i) > cells.dur_ns(longest)))
+      longest = i;
+  if (longest == SIZE_MAX || static_cast<double>(cells.dur_ns(longest)) < kAbsurdSteps * f.median_step_ns) return;
+  const Cell cell = cells.at(longest);
+  const std::string label = cell_label(cell, cell.chunk > 0),
+                    rank = std::to_string(f.trace.parts[static_cast<size_t>(cell.part)].rank);
+  const std::string takes = human_duration(static_cast<double>(cells.dur_ns(longest)));
+  finding.detail_en += " In it " + label + " of rank " + rank + " is said to last " + takes +
+                       ": a hang, or a duration that was written wrongly; look at that row.";
+  finding.detail_zh +=
+      "其中 rank " + rank + " 的 " + label + " 记录为 " + takes + "：可能是挂起，也可能是写错的用时，请检查该行。";
+}
+
 void add_outlier_steps(const FindingFacts& f, std::vector<Finding>& out) {
   if (f.outliers.empty()) return add_uneven_steps(f, out);
   const auto count = static_cast<int64_t>(f.outliers.size());
@@ -274,7 +299,8 @@ void add_outlier_steps(const FindingFacts& f, std::vector<Finding>& out) {
     if (!worst || step.span_ns() > worst->span_ns()) worst = &step;
   }
   const std::string n = number(count), of = number(static_cast<int64_t>(f.sums.steps.size()));
-  const bool warm_up = count == 1 && worst == &f.sums.steps.front();
+  const bool warm_up = count == 1 && worst == &f.sums.steps.front() &&
+                       static_cast<double>(worst->span_ns()) < kAbsurdSteps * f.median_step_ns;
   Finding finding;
   finding.id = "step.outlier";
   finding.weight = lost / total;
@@ -293,6 +319,7 @@ void add_outlier_steps(const FindingFacts& f, std::vector<Finding>& out) {
                       human_duration(static_cast<double>(worst->span_ns())) + "，中位步为 " +
                       human_duration(f.median_step_ns) + "；合计多用总时间的 " + percent(lost / total) +
                       "，其他结论不计入这些步。" + (warm_up ? "它是首步，往往是预热，可用 --steps 排除。" : "");
+  say_absurd_cell(f, *worst, finding);
   out.push_back(std::move(finding));
 }
 
@@ -442,7 +469,7 @@ Findings find_findings(const Trace& trace, const TheoryRun& theory) {
   add_outside(facts, result.list);
   add_causality(facts, result.list);
   add_replicas(facts, result.list);
-  add_schedule_findings(trace, theory, facts.compute + facts.bubble, result.list);
+  add_schedule_findings(trace, theory, facts.compute + facts.bubble, result.list, coverage.whole());
   std::stable_sort(result.list.begin(), result.list.end(),
                    [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
   // What is slow comes before what follows from it: a stage that everyone waits for explains the bubble.

@@ -14,7 +14,7 @@ std::vector<SpanPart> parts_of(const FindingFacts& f, const Waterfall& w) {
   const WaterfallStep mean = mean_of(w);
   const auto unknown = static_cast<double>(w.unnumbered + w.without_producer);
   // Of a part of a run, or of work that is there several times, the sum says nothing.
-  if (f.coverage.by_warm_up() || f.coverage.repeats() || !w.known() || !(mean.span_ns > 0) ||
+  if (f.coverage.by_warm_up() || f.coverage.untold() || !w.known() || !(mean.span_ns > 0) ||
       unknown > kMostUnknownWaits * static_cast<double>(w.units))
     return {{"compute", "compute", "计算", f.compute},
             {"bubble", "waiting in the pipeline", "流水线内等待", f.bubble},
@@ -29,7 +29,7 @@ std::vector<SpanPart> parts_of(const FindingFacts& f, const Waterfall& w) {
   double tail = share(WaterfallPart::kTail), replicas = 0;
   if (!w.clock_free) replicas = mean.tail_ns[static_cast<size_t>(TailPart::kReplicas)] / mean.span_ns;
   if (replicas > 0) parts.push_back({"replicas", "waiting for replicas", "等待其他副本", replicas});
-  parts.push_back({"tail", "collectives, optimizer, idle", "集合通信、优化器与空闲", tail - replicas});
+  parts.push_back({"tail", "before and after the pipeline", "流水线前后", tail - replicas});
   parts.push_back({"rest", "unexplained", "未解释", share(WaterfallPart::kRest)});
   return parts;
 }

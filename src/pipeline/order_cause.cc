@@ -9,7 +9,7 @@
 #include "base/parallel.h"
 #include "model/stage_costs.h"
 #include "model/statistics.h"
-#include "pipeline/order_graph.h"
+#include "pipeline/order_replay.h"
 #include "pipeline/replay.h"
 #include "pipeline/schedule_sequence.h"
 
@@ -89,19 +89,7 @@ class Orders {
 
  private:
   double span(const OrderGraph& graph, const std::vector<uint32_t>& order) const {
-    std::vector<double> ends(graph.units.size()), free_at(graph.list_begin.size() - 1);
-    double most = 0;
-    for (const uint32_t u : order) {
-      const OrderUnit& unit = graph.units[u];
-      double at = free_at[unit.list];
-      for (const uint32_t before : unit.after)
-        if (before != kNoUnit)
-          at = std::max(at, ends[before] + (graph.units[before].list == unit.list ? 0 : latency_ns_));
-      at += unit.own_ns;
-      ends[u] = free_at[unit.list] = at;
-      most = std::max(most, at);
-    }
-    return most;
+    return order_span_ns(graph, order, [&](uint32_t u) { return graph.units[u].own_ns; }, latency_ns_);
   }
 
   // The schedule's own cells, each with what its work took in this pipeline: of tensor-parallel peers the mean.

@@ -81,18 +81,7 @@ void OrderReplay::without_messages(ReplayLevels& level_ns) const {
 }
 
 double OrderReplay::equal_costs(const std::vector<uint32_t>& order) const {
-  std::vector<double> ends(graph_.units.size()), free_at(graph_.list_begin.size() - 1);
-  double most = 0;
-  for (const uint32_t u : order) {
-    const OrderUnit& unit = graph_.units[u];
-    double at = free_at[unit.list];
-    for (const uint32_t before : unit.after)
-      if (before != kNoUnit) at = std::max(at, ends[before]);
-    at += equal_ns(u);
-    ends[u] = free_at[unit.list] = at;
-    most = std::max(most, at);
-  }
-  return most;
+  return order_span_ns(graph_, order, [&](uint32_t u) { return equal_ns(u); }, 0);
 }
 
 void OrderReplay::with_messages(const std::vector<MessageTime>& messages, ReplayLevels& level_ns) const {

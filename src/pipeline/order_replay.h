@@ -1,6 +1,7 @@
 // Replays of the order that ran, with more and more of the real inputs (pipeline/waterfall.h).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -23,6 +24,25 @@ struct UnitWaits {
   std::vector<ReplayLevels> before;  // each unit, since its rank was free
   std::vector<ReplayLevels> after;   // the last unit of each list, until the replay's end
 };
+
+// When the last unit ends, from 0, in this order, each after what it waits for: a unit takes `cost_ns(unit)`, a message
+// between ranks `latency_ns`. O(units).
+template <class Cost>
+double order_span_ns(const OrderGraph& graph, const std::vector<uint32_t>& order, const Cost& cost_ns,
+                     double latency_ns) {
+  std::vector<double> ends(graph.units.size()), free_at(graph.list_begin.size() - 1);
+  double most = 0;
+  for (const uint32_t u : order) {
+    const OrderUnit& unit = graph.units[u];
+    double at = free_at[unit.list];
+    for (const uint32_t before : unit.after)
+      if (before != kNoUnit) at = std::max(at, ends[before] + (graph.units[before].list == unit.list ? 0 : latency_ns));
+    at += cost_ns(u);
+    ends[u] = free_at[unit.list] = at;
+    most = std::max(most, at);
+  }
+  return most;
+}
 
 // The costs of one pipeline's units. Every replay is O(units). References must outlive it.
 class OrderReplay {

@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "model/overlapped_pairs.h"
+#include "pipeline/counted.h"
 #include "pipeline/link_cells.h"
 
 namespace stageline {
@@ -47,11 +48,14 @@ std::string ranges_text(const std::vector<int32_t>& numbers, const char* to, con
   return text;
 }
 
+std::string text_of(double count) { return grouped(static_cast<int64_t>(count)); }
+
 }  // namespace
 
 RunCoverage::RunCoverage(const Trace& trace, const TheoryRun& theory) : trace_(trace) {
   find_places(theory);
   find_repetitions();
+  find_holes();
 }
 
 size_t RunCoverage::slot(int32_t dp, int32_t way, int32_t vstage) const {
@@ -83,6 +87,8 @@ uint8_t RunCoverage::needs(size_t cell, size_t& at) const {
 }
 
 bool RunCoverage::fed(size_t cell) const {
+  if (no_backwards_) return false;
+  if (std::binary_search(holed_steps_.begin(), holed_steps_.end(), trace_.cells.step[cell])) return false;
   if (missing_.empty()) return true;
   size_t at = 0;
   const uint8_t needed = needs(cell, at);
@@ -143,10 +149,14 @@ void RunCoverage::find_places(const TheoryRun& theory) {
     const int32_t way = ways_ == 2 && chunk == 1 ? 1 : 0;
     has_[slot(std::max(part.dp, 0), way, virtual_stage(shape_, part.stage, chunk))] |= bits_of(cells.kind[i]);
   }
+  uint8_t kinds = 0;
+  for (const uint8_t bits : has_) kinds |= bits;
+  const bool no_backwards = kinds == kForwards;  // a rank's gaps may be what was not recorded
   missing_ = has_;
-  bool whole = true;
+  bool whole = !no_backwards;
   for (size_t i = 0; i < cells.size() && whole; ++i) whole = fed(i);
   if (whole) missing_.clear();
+  no_backwards_ = no_backwards;
   say_places();
 }
 
@@ -196,9 +206,12 @@ void RunCoverage::say_places() {
   }
 }
 
-std::string RunCoverage::note_en() const {
+std::string RunCoverage::part_note_en() const {
   if (whole()) return {};
   const bool one = part_en_.starts_with("stage ") || part_en_.find(" of ") == std::string::npos;
+  if (part_en_.starts_with("a run "))
+    return "This is " + part_en_ +
+           ": a rank may have been busy with what was not recorded, so nothing is said of late starts.";
   return "Only " + part_en_ + (one ? " was" : " were") + " read" +
          (by_warm_up_ ? " (the forwards before the first backward are those of 1F1B on " + grouped(stages_) + " stages)"
                       : "") +
@@ -206,22 +219,45 @@ std::string RunCoverage::note_en() const {
          "the run.";
 }
 
-std::string RunCoverage::note_zh() const {
+std::string RunCoverage::part_note_zh() const {
   if (whole()) return {};
   const bool number = !part_zh_.empty() && part_zh_.front() >= '0' && part_zh_.front() <= '9';
+  if (part_zh_.starts_with("不含"))
+    return "这是" + part_zh_ + "：rank 可能正忙于未被记录的工作，因此不对晚开始下结论。";
   return std::string(number ? "只读取了 " : "只读取了") + part_zh_ +
          (by_warm_up_ ? "（首个反向之前的前向数与 " + grouped(stages_) + " 级 1F1B 相同）" : "") +
          "：等待其余部分而晚开始的工作不归咎于任何一方，结论与代价只依据读到的部分。";
 }
 
+std::string RunCoverage::holes_en() const {
+  if (untold() || !(holes_ > 0)) return {};
+  const auto steps = static_cast<int64_t>(holed_steps_.size());
+  return text_of(holes_) + " of the " + text_of(lists_cells_) +
+         " forwards and backwards that all lists should hold are missing: nothing is said of late starts in the " +
+         counted(steps, "step", "steps") + " that lack some.";
+}
+
+std::string RunCoverage::holes_zh() const {
+  if (untold() || !(holes_ > 0)) return {};
+  return "应有 " + text_of(lists_cells_) + " 个前向与反向，缺少 " + text_of(holes_) + " 个：有缺失的 " +
+         grouped(static_cast<int64_t>(holed_steps_.size())) + " 步不对晚开始下结论。";
+}
+
+std::string RunCoverage::note_en() const {
+  const std::string part = part_note_en(), holes = holes_en();
+  return part + (part.empty() || holes.empty() ? "" : " ") + holes;
+}
+std::string RunCoverage::note_zh() const { return part_note_zh() + holes_zh(); }
+
 void RunCoverage::note(const std::string& prefix, Diagnostics& notes) const {
-  std::string part = note_en();
-  if (!part.empty()) {
-    part.pop_back();  // notes are clauses
-    part.front() = 'o';
-    notes.add(prefix + ".part_of_run", Severity::kWarning, part);
-  }
-  if (repeats()) notes.add(prefix + ".repeated_work", Severity::kWarning, repeats_en());
+  const auto add = [&](const char* name, std::string text) {  // notes are clauses
+    if (text.empty()) return;
+    if (text.ends_with('.')) text.pop_back();
+    if (text.front() == 'O' || text.front() == 'T') text.front() = static_cast<char>(text.front() - 'A' + 'a');
+    notes.add(prefix + name, Severity::kWarning, text);
+  };
+  add(".part_of_run", part_note_en());
+  add(repeats() ? ".repeated_work" : ".rows_missing", untold() ? untold_en() : holes_en());
 }
 
 void RunCoverage::find_repetitions() {
@@ -272,15 +308,91 @@ bool RunCoverage::repeated(size_t cell) const {
   return std::binary_search(repeated_.begin(), repeated_.end(), static_cast<uint32_t>(cell));
 }
 
-const char* RunCoverage::repeats_en() {
-  return "ranks do the same work of one step several times: steps are not numbered, or files of several runs or ranks "
-         "were read as one. Nothing that follows from waits can be said; number the steps, or read one run";
+// Lists are held against each other: where a stage has forwards (backwards) at all, every micro-batch of the step and
+// replica has one. Weight gradients may be whole backwards' and are not asked for.
+void RunCoverage::find_holes() {
+  const Cells& cells = trace_.cells;
+  if (trace_.chunks_are_pieces || has_.empty()) return;
+  if (std::find(cells.kind.begin(), cells.kind.end(), CellKind::kForwardBackward) != cells.kind.end()) return;
+  struct Count {
+    double expected = 0, missing = 0, timed = 0, untimed = 0;
+  };
+  std::vector<bool> works(trace_.parts.size(), false);  // others, as tensor-parallel ranks, may have no cells at all
+  for (size_t i = 0; i < cells.size(); ++i)
+    if ((bits_of(cells.kind[i]) & (kForwards | kBackwards)) != 0) works[static_cast<size_t>(cells.part[i])] = true;
+  const int32_t chunks = shape_.sizes.chunks;
+  const auto way_of = [&](int32_t chunk) { return ways_ == 2 && chunk == 1 ? 1 : 0; };
+  const std::vector<StepRange> ranges = step_ranges(cells);
+  std::vector<Count> counts(ranges.size());
+  parallel_for(ranges.size(), [&](size_t s) {
+    if (ranges[s].step == kUnknown) return;
+    std::vector<std::tuple<int32_t, int32_t, int32_t>> batches;        // (replica, way, micro-batch)
+    std::vector<std::tuple<int32_t, int32_t, uint8_t, int32_t>> work;  // (part, chunk, kind, micro-batch)
+    Count& count = counts[s];
+    for (size_t i = ranges[s].begin; i < ranges[s].end; ++i) {
+      const uint8_t bit = bits_of(cells.kind[i]) & (kForwards | kBackwards);
+      const Part& part = trace_.parts[static_cast<size_t>(cells.part[i])];
+      const int32_t chunk = std::max(cells.chunk[i], 0);
+      if (bit == 0 || part.stage == kUnknown || chunk >= chunks) continue;
+      ++(cells.end_ns[i] > cells.start_ns[i] ? count.timed : count.untimed);
+      if (cells.micro_batch[i] == kUnknown) return;  // nobody can say which are missing
+      batches.emplace_back(std::max(part.dp, 0), way_of(chunk), cells.micro_batch[i]);
+      work.emplace_back(cells.part[i], chunk, bit, cells.micro_batch[i]);
+    }
+    std::sort(batches.begin(), batches.end());
+    batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
+    std::sort(work.begin(), work.end());
+    work.erase(std::unique(work.begin(), work.end()), work.end());
+    std::map<std::pair<int32_t, int32_t>, double> per_list;  // (replica, way) → micro-batches
+    for (const auto& [dp, way, batch] : batches) ++per_list[{dp, way}];
+    for (size_t p = 0; p < trace_.parts.size(); ++p) {
+      const Part& part = trace_.parts[p];
+      if (part.stage == kUnknown || !works[p]) continue;
+      for (int32_t chunk = 0; chunk < chunks; ++chunk) {
+        const auto found = per_list.find({std::max(part.dp, 0), way_of(chunk)});
+        if (found == per_list.end()) continue;
+        const uint8_t has = has_[slot(std::max(part.dp, 0), way_of(chunk), virtual_stage(shape_, part.stage, chunk))];
+        count.expected += found->second * ((has & kForwards) / kForwards + (has & kBackwards) / kBackwards);
+      }
+    }
+    count.missing = std::max(0.0, count.expected - static_cast<double>(work.size()));
+  });
+  for (size_t s = 0; s < ranges.size(); ++s) {
+    lists_cells_ += counts[s].expected;
+    holes_ += counts[s].missing;
+    timed_ += counts[s].timed;
+    untimed_ += counts[s].untimed;
+    if (counts[s].missing > 0) holed_steps_.push_back(ranges[s].step);
+  }
+  std::sort(holed_steps_.begin(), holed_steps_.end());
 }
 
-const char* RunCoverage::repeats_zh() {
-  return "同一 rank "
-         "在一步内多次执行同一工作：可能没有步号，或把多次运行、多个 rank "
-         "的文件当作一个来读。无法判断等待的原因；请写入步号，或只读取一次运行";
+std::string RunCoverage::untold_en() const {
+  if (repeats())
+    return "ranks do the same work of one step several times: steps are not numbered, or files of several runs or "
+           "ranks were read as one. Nothing that follows from waits can be said; number the steps, or read one run";
+  if (!untold()) return {};
+  if (holes_ > kMostHoles * lists_cells_)
+    return "rows are missing: " + text_of(holes_) + " of the " + text_of(lists_cells_) +
+           " forwards and backwards that the lists of all ranks should hold. A gap may be waiting or a row that is "
+           "lost, so nothing that follows from waits can be said; record all of them, or leave out what is cut with "
+           "--steps and --ranks";
+  return text_of(untimed_) + " of " + text_of(timed_ + untimed_) +
+         " forwards and backwards last no time at all: their ends were not recorded, or stamps are too coarse. "
+         "Nothing that follows from waits can be said; record start and duration of all";
+}
+
+std::string RunCoverage::untold_zh() const {
+  if (repeats())
+    return "同一 rank 在一步内多次执行同一工作：可能没有步号，或把多次运行、多个 rank 的文件当作一个来读。"
+           "无法判断等待的原因；请写入步号，或只读取一次运行";
+  if (!untold()) return {};
+  if (holes_ > kMostHoles * lists_cells_)
+    return "缺少记录：各 rank 的工作列表应有 " + text_of(lists_cells_) + " 个前向与反向，其中 " + text_of(holes_) +
+           " 个没有记录。空隙可能是等待，也可能是丢失的记录，因此无法判断等待的原因；请完整记录，或用 --steps、--ranks "
+           "排除残缺的部分";
+  return text_of(timed_ + untimed_) + " 个前向与反向中有 " + text_of(untimed_) +
+         " 个用时为零：没有记录结束时刻，或时间戳太粗。无法判断等待的原因；请为每个单元记录开始与用时";
 }
 
 }  // namespace stageline

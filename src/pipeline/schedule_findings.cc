@@ -278,8 +278,9 @@ void add_late(const Trace& trace, const TheoryRun& run, double pipeline_share, s
 
 }  // namespace
 
-void add_schedule_findings(const Trace& trace, const TheoryRun& run, double pipeline_share, std::vector<Finding>& out) {
-  add_undelayed(trace, run, out);
+void add_schedule_findings(const Trace& trace, const TheoryRun& run, double pipeline_share, std::vector<Finding>& out,
+                           bool whole) {
+  if (whole) add_undelayed(trace, run, out);
   if (!run.recognition.recognised) return;
   add_order(trace, run.recognition, out);
   add_late_starts(trace, run.cells(trace), run.recognition, out);

@@ -86,8 +86,8 @@ BubbleWords bubble_words(const Trace& trace, const std::vector<StageCost>& costs
     return words;
   }
   if (measured < least * 0.95) {
-    words.en += " Less cannot be, unless another schedule ran, or clocks or stages are not what they seem.";
-    words.zh += "更少是不可能的，除非运行的是别的调度，或时钟、级的归属有误。";
+    words.en += " No run of this schedule waits less: another one ran, or clocks or stages are not what they seem.";
+    words.zh += "该调度不可能等待更少：可能运行的是别的调度，或时钟、级的归属有误。";
   } else if (measured < least * 1.15) {
     words.en += " So it is mostly the schedule: more micro-batches, or interleaved chunks, would shrink it.";
     words.zh += "因此主要来自调度本身：增加微批数或采用交错分块可以减小它。";

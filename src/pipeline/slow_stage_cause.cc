@@ -11,8 +11,9 @@
 namespace stageline {
 namespace {
 
-constexpr double kSlowKind = 1.03;      // of one kind of cell of a slow stage, to be named
-constexpr int64_t kLeastSlowSteps = 3;  // it is slow in one step of so many, or in more
+constexpr double kSlowKind = 1.03;        // of one kind of cell of a slow stage, to be named
+constexpr double kMostOfStage = 2.0 / 3;  // of what a stage takes beyond the others, that one chunk of it holds
+constexpr int64_t kLeastSlowSteps = 3;    // it is slow in one step of so many, or in more
 
 // By place (stage, chunk, kind): its mean, how many cells, what others of the kind take, what all take when even.
 struct PlaceTimes {
@@ -77,10 +78,10 @@ bool stands_alone(const CauseScene& scene, const PlaceTimes& t, int32_t stage, i
 
 // The stage as a cause, its time beyond the others' in `beyond_ns`; false where it is not slow.
 bool is_slow(const CauseScene& scene, const PlaceTimes& t, int32_t stage, Cause& cause, double& beyond_ns) {
-  double own = 0, theirs = 0, chunk_ratio = 0;
-  int32_t slow_chunks = 0, last_slow = kUnknown;
+  double own = 0, theirs = 0, chunk_ratio = 0, chunk_beyond = 0;
+  int32_t slow_chunks = 0, slowest = kUnknown;
   using Kinds = std::map<size_t, std::array<double, 3>>;  // own and others' time, and cells
-  Kinds kinds, of_slow_chunk;
+  Kinds kinds, of_slowest;
   for (int32_t chunk = 0; chunk < scene.times.chunks(); ++chunk) {
     double of_chunk = 0, of_others = 0;
     Kinds in_chunk;
@@ -98,9 +99,12 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, int32_t stage, Cause&
       a += t.mean[p] * t.count[p], b += t.others[p] * t.count[p], n += t.count[p];
     }
     if (of_chunk < kSlowCause * of_others || !(of_others > 0)) continue;
-    ++slow_chunks, last_slow = chunk;
+    ++slow_chunks;
+    if (of_chunk - of_others <= chunk_beyond) continue;
+    slowest = chunk;
+    chunk_beyond = of_chunk - of_others;
     chunk_ratio = of_chunk / of_others;
-    of_slow_chunk = std::move(in_chunk);
+    of_slowest = std::move(in_chunk);
   }
   // A chunk of its own may be heavy (embedding, head) in a stage that is not.
   const bool whole = theirs > 0 && own >= kSlowCause * theirs;
@@ -108,9 +112,12 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, int32_t stage, Cause&
   cause.kind = CauseKind::kSlowStage;
   cause.stage = stage;
   cause.ratio = own / theirs;
-  if (scene.times.chunks() > 1 && slow_chunks == 1) {
-    cause.chunk = last_slow, cause.ratio = chunk_ratio;
-    kinds = std::move(of_slow_chunk);
+  // Embedding and head are one chunk's: the others of the stage may be a little slow beside it.
+  if (scene.times.chunks() > 1 && slowest != kUnknown &&
+      (slow_chunks == 1 || chunk_beyond >= kMostOfStage * (own - theirs))) {
+    cause.chunk = slowest;
+    cause.ratio = chunk_ratio;
+    kinds = std::move(of_slowest);
   }
   for (const auto& [kind, sums] : kinds)
     if (sums[0] >= kSlowKind * sums[1])

@@ -7,6 +7,7 @@
 
 #include "base/number.h"
 #include "model/pipeline_sums.h"
+#include "model/stage_costs.h"
 #include "pipeline/replay_miss.h"
 #include "pipeline/step_draft.h"
 
@@ -145,6 +146,24 @@ double WorldTimes::mean_ns(size_t world) const {
     steps += 1;
   }
   return sum / steps;
+}
+
+std::vector<double> launch_delays(const StepGraph& graph) {
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  const size_t types = graph.types.size();
+  std::vector<std::vector<double>> least(types);
+  std::vector<double> of_step(types), launch_ns(types, 0);
+  for (const GraphStep& step : graph.steps) {
+    std::fill(of_step.begin(), of_step.end(), kNaN);
+    for (uint32_t op = step.begin; op < step.end; ++op)
+      if (!is_compute(graph.kind[op]) && !(of_step[graph.type[op]] <= graph.delay_ns[op]))
+        of_step[graph.type[op]] = graph.delay_ns[op];
+    for (size_t t = 0; t < types; ++t)
+      if (!std::isnan(of_step[t])) least[t].push_back(of_step[t]);
+  }
+  for (size_t t = 0; t < types; ++t)
+    if (!least[t].empty()) launch_ns[t] = std::max(0.0, median_of(std::move(least[t])));
+  return launch_ns;
 }
 
 }  // namespace stageline

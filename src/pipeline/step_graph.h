@@ -42,9 +42,10 @@ enum class LaunchRule : uint8_t {
 };
 
 struct GraphType {
-  std::string name;   // "forward-compute", …; without such names the kind's: "forward", "recv forward", …
-  CellKind kind;      // of its first operation
-  bool communicates;  // its fair time is the median, not the mean
+  std::string name;         // "forward-compute", …; without such names the kind's: "forward", "recv forward", …
+  CellKind kind;            // of its first operation
+  bool communicates;        // its fair time is the median, not the mean
+  bool overlapped = false;  // halves of pairs, each with the time of both
   bool operator==(const GraphType&) const = default;
 };
 
@@ -104,6 +105,11 @@ struct StepGraph {
 // of recorded operations, the waits come from compute cells. Errors: kBadInput when no operation has a step, ranks have
 // clocks that cannot be compared, or either graph misses the steps. O(cells log cells).
 Result<StepGraph> build_step_graph(const Trace& trace, Diagnostics& notes, LaunchRule rule = LaunchRule::kFree);
+
+// What communication, the optimizer and the like start late by is mostly waiting that no recording names: for other
+// messages of a batch, for ranks that a barrier holds. Any change shortens that too, so it must not stay in worlds. In
+// every step somebody waits least: the median over steps of these least delays, by type; 0 for compute. O(operations).
+std::vector<double> launch_delays(const StepGraph& graph);
 
 // One world: what every operation takes in it, by operation.
 struct OpTimes {

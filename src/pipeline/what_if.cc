@@ -168,7 +168,7 @@ WhatIf WhatIf::of(const Trace& trace, StepGraph graph, Recognition recognition, 
               "no other schedule, number of micro-batches or split of layers is tried: " + w.order_.why_not());
   else
     w.set_layers(std::vector<int32_t>(w.order_.stages().cost_ns.size(), 1));
-  w.measure_launches();
+  w.launch_ns_ = launch_delays(w.graph_);
   w.measure_others();
   w.measure_usual();
   w.measure_links(trace);

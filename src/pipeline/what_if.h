@@ -142,7 +142,6 @@ class WhatIf {
   std::vector<double> order_times(const OpTimes& times, const OrderPlan& plan) const;
   void apply(const World& world, uint32_t op, double& dur_ns, double& delay_ns) const;
   OpTimes times_of(const World& world) const;
-  void measure_launches();
   void measure_others();
   void measure_usual();
   void measure_links(const Trace& trace);

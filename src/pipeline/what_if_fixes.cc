@@ -41,6 +41,7 @@ class Finder {
 
   FixList find() {
     const OrderModel& order = model_.order();
+    const bool all = !options_.only_orders && !options_.only_layers;
     if (order.known()) {
       list_.layers = options_.layers.size() == order.stages().cost_ns.size() ? options_.layers : assumed_layers(model_);
       list_.layers_assumed = options_.layers.empty();
@@ -49,13 +50,13 @@ class Finder {
     for (size_t i = 0; i < options_.own.size(); ++i) add("own", options_.own[i], own_words(options_.own_names[i]));
     if (order.known()) {
       if (!options_.only_orders) balance();
-      if (!options_.only_orders) fair_stage();
-      orders();
-      more_micro_batches();
+      if (all) fair_stage();
+      if (!options_.only_layers) orders();
+      if (!options_.only_layers) more_micro_batches();
     }
-    if (!options_.only_orders) times();
+    if (all) times();
     price();
-    if (!options_.only_orders) combine();
+    if (all) combine();
     std::stable_sort(list_.fixes.begin() + static_cast<std::ptrdiff_t>(options_.own.size()), list_.fixes.end(),
                      [](const Fix& a, const Fix& b) {
                        return a.bound != b.bound ? b.bound : a.price.saving_ns > b.price.saving_ns;

@@ -12,6 +12,7 @@ struct FixOptions {
   std::vector<int32_t> layers;         // by virtual stage; empty: kAssumedLayers each, which is said
   bool more_memory = false;            // orders that hold more activations too
   bool only_orders = false;            // of its own fixes none but other schedules and numbers of micro-batches
+  bool only_layers = false;            // none but the layers cut anew
   std::vector<Changes> own;            // the user's worlds, priced whatever they come to
   std::vector<std::string> own_names;  // one each
 };

@@ -74,27 +74,6 @@ void WhatIf::measure_usual() {
     if (sum_of[op] && sum_of[op]->count > 0) usual_ns_[op] = sum_of[op]->ns / static_cast<double>(sum_of[op]->count);
 }
 
-// What communication, the optimizer and the like start late by is mostly waiting that no recording names: for other
-// messages of a batch, for ranks that a barrier holds. A fix shortens that too, so it must not stay in the worlds. In
-// every step somebody waits least: the median over steps of these least delays is the type's launch, in every world,
-// the present one included.
-void WhatIf::measure_launches() {
-  const size_t types = graph_.types.size();
-  std::vector<std::vector<double>> least(types);
-  std::vector<double> of_step(types);
-  for (const GraphStep& step : graph_.steps) {
-    std::fill(of_step.begin(), of_step.end(), kNaN);
-    for (uint32_t op = step.begin; op < step.end; ++op)
-      if (!is_compute(graph_.kind[op]) && !(of_step[graph_.type[op]] <= graph_.delay_ns[op]))
-        of_step[graph_.type[op]] = graph_.delay_ns[op];
-    for (size_t t = 0; t < types; ++t)
-      if (!std::isnan(of_step[t])) least[t].push_back(of_step[t]);
-  }
-  launch_ns_.assign(types, 0);
-  for (size_t t = 0; t < types; ++t)
-    if (!least[t].empty()) launch_ns_[t] = std::max(0.0, median_of(std::move(least[t])));
-}
-
 // A link is who receives from whom, in one direction; its class is whether both are on one machine.
 void WhatIf::measure_links(const Trace& trace) {
   struct OneLink {

@@ -5,14 +5,12 @@
 #include "analyses/analysis.h"
 #include "base/json_writer.h"
 #include "base/text.h"
-#include "engine/clock_table.h"
 #include "engine/diff_json.h"
 #include "engine/engine.h"
 #include "engine/explain_json.h"
 #include "engine/one_clock.h"
-#include "exporters/table_text.h"
-#include "model/run_extent.h"
 #include "pipeline/run_diff.h"
+#include "server/answer_json.h"
 #include "server/pipeline_view.h"
 
 namespace stageline {
@@ -20,62 +18,7 @@ namespace {
 
 constexpr auto kPatience = std::chrono::milliseconds(30);  // what is quick needs no second request
 constexpr size_t kMostRows = 100'000;                      // of a table in an answer; all are counted
-constexpr size_t kMostEventRows = 2'000'000;               // as in all_tables(): above, no row per event
-
-bool is_dump(const Analysis& analysis) { return std::string_view(analysis.name) == "events"; }
-
-// What has no place in a page: input of its own, or rows without end.
-bool is_offered(const Analysis& analysis, const Trace& trace) {
-  if (analysis.needs == AnalysisNeeds::kTwoRuns || analysis.needs == AnalysisNeeds::kFiles) return false;
-  return suits(analysis, trace) && !(is_dump(analysis) && trace.slice_count() > kMostEventRows);
-}
-
-void write_strings(JsonWriter& json, std::string_view key, const std::vector<std::string>& list) {
-  json.key(key).begin_array();
-  for (const std::string& text : list) json.value(valid_utf8(text));
-  json.end_array();
-}
-
-void write_descriptor(JsonWriter& json, const Analysis& analysis) {
-  json.begin_object().field("name", analysis.name).field("summary", analysis.summary);
-  json.field("in_report", analysis.in_report).key("tables").begin_array();
-  for (const AnalysisTable& table : analysis.tables)
-    json.begin_object().field("name", table.name).field("summary", table.summary).end_object();
-  json.end_array().key("options").begin_array();
-  for (const AnalysisOption& option : analysis.options) {
-    json.begin_object().field("name", option.name).field("value", option.value).field("help", option.help);
-    json.key("choices").begin_array();
-    if (option.choices[0] != '\0')
-      for (const std::string_view choice : split(option.choices, ',')) json.value(choice);
-    json.end_array().end_object();
-  }
-  json.end_array().end_object();
-}
-
-// Numbers of a page hold 53 bits, stamps of most runs need more: times count from what axes call 0.
-int64_t origin_of(const Trace& trace) { return trace.clock == ClockState::kPerRank ? 0 : axis_zero_ns(trace); }
-
-// What of an answer's tables is told: of all of them the first rows; or of one, by name, those from a row on.
-struct TablePart {
-  std::string table;
-  int64_t first_row = 0;
-};
-
-std::string result_json(const char* name, const AnalysisResult& result, int64_t origin_ns, const TablePart& part = {}) {
-  JsonWriter json;
-  json.begin_object().field("analysis", name);
-  json.key("tables").begin_array();
-  for (const Table& table : result.tables)
-    if (part.table.empty() || part.table == table.name())
-      append_table_page(json, table, kMostRows, origin_ns, static_cast<size_t>(part.first_row));
-  json.end_array().key("notes").begin_array();
-  for (const Diagnostic& d : result.notes.items()) {
-    json.begin_object().field("name", d.name).field("severity", severity_name(d.severity)).field("count", d.count);
-    json.field("message", valid_utf8(d.message)).end_object();
-  }
-  json.end_array().end_object();
-  return json.take();
-}
+size_t most_rows(const Table&) { return kMostRows; }
 
 // The options of `query` that are the analysis's own. Errors: kUsage, as on the command line.
 Result<AnalysisOptions> options_of(const Analysis& analysis, const Query& query) {
@@ -112,11 +55,6 @@ bool has_profile(const Trace& trace) {
   return std::any_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.event_count > 0; });
 }
 
-bool has_facts(const Trace& trace) {
-  return std::any_of(trace.parts.begin(), trace.parts.end(),
-                     [](const Part& part) { return part.slices.size() > 0 && part.slices.has_facts(); });
-}
-
 }  // namespace
 
 struct RunAnswers::Other {
@@ -145,22 +83,12 @@ void RunAnswers::set_other(std::string title, std::vector<std::string> paths, Re
 }
 
 void RunAnswers::write_list() {
-  JsonWriter json;
-  json.begin_object().key("answers").begin_array();
-  for (const Analysis* analysis : analyses())
-    if (is_offered(*analysis, trace_)) write_descriptor(json, *analysis);
-  json.end_array();
-  write_strings(json, "paths", paths_);
-  json.key("other");
   if (other_) {
-    json.begin_object().field("title", valid_utf8(other_->title));
-    write_strings(json, "paths", other_->paths);
-    json.end_object();
+    const SecondRun other{other_->title, other_->paths};
+    list_json_ = offers_json(trace_, paths_, &other);
   } else {
-    json.null();
+    list_json_ = offers_json(trace_, paths_, nullptr);
   }
-  json.end_object();
-  list_json_ = json.take();
 }
 
 // Stamps are gone where ranks were drawn on one clock: the run is read a second time, once.
@@ -238,16 +166,12 @@ Result<RunAnswers::Answer> RunAnswers::explain() {
 }
 
 Result<RunAnswers::Answer> RunAnswers::clocks() {
-  if (clock_summary(trace_).by.empty() && trace_.alignment == AlignState::kRaw)
+  if (!has_clocks(trace_))
     return Error{ErrorCode::kUnavailable, "no clock of this run was measured", {}, "stageline align says why"};
   return ask("clocks", [this]() -> Result<std::string> {
     const Result<const Trace*> trace = as_recorded();
     if (!trace) return trace.error();
-    std::vector<ClockMap> clocks;
-    for (const Part& part : (*trace)->parts) clocks.push_back(part.clock_map);
-    AnalysisResult result;
-    result.tables.push_back(clock_table(**trace, clocks, false));
-    return result_json("align", result, origin_of(**trace));
+    return clocks_json(**trace, most_rows);
   });
 }
 
@@ -276,7 +200,7 @@ Result<RunAnswers::Answer> RunAnswers::analysis(const Query& query) {
   if (!options) return std::move(options).error();
   const Result<int64_t> from = integer_parameter(query, "from", 0, 0, INT64_MAX);
   if (!from) return std::move(from).error();
-  TablePart part{std::string(query.text("page_of")), *from};
+  const TablePart part{std::string(query.text("page_of")), *from};
   if (!part.table.empty() && std::none_of(analysis->tables.begin(), analysis->tables.end(),
                                           [&](const AnalysisTable& table) { return part.table == table.name; }))
     return Error{ErrorCode::kUsage, name + " has no table \"" + part.table + "\"", {}, "/api/answers lists them"};
@@ -288,27 +212,10 @@ Result<RunAnswers::Answer> RunAnswers::analysis(const Query& query) {
   return ask(key, [this, analysis, two, part, options = std::move(*options)]() -> Result<std::string> {
     const Result<const Trace*> trace = as_recorded();
     if (!trace) return trace.error();
-    AnalysisInput input;
-    input.options = options;
-    if (two) {
-      const Result<const Trace*> other = other_trace();
-      if (!other) return other.error();
-      for (const Trace* side : {*trace, *other})  // a run without operators has none to compare, which is no fault
-        if (!has_facts(*side)) return result_json(analysis->name, {}, 0);
-      input.control = *trace;
-      input.test = *other;
-    } else {
-      input.trace = *trace;
-    }
-    const bool huge = (*trace)->slice_count() > kMostEventRows;
-    input.for_report = input.brief = huge;
-    Result<AnalysisResult> result = analysis->run(input);
-    if (!result) return std::move(result).error();
-    if (huge)
-      result->notes.add("view.no_event_tables", Severity::kInfo,
-                        "tables with a row per event are left out of so large a run; stageline analyze " +
-                            std::string(analysis->name) + " has them");
-    return result_json(analysis->name, *result, origin_of(**trace), part);
+    if (!two) return analysis_json(*analysis, options, **trace, most_rows, part);
+    const Result<const Trace*> other = other_trace();
+    if (!other) return other.error();
+    return two_runs_json(*analysis, options, **trace, **other, most_rows, part);
   });
 }
 

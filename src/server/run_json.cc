@@ -5,7 +5,9 @@
 
 #include "base/json_writer.h"
 #include "base/text.h"
+#include "exporters/table_words.h"
 #include "model/palette_json.h"
+#include "server/page_slices.h"
 
 namespace stageline {
 namespace {
@@ -56,16 +58,23 @@ void write_groupings(JsonWriter& json, const Trace& trace) {
   json.end_array();
 }
 
-void write_lanes(JsonWriter& json, const Timeline& timeline) {
+void write_lane(JsonWriter& json, const ViewLane& lane, int64_t id) {
+  json.begin_object().field("id", id).field("rank_index", int64_t{lane.part});
+  json.field("name", valid_utf8(lane.name)).field("type", lane_type_name(lane.type));
+  json.field("rows", static_cast<int64_t>(std::max<size_t>(1, lane.rows.size())));
+  json.field("hidden", static_cast<int64_t>(lane.hidden)).field("slices", static_cast<int64_t>(lane.count));
+  if (lane.has_slices() && lane.lasting_rows < lane.rows.size())
+    json.field("lasting_rows", static_cast<int64_t>(lane.lasting_rows));
+  json.field("start_ns", lane.start_ns).field("end_ns", lane.end_ns).end_object();
+}
+
+void write_lanes(JsonWriter& json, const Timeline& timeline, const PageLanes* page) {
   json.key("lanes").begin_array();
-  const auto& lanes = timeline.lanes();
-  for (size_t l = 0; l < lanes.size(); ++l) {
-    const ViewLane& lane = lanes[l];
-    json.begin_object().field("id", static_cast<int64_t>(l)).field("rank_index", int64_t{lane.part});
-    json.field("name", valid_utf8(lane.name)).field("type", lane_type_name(lane.type));
-    json.field("rows", static_cast<int64_t>(std::max<size_t>(1, lane.rows.size())));
-    json.field("hidden", static_cast<int64_t>(lane.hidden)).field("slices", static_cast<int64_t>(lane.count));
-    json.field("start_ns", lane.start_ns).field("end_ns", lane.end_ns).end_object();
+  int64_t id = 0;
+  if (page) {
+    for (const uint32_t l : page->lanes) write_lane(json, timeline.lanes()[l], id++);
+  } else {
+    for (const ViewLane& lane : timeline.lanes()) write_lane(json, lane, id++);
   }
   json.end_array();
 }
@@ -81,7 +90,7 @@ bool has_flows(const Trace& trace) {
 }  // namespace
 
 std::string run_json(const Timeline& timeline, const std::string& title, const std::vector<std::string>& paths,
-                     RunState state) {
+                     const RunState& state) {
   const Trace& trace = timeline.trace();
   JsonWriter json;
   json.begin_object().field("version", STAGELINE_VERSION).field("title", valid_utf8(title));
@@ -91,14 +100,21 @@ std::string run_json(const Timeline& timeline, const std::string& title, const s
   json.end_array();
   json.field("description", valid_utf8(trace.description)).field("format", trace.format);
   json.field("origin_ns", std::to_string(timeline.origin_ns())).field("span_ns", timeline.span_ns());
-  json.field("slices", static_cast<int64_t>(timeline.slice_count()));
+  json.field("slices", static_cast<int64_t>(timeline.slice_count())).field("chunks", timeline.chunk_count());
   json.key("clock").begin_object().field("state", clock_name(trace.clock));
   json.field("uncertainty_ns", trace.alignment_half_ns()).end_object();
   write_palette(json);
   write_kinds(json, timeline.kinds_present());
   write_ranks(json, trace);
   write_groupings(json, trace);
-  write_lanes(json, timeline);
+  write_lanes(json, timeline, state.page);
+  if (state.page)
+    json.key("file")
+        .begin_object()
+        .field("left_out", static_cast<int64_t>(state.page->left_out))
+        .field("command", state.command)
+        .field("theory", state.shows_theory)
+        .end_object();
   json.key("steps").begin_array();
   for (const ViewStep& step : timeline.steps())
     json.begin_object()
@@ -113,7 +129,9 @@ std::string run_json(const Timeline& timeline, const std::string& title, const s
     json.begin_object().field("name", d.name).field("severity", severity_name(d.severity));
     json.field("message", valid_utf8(d.message)).field("count", d.count).end_object();
   }
-  json.end_array().end_object();
+  json.end_array();
+  write_sentences(json, {}, trace.diagnostics, 0);
+  json.end_object();
   return json.take();
 }
 

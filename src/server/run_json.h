@@ -8,12 +8,17 @@
 
 namespace stageline {
 
-// The answer to /api/run. `title` and `paths` are what the user typed. O(lanes).
+struct PageLanes;
+
 struct RunState {
   int64_t revision = 1;
   bool is_whole = true;
+  const PageLanes* page = nullptr;  // of a report: what it carries
+  bool shows_theory = true;
+  std::string command = {};  // NOLINT(readability-redundant-member-init): what shows the rest, for GCC wants it
 };
+// The answer to /api/run. `title` and `paths` are what the user typed. O(lanes).
 std::string run_json(const Timeline& timeline, const std::string& title, const std::vector<std::string>& paths,
-                     RunState state);
+                     const RunState& state);
 
 }  // namespace stageline

@@ -9,7 +9,7 @@ import sys
 import unittest
 from decimal import Decimal
 
-from support import SHARED, SOURCE, Case, needs_shared, run
+from support import SHARED, SOURCE, Case, needs_shared, page_answer, run
 
 INJECT = SOURCE / 'tests/gen/skew_clocks.py'
 
@@ -97,8 +97,7 @@ class Align(Case):
 
         def said(*flags, of=logs):
             done = run('report', of, '-o', page, *flags, check=0)
-            data = re.search(r'<script[^>]*id="report"[^>]*>(.*?)</script>', page.read_text(), re.S)
-            data = json.loads(data.group(1))
+            data = page_answer(page, 'pipeline')['report']
             return data['clock'], data.get('clockBy'), data, done
 
         self.assertEqual(said('--align', 'never')[:2], ('unaligned', None))
@@ -114,7 +113,7 @@ class Align(Case):
         state, by, data, _ = said(of=alone)
         self.assertEqual((state, by), ('aligned', ['compute gaps']))
         self.assertLess(data['clockErrorNs'], data['clockHalfNs'])
-        self.assertIn('clocks', [table['name'] for table in data['tables']])
+        self.assertIn('clocks', [table['name'] for table in page_answer(page, 'clocks')['tables']])
 
     def test_two_labels(self):
         """Two cells under each other's label are named; they neither untie the run nor blame the clocks."""

@@ -11,7 +11,7 @@ import subprocess
 import time
 import unittest
 
-from support import BIN, SHARED, SOURCE, Case, info, needs_shared, one_step, run
+from support import BIN, SHARED, SOURCE, Case, info, needs_shared, one_step, page_answer, run
 
 KIND_OF_TYPE = {'forward': 'F', 'backward': 'B', 'backward_b': 'I', 'backward_w': 'W'}
 
@@ -84,7 +84,8 @@ class Flags(Case):
                 name = found[1]
                 if name not in helps:
                     helps[name] = run(name, '--help', check=0).out
-                for flag in re.findall(r'--([a-z_-]+)', found[2].split('  ')[0]):
+                own = found[2].split('  ')[0].split(' -- ')[0]  # behind it stands another program
+                for flag in re.findall(r'--([a-z_-]+)', own):
                     self.assertIn('--' + flag.replace('_', '-'), helps[name], (page.name, line))
                 checked += 1
         self.assertGreater(checked, 15)
@@ -199,7 +200,43 @@ class Manners(Case):
         self.assertIn('Steps wait for their input', done.out)
         for quiet in ('device.idle', 'comm.waiting', 'tensor_cores.unused', 'memory.full', 'data_parallel.one_process'):
             run('report', trace, '-o', out, '--fail-on', quiet, check=0)
-        self.assertIn('id="report"', out.read_text())
+        self.assertEqual(page_answer(out, 'run')['slices'], slices)
+        self.assertIn('kernels', [table['name'] for table in page_answer(out, 'answer gpu-kernel-breakdown')['tables']])
+
+    def test_a_report_above_its_slices_keeps_the_pipeline(self):
+        trace = pathlib.Path(__file__).resolve().parents[1] / 'golden/readers/kineto-pipeline/input'
+        out = self.dir / 'r.html'
+        run('report', trace, '-o', out, check=0)
+        whole = page_answer(out, 'run')
+        run('report', trace, '-o', out, '--slices', 100, check=0)
+        cells = page_answer(out, 'run')
+        self.assertEqual({lane['type'] for lane in cells['lanes']}, {'cells'})
+        self.assertEqual((whole['file']['left_out'], cells['file']['left_out']),
+                         (0, sum(lane['slices'] for lane in whole['lanes'] if lane['type'] in ('stream', 'thread'))))
+        self.assertIn('stageline view', cells['file']['command'])
+        run('report', trace, '-o', out, '--slices', 0, check=0)
+        self.assertEqual(page_answer(out, 'run')['lanes'], [])
+        self.assertIn('--slices', run('report', trace, '-o', out, '--slices', -1, check=2).err)
+
+    def test_reports_are_the_same_bytes_for_any_number_of_threads(self):
+        run('simulate', '1f1b', '--stages', 4, '--steps', 3, '--jitter', 0.1, '-o', self.dir / 'logs', check=0)
+        for of in (self.dir / 'logs', pathlib.Path(__file__).resolve().parents[1] / 'golden/readers/kineto/input'):
+            pages = [run('report', of, '-o', '-', '--threads', n, check=0).stdout for n in (1, 4, 4)]
+            self.assertEqual(pages[0], pages[1])
+            self.assertEqual(pages[1], pages[2])
+
+    def test_no_name_is_markup_in_a_report(self):
+        bad = '</script><img src=x onerror=alert(1)><!--<script>'
+        events = [{'ph': 'X', 'cat': 'cpu_op', 'name': bad, 'pid': 1, 'tid': 1, 'ts': i * 10, 'dur': 5, 'args': {bad: bad}} for i in range(5)]
+        events.append({'ph': 'M', 'name': 'thread_name', 'pid': 1, 'tid': 1, 'args': {'name': bad}})
+        trace = self.write(f'a"><b>.json', json.dumps({'schemaVersion': 1, 'traceEvents': events}))
+        out = self.dir / 'r.html'
+        run('report', trace, '-o', out, '--title', bad, check=0)
+        text = out.read_text()
+        self.assertNotIn(bad, text)
+        self.assertNotIn('<img', re.sub(r'<script>.*?</script>|<style>.*?</style>', '', text, flags=re.S))
+        self.assertNotIn('"><b>', text)
+        self.assertEqual(page_answer(out, 'run')['title'], bad)
 
     def test_languages(self):
         run('simulate', '1f1b', '--fault', 'slow-stage:2,1.5', '-o', self.dir / 'logs', check=0)

@@ -1,8 +1,12 @@
 """What the whole-program tests share: running stageline, making worker logs, finding ../shared."""
+import base64
+import gzip
 import json
 import os
 import pathlib
+import re
 import shutil
+import struct
 import subprocess
 import tempfile
 import unittest
@@ -74,3 +78,15 @@ class Case(unittest.TestCase):
         for rank in range(2):
             self.write(f'{folder}workerlog.{rank}', ''.join(one_step(rank, at=200 * s) for s in range(steps)))
         return self.dir / folder if folder else self.dir
+
+
+def page_answer(path, name):
+    """What a report holds as its answer to this question: JSON, of a binary one its header; None: it holds none."""
+    block = re.search(r'<script type="application/octet-stream" data-answer="' + re.escape(name) + r'">([^<]*)</script>', path.read_text())
+    if not block:
+        return None
+    body = gzip.decompress(base64.b64decode(block.group(1)))
+    header = 4 + struct.unpack('<I', body[:4])[0]  # of text some 500 MB: it begins with a bracket and a quote
+    if header <= len(body):
+        body = body[4:header]
+    return json.loads(body)

@@ -158,6 +158,7 @@ function expose(app: App, chart: ReturnType<typeof makeChart>): void {
 async function start(): Promise<void> {
   const report = readReport();
   addSentences(report.findings.map(finding => finding.title));
+  addSentences(report.sentences);
   setLang(firstLang(report.lang, remember('lang')));
   const chosen = remember('theme');
   const theme: Theme = chosen === 'dark' || chosen === 'light' ? chosen

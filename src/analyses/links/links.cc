@@ -177,7 +177,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   if (!graph) return graph.error();
   Links links = find_links(trace, *graph);
   const TheoryRun theory = theory_of(trace);
-  const CauseList causes = find_causes(trace, *graph, theory);
+  const CauseList causes = find_slow_links(trace, *graph, theory);
   read_as_causes(trace, causes, links);
   if (links.evidence == LinkEvidence::kNone)
     result.notes.add("links.none", Severity::kInfo,

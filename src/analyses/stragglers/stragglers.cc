@@ -10,6 +10,7 @@
 #include "model/pipeline_words.h"
 #include "pipeline/cause_words.h"
 #include "pipeline/causes.h"
+#include "pipeline/layer_price.h"
 #include "pipeline/slowdown.h"
 #include "pipeline/theory.h"
 
@@ -181,10 +182,12 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
     if (!in_order) return in_order.error();
     launched = std::move(*in_order);
   }
-  const CauseList list = find_causes(trace, launched ? *launched : *graph, theory, coverage);
+  CauseList list = find_causes(trace, launched ? *launched : *graph, theory, coverage);
+  if (!list.untold && coverage.whole() && has_slow_stage(list))
+    if (Result<WhatIf> model = WhatIf::of(trace, theory.recognition, assumed)) price_in_layers(*model, list);
   Table causes = causes_table(trace, s, list, theory.recognition);
   coverage.note("stragglers", result.notes);
-  if (causes.row_count() == 0 && !list.repeats)
+  if (causes.row_count() == 0 && !list.untold)
     result.notes.add("stragglers.none", Severity::kInfo, "nothing that holds ranks up is worth 1 % of the mean step");
   result.tables.push_back(std::move(causes));
   result.tables.push_back(workers_table(trace, s));

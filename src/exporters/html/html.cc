@@ -106,7 +106,7 @@ std::string html_report(const ExportInput& input, const HtmlLimits& limits) {
 
 extern const Exporter html_exporter;
 const Exporter html_exporter = {
-    "html",   "one page with the answer, the chart, the tables and the flaws; opens anywhere, needs no network",
+    "html",   "one page with findings, chart, tables and flaws one below the other; opens anywhere, needs no network",
     {"html"}, false,
     true,     write,
     false,    false,

@@ -1,4 +1,4 @@
-// The report page: one HTML file that needs nothing else, not even a network.
+// Charts and tables one below the other: one HTML file that needs nothing else, not even a network.
 #pragma once
 
 #include <string>

@@ -5,6 +5,7 @@
 
 #include "base/json_writer.h"
 #include "base/number.h"
+#include "exporters/table_words.h"
 #include "model/palette_json.h"
 #include "model/run_extent.h"
 
@@ -201,6 +202,7 @@ std::string report_json(const ExportInput& input, const CellPayload& payload, co
                 is_series(table) || trace.clock == ClockState::kPerRank ? 0 : origin_ns);
   json.end_array();
   write_flaws(json, trace.diagnostics);
+  write_sentences(json, input.tables, trace.diagnostics, limits.table_rows);
   json.end_object();
   return json.take();
 }

@@ -51,6 +51,7 @@ export interface Report {
   cells: { count: number; total: number; steps: number; columns: PayloadColumn[]; names: string[] };
   tables: Table[];
   flaws: Flaw[];
+  sentences: Both[];  // of tables and flaws, those that have a Chinese one
 }
 
 // A column of runs is written as values and how often each stands in a row.

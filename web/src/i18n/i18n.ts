@@ -23,27 +23,14 @@ export const both = (text: Both): string => (lang === 'zh' ? text[1] || text[0] 
 // Titles of tables and columns are declared in English; the well-known ones have Chinese names.
 const named = (key: string, title: string): string =>
   (lang === 'zh' ? (names as Record<string, string>)[key] : undefined) ?? title;
-export const tableTitle = (table: Table): string => named('table.' + table.name, table.title || table.name);
+export const tableTitle = (table: Table): string => named('table.' + table.name, sentence(table.title) || table.name);
 export const columnTitle = (column: Column): string => named(column.name, column.title || column.name);
 
-// Sentences that tables and findings share, and the words that go with a verdict.
+// Sentences of tables, notes and flaws come with their Chinese (src/exporters/table_words): one dictionary for terminal,
+// report and viewer.
 const sentences = new Map<string, string>();
 export const addSentences = (list: Both[]): void => list.forEach(([en_, zh_]) => zh_ && sentences.set(en_, zh_));
-const verdicts: [RegExp, string][] = [
-  [/^(.+) its peers, slow in (.+) of (.+) steps?$/, '用时是同级其他 rank 的 $1，$3 步中有 $2 步偏慢'],
-  [/^slow in (.+) of (.+) steps?$/, '$2 步中有 $1 步偏慢'],
-  [/^nearly every cell starts (.+) late$/, '几乎每个单元都晚 $1 开始'],
-  [/^(.+) pauses? of (.+), every (.+)$/, '$1 次停顿，平均 $2，每隔 $3 一次'],
-  [/^(.+) pauses? of (.+)$/, '$1 次停顿，平均 $2'],
-  [/^no other rank holds its stage: .*$/, '本级没有其他 rank：无法区分是 rank 慢还是级慢'],
-  [/^Step (.+) took (.+) the median step$/, '第 $1 步用时是中位步的 $2'],
-];
-function sentence(text: string): string {
-  const known = sentences.get(text);
-  if (known) return known;
-  const verdict = verdicts.find(([pattern]) => pattern.test(text));
-  return verdict ? text.replace(verdict[0], verdict[1]) : text;
-}
+export const sentence = (text: string): string => (lang === 'zh' ? sentences.get(text) : undefined) ?? text;
 
 // Columns of few words, which mean the same in every table.
 const SAYS_WORDS = new Set(['part', 'within', 'type', 'piece', 'phase', 'verdict', 'cause', 'what', 'direction', 'bound_by']);
@@ -51,13 +38,15 @@ const SAYS_WORDS = new Set(['part', 'within', 'type', 'piece', 'phase', 'verdict
 // Words that a table says in a column of few: reasons, parts, kinds of divergence.
 export function cellValue(table: Table, column: Column, value: Value): Value {
   if (lang === 'en' || typeof value !== 'string') return value;
-  if (column.name === 'words') return sentence(value);
   const known = names as Record<string, string>;
-  return known[`value.${table.name}.${column.name}.${value}`] ?? (SAYS_WORDS.has(column.name) ? known[`word.${value}`] : undefined) ?? value;
+  return known[`value.${table.name}.${column.name}.${value}`] ?? (SAYS_WORDS.has(column.name) ? known[`word.${value}`] : undefined) ?? sentence(value);
 }
 
-// What a flaw is, in general; its own sentence with numbers and places is in English. '' in English, and of rare ones.
-export const flawWords = (name: string): string => (lang === 'zh' ? (names as Record<string, string>)[`flaw.${name}`] ?? '' : '');
+// What a flaw or a note says: its own sentence; where that has no Chinese, what it is in general.
+export function flawWords(name: string, message: string): string {
+  const said = sentence(message);
+  return (lang === 'zh' && said === message ? (names as Record<string, string>)[`flaw.${name}`] : undefined) ?? said;
+}
 
 // What a source calls itself, where it is a sentence of ours.
 export function description(text: string): string {

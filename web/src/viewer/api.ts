@@ -1,7 +1,8 @@
 // The server's answers as the page sees them (docs/viewer-protocol.md). Times are nanoseconds from the run's start.
-import type {Palette} from '../data/report';
+import type {Both, Palette} from '../data/report';
 import type {Theme} from '../theme';
 import {quiet} from './quiet';
+import type {Params, Reply, Source} from './source';
 import {decode, f64, i32, u32, u8, type Column, type Wire} from './wire';
 
 export interface Paint { fill: string; text: string }
@@ -14,17 +15,21 @@ export type LaneType = 'cells' | 'stream' | 'thread' | 'counter';
 export interface Lane {
   id: number; rank_index: number; name: string; type: LaneType;
   rows: number; hidden: number; slices: number; start_ns: number; end_ns: number;
+  lasting_rows?: number;   // rows through the last in which a slice lasts any time; none: all
 }
 export interface Step { number: number; start_ns: number; end_ns: number }
 export type Grouping = 'machine' | 'stage' | 'dp';
 export interface Run {
   palette: Record<Theme, Palette>;
   version: string; revision: number; whole: boolean; title: string; paths: string[]; description: string; format: string;
-  origin_ns: string; span_ns: number; slices: number;
+  origin_ns: string; span_ns: number; slices: number; chunks?: number;
   clock: {state: string; uncertainty_ns: number};
   kinds: Kind[]; ranks: Rank[]; groupings: Grouping[]; lanes: Lane[]; steps: Step[];
   flows: boolean;
+  // Of a report: what it does not hold, and what shows that; whether it was asked to show theory.
+  file?: {left_out: number; command: string; theory: boolean};
   flaws: {name: string; severity: string; message: string; count: number}[];
+  sentences: Both[];
 }
 export interface Status {
   state: 'reading' | 'preparing' | 'ready' | 'failed';
@@ -49,25 +54,18 @@ export class ApiError extends Error {
 }
 
 const LONG_PAUSE_MS = 120;
-type Params = Record<string, string | number | undefined>;
 
 export class Api {
   // Of a run that is still being read: its lanes, slices and names have these numbers in one revision only.
   revision: number | undefined;
   private again: Promise<void> | undefined;
-  private readonly token = new URLSearchParams(location.search).get('token');
+  constructor(private readonly source: Source) {}
 
-  url(path: string, params: Params = {}): string {
-    const query = new URLSearchParams();
-    for (const [name, value] of Object.entries(params)) if (value !== undefined) query.set(name, String(value));
-    if (this.revision !== undefined) query.set('revision', String(this.revision));
-    if (this.token) query.set('token', this.token);
-    const text = query.toString().replaceAll('%2C', ',');
-    return `/api/${path}${text ? '?' + text : ''}`;
-  }
-  private async get(path: string, params: Params, signal?: AbortSignal): Promise<Response> {
-    const answer = await fetch(this.url(path, params), signal ? {signal} : {});
-    if (answer.ok) return answer;
+  // Status as it changes, where the source tells of itself.
+  events(): EventSource | null { return this.source.events?.() ?? null; }
+  private async get(path: string, params: Params, signal?: AbortSignal): Promise<Reply> {
+    const answer = await this.source.ask(path, {...params, revision: this.revision}, signal);
+    if (answer.status === 200 || answer.status === 202) return answer;
     if (answer.status === 409 && this.revision !== undefined) return this.more();
     const said = await answer.json().catch(() => ({})) as {error?: string; hint?: string};
     throw new ApiError(answer.status, said.error ?? `HTTP ${answer.status}`, said.hint ?? '');
@@ -86,18 +84,18 @@ export class Api {
     return {done: answer.status !== 202, answer: await answer.json() as T};
   }
   async wire<H>(path: string, params: Params, signal?: AbortSignal): Promise<Wire<H>> {
-    return decode<H>(await (await this.get(path, params, signal)).arrayBuffer());
+    return decode<H>(await (await this.get(path, params, signal)).bytes());
   }
   // Binary, of what takes time: waits while it is being made.
   async longWire<H>(path: string, params: Params): Promise<Wire<H>> {
     for (;;) {
       const answer = await this.get(path, params);
-      if (answer.status !== 202) return decode<H>(await answer.arrayBuffer());
+      if (answer.status !== 202) return decode<H>(await answer.bytes());
       await new Promise(done => setTimeout(done, LONG_PAUSE_MS));
     }
   }
   async bytes(path: string): Promise<ArrayBuffer> {
-    return await (await this.get(path, {})).arrayBuffer();
+    return await (await this.get(path, {})).bytes();
   }
   async slices(params: Params, signal?: AbortSignal, path = 'slices'): Promise<SlicesAnswer> {
     return slicesOf(await this.wire(path, params, signal));

@@ -40,7 +40,7 @@ export function commandsOf(store: Store, actions: Actions): Command[] {
     ...run.groupings.map(one => ({title: w(`cmd.group.${one}`), run: group(one)})),
     ...run.steps.slice(0, 200).map((step, i) => ({title: w('cmd.step', step.number), ...(i < 9 ? {keys: String(i + 1)} : {}),
                                                   run: () => store.jump(fit(step.start_ns, step.end_ns))})),
-    {title: w('cmd.perfetto'), run: () => actions.perfetto()},
+    !run.file && {title: w('cmd.perfetto'), run: () => actions.perfetto()},
     {title: w('cmd.theme'), run: () => actions.toggleTheme()},
     {title: w('cmd.lang'), run: () => actions.toggleLang()},
     {title: w('cmd.help'), keys: '?', run: () => actions.help()},

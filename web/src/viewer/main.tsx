@@ -5,6 +5,8 @@ import {firstLang, setLang, currentLang} from '../i18n/i18n';
 import {makeAnswers} from './answers/page';
 import {Api, type Run, type Status} from './api';
 import {makeCompare} from './compare/page';
+import {fileSource} from './file/source';
+import {isWorker, serveWorker} from './file/worker';
 import {Loading} from './loading';
 import {makeOverview} from './overview/page';
 import type {Theme} from './page';
@@ -12,6 +14,7 @@ import {makePipeline} from './pipeline/page';
 import {quiet, watchInput} from './quiet';
 import {remember} from './remember';
 import {startShell} from './shell';
+import {serverSource} from './source';
 import {makeTimeline} from './timeline_page';
 import {w} from './words';
 
@@ -24,15 +27,16 @@ function firstTheme(): Theme {
 async function follow(api: Api, take: (status: Status) => boolean): Promise<void> {
   if (take(await api.json<Status>('status'))) return;
   await new Promise<void>(done => {
-    const events = new EventSource(api.url('events'));
+    const events = api.events();
     let over = false, asking = 0;
     const see = (status: Status): void => {
       if (over || !take(status)) return;
       over = true;
-      events.close();
+      events?.close();
       clearInterval(asking);
       done();
     };
+    if (!events) return;
     events.onmessage = event => see(JSON.parse(event.data as string) as Status);
     events.onerror = () => {
       events.close();
@@ -72,8 +76,8 @@ async function runAtHand(): Promise<Run | null> {
 }
 
 async function start(): Promise<void> {
-  const api = new Api(), root = document.getElementById('app')!, theme = firstTheme();
-  setLang(firstLang('', remember('lang')));
+  const api = new Api(fileSource() ?? serverSource()), root = document.getElementById('app')!, theme = firstTheme();
+  setLang(firstLang(document.documentElement.lang.startsWith('zh') ? 'zh' : '', remember('lang')));
   document.documentElement.lang = currentLang() === 'zh' ? 'zh-CN' : 'en';
   document.documentElement.dataset['theme'] = theme;
   try {
@@ -102,4 +106,5 @@ async function start(): Promise<void> {
   }
 }
 
-void start();
+if (isWorker()) serveWorker();
+else void start();

@@ -3,7 +3,7 @@
 import {render} from 'preact';
 import {h} from '../dom';
 import {duration} from '../format';
-import {currentLang, setLang, t as report} from '../i18n/i18n';
+import {addSentences, currentLang, sentence, setLang, t as report} from '../i18n/i18n';
 import {applyTheme} from '../theme';
 import type {Api, Run} from './api';
 import {openHelp} from './help';
@@ -23,24 +23,29 @@ const CLOCKS: readonly string[] = ['shared', 'unaligned', 'per-rank', 'aligned',
 function Clock({clock}: {clock: Run['clock']}) {
   if (!CLOCKS.includes(clock.state)) return null;
   const state = clock.state as ClockState;
+  const said = report(`clock.${state}`) + (clock.uncertainty_ns > 0 ? `, ±${duration(clock.uncertainty_ns)}` : '');
   return (
-    <span class={`pill clock ${state}`} title={report(state === 'aligned' || state === 'partly-aligned' ? 'clock.shared.help'
-        : `clock.${state}.help`)}>
-      <i class="dot" aria-hidden="true" />{report(`clock.${state}`)}{clock.uncertainty_ns > 0 && `, ±${duration(clock.uncertainty_ns)}`}
+    <span class={`pill clock ${state}`} title={`${said}. ${report(state === 'aligned' || state === 'partly-aligned' ? 'clock.shared.help'
+        : `clock.${state}.help`)}`}>
+      <i class="dot" aria-hidden="true" /><span>{said}</span>
     </span>);
 }
 
+// A report has a second run where it was written with one.
+export const hasCompare = (run: Run): boolean => !run.file;
 export const hasPipeline = (run: Run): boolean => run.lanes.some(lane => lane.type === 'cells');
 
 export type MakePage = (shell: Shell) => Page;
 
 export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Theme, makers: Record<PageId, MakePage>): Shell {
+  addSentences(run.sentences);
   const pages = new Map<PageId, Page>(), stale = new Set<PageId>();
   const top = h('div', {class: 'top-place'}), place = h('div', {class: 'page-place'});
-  const live = h('p', {class: 'live', 'aria-live': 'polite', id: 'live'});
+  const live = h('p', {class: 'live', 'aria-live': 'polite', id: 'live'}), astray = h('div', {class: 'astray', role: 'status', hidden: true});
+  const missed = new Set<string>();  // what of the address leads nowhere
   const dark = matchMedia('(prefers-color-scheme: dark)');
   // Before a run is whole there is a timeline of it, and nothing that could be said of it.
-  const shown = PAGES.filter(id => run.whole ? id !== 'pipeline' || hasPipeline(run) : id === 'timeline');
+  const shown = PAGES.filter(id => run.whole ? (id !== 'pipeline' || hasPipeline(run)) && (id !== 'compare' || hasCompare(run)) : id === 'timeline');
   let current: PageId | null = null, theme = firstTheme, saving = 0, leap = false, armed = 0, written = location.hash;
 
   function pageOf(id: PageId): Page {
@@ -90,10 +95,23 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
     written = location.hash;
     const route = routeOf(location.hash), id = shown.includes(route.page) ? route.page : shown[0]!;
     if (current === id && location.hash === addressNow()) return;
+    found();
+    if (route.unknown !== undefined) shell.lost(`#/${route.unknown}`);
+    else if (id !== route.page && run.whole) shell.lost(w(`page.${route.page}`));
     const known = pages.get(id), {rest, query} = id === route.page ? route : {rest: '', query: ''};
     // A page that still is what the address says is not made anew: it keeps what no address holds.
     const kept = known !== undefined && location.hash === hashOf({page: id, ...known.address()});
     open(id, kept ? null : {rest, query});
+  }
+
+  function found(): void {
+    missed.clear();
+    sayMissed();
+  }
+  function sayMissed(): void {
+    astray.hidden = missed.size === 0;
+    astray.replaceChildren(h('span', {}, w('lost', [...missed].map(one => `“${one.length > 60 ? one.slice(0, 60) + '…' : one}”`).join(', '))),
+      h('button', {class: 'plain link', click: found}, w('close')));
   }
 
   const shell: Shell = {
@@ -107,6 +125,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
     go(id, to) {
       if (!shown.includes(id)) return;
       if (current !== null) write(addressNow(), false);
+      found();
       open(id, to ? {rest: to.rest ?? '', query: to.query ?? ''} : null);
       if (location.hash !== addressNow()) write(addressNow(), true);
     },
@@ -114,6 +133,10 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
       clearTimeout(saving);
       leap ||= jumped;
       saving = window.setTimeout(save, 200);
+    },
+    lost(what) {
+      missed.add(what);
+      sayMissed();
     },
     say(sentence) { if (live.textContent !== sentence) live.textContent = sentence; },
     toggleTheme() {
@@ -133,6 +156,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
   function restyle(): void {
     applyTheme(run.palette, theme);
     document.documentElement.lang = currentLang() === 'zh' ? 'zh-CN' : 'en';
+    sayMissed();
     for (const id of pages.keys()) if (id !== current) stale.add(id);
     if (current !== null) {
       document.title = `${run.title} · ${w(`page.${current}`)} · Stageline`;
@@ -159,7 +183,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
         </nav>
         <span class="space" />
         <Clock clock={run.clock} />
-        {run.flaws.length > 0 && <span class="pill flaws" title={run.flaws.map(flaw => flaw.message).join('\n')}>
+        {run.flaws.length > 0 && <span class="pill flaws" title={run.flaws.map(flaw => sentence(flaw.message)).join('\n')}>
           {w('head.flaws', run.flaws.length)}</span>}
         <button class="pill" id="theme" onClick={shell.toggleTheme} title={report('theme.switch')}>{report(theme === 'dark'
             ? 'theme.light' : 'theme.dark')}</button>
@@ -207,7 +231,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
     restyle();
   });
 
-  root.replaceChildren(top, place, live);
+  root.replaceChildren(top, astray, place, live);
   restyle();
   follow();
   Object.assign((window as {stageline?: object}).stageline ??= {}, {run, page: () => current, go: shell.go});

@@ -44,6 +44,7 @@ export class Tiles {
   private readonly jobs: Generator<void>[] = [];
   private request: Request | null = null;
   pictures = 0;  // grows when what lanes are drawn from changes
+  private held: Stretch & {span: number; spare: number; pictures: number} | null = null;
   private frame = 0;
   private retryAt = 0;
   private readonly spare: HTMLCanvasElement[] = [];        // of freed sheets
@@ -84,6 +85,12 @@ export class Tiles {
     return this.jobs.length > 0;
   }
 
+  // Whether the lanes of the last plan() lack nothing of this window either, without a look at each.
+  holds(view: Viewport): boolean {
+    const {held} = this;
+    return held !== null && held.pictures === this.pictures && isSameColumn(held.span, view.t1 - view.t0) &&
+        Math.max(...this.lacking(held, view, held.spare)) <= 0;
+  }
   // Asks for what the window lacks. Called after every frame; does nothing when nothing is missing.
   plan(wants: readonly LaneWant[], view: Viewport, widthPx: number): void {
     if (widthPx < 8 || wants.length === 0) return;
@@ -98,14 +105,23 @@ export class Tiles {
     const missing = new Map<number, LaneWant>(), spare = span * Math.min(SPARE_SHARE, margin / 2);
     let shift = NaN, have: Stretch | null = null;
     const same = (a: Stretch | null, b: Stretch | null): boolean => a?.t0 === b?.t0 && a?.t1 === b?.t1;
+    const all: Stretch = {t0: -Infinity, t1: Infinity};
+    this.held = null;
     for (const want of wants) {
       const covered = this.covered(want, view, columnNs);
-      if (covered && Math.max(...this.lacking(covered, view, spare)) <= columnNs) continue;
+      if (covered && Math.max(...this.lacking(covered, view, spare)) <= columnNs) {
+        all.t0 = Math.max(all.t0, covered.t0);
+        all.t1 = Math.min(all.t1, covered.t1);
+        continue;
+      }
       const own = this.store.shiftOf(want.lane);
       if (missing.size === 0) [shift, have] = [own, covered];
       if (own === shift && same(covered, have) && missing.size < MOST_LANES) missing.set(want.lane, want);
     }
-    if (missing.size === 0) return;
+    if (missing.size === 0) {
+      this.held = {...all, span, spare, pictures: this.pictures};
+      return;
+    }
     let t0 = Math.max(Math.min(home.t0, view.t0), view.t0 - span * margin);
     let t1 = Math.min(Math.max(home.t1, view.t1), view.t1 + span * margin);
     if (have) {  // only what is lacking at one end, column by column beside what is there
@@ -234,7 +250,10 @@ export class Tiles {
       batch = want ? [want] : [];
       lines = want ? want.rows * want.rowPx : 0;
     }
-    for (const [lane, entry] of finished) this.add(lane, entry);
+    for (const [lane, entry] of finished) {
+      entry.sheet.used = this.frame;  // shading took frames: what is new is not what was drawn longest ago
+      this.add(lane, entry);
+    }
     ++this.pictures;
     if (this.request === request) this.request = null;
     this.sweep();

@@ -1,6 +1,7 @@
 // The timeline as a page: the bar, the rows, the drawer below.
 import {render} from 'preact';
 import {h} from '../dom';
+import {grouped} from '../format';
 import {makeActions, type Actions, type OmniMode} from './actions';
 import {expose} from './expose';
 import {timelineKeys} from './help';
@@ -18,9 +19,11 @@ import {fromQuery, toQuery} from './url';
 import {w} from './words';
 
 export function makeTimeline(shell: Shell): Page {
-  const {api, run} = shell, store = new Store(run, shell.theme), stage = makeStage(api, store);
+  const {api, run} = shell, store = new Store(run, shell.theme);
   const bar = h('div', {class: 'toolbar-place'}), bottom = h('div', {class: 'panel-place'}), tip = makeTip(store);
-  const element = h('div', {}, bar, stage.element, bottom, tip.element);
+  const stage = makeStage(api, store, () => bottom.querySelector<HTMLElement>('.panel .body')?.offsetHeight ?? 0);
+  const leftOut = h('p', {class: 'left-out', role: 'note', hidden: !run.file?.left_out});
+  const element = h('div', {}, bar, leftOut, stage.element, bottom, tip.element);
   let actions: Actions;
   const doors = {
     open: (mode: OmniMode) => openOmni(mode, api, store, stage, actions),
@@ -51,12 +54,13 @@ export function makeTimeline(shell: Shell): Page {
   return {
     element,
     show(route) {
-      if (route && (route.query || seen)) fromQuery(store, route.query, actions, api);
+      if (route && (route.query || seen)) fromQuery(store, route.query, actions, api, shell.lost);
       seen = true;
     },
     address: () => ({rest: '', query: toQuery(store)}),
     restyle() {
       store.theme = shell.theme;
+      if (run.file) leftOut.replaceChildren(w('file.leftOut', grouped(run.file.left_out)), ' ', h('code', {}, run.file.command));
       stage.canvas.setAttribute('aria-label', w('canvas.aria', run.title));
       draw();  // bars first: what they leave is the stage's
       stage.restyle();

@@ -11,6 +11,33 @@ export function decode<Header>(buffer: ArrayBuffer): Wire<Header> {
   return {header, buffer, base: Math.ceil((4 + length) / 8) * 8};
 }
 
+// The same the other way round, for answers that the page makes itself.
+export class WireWriter {
+  readonly columns: Column[] = [];
+  private readonly parts: {at: number; bytes: Uint8Array}[] = [];
+  private size = 0;
+
+  // Returns where they begin.
+  bytes(values: Uint8Array): number {
+    const at = Math.ceil(this.size / 8) * 8;
+    this.parts.push({at, bytes: values});
+    this.size = at + values.byteLength;
+    return at;
+  }
+  add(name: string, type: Column['type'], values: Numbers): void {
+    const offset = this.bytes(new Uint8Array(values.buffer as ArrayBuffer, values.byteOffset, values.byteLength));
+    this.columns.push({name, type, offset, count: values.length});
+  }
+  finish(header: object): ArrayBuffer {
+    const text = new TextEncoder().encode(JSON.stringify(header)), base = Math.ceil((4 + text.length) / 8) * 8;
+    const out = new Uint8Array(base + this.size);
+    new DataView(out.buffer).setUint32(0, text.length, true);
+    out.set(text, 4);
+    for (const {at, bytes} of this.parts) out.set(bytes, base + at);
+    return out.buffer;
+  }
+}
+
 type Numbers = Float64Array | Float32Array | Uint32Array | Int32Array | Uint8Array;
 function column(wire: Wire<{columns: Column[]}>, name: string, type: Column['type']): Numbers | null {
   const found = wire.header.columns.find(c => c.name === name);

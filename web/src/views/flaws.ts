@@ -11,7 +11,7 @@ export function flawsView(app: App): HTMLElement {
     h('thead', {}, h('tr', {}, h('th', {class: 'text', scope: 'col'}, t('flaws.severity')), h('th', {class: 'text', scope: 'col'}, t('flaws.what')),
       h('th', {scope: 'col'}, t('flaws.count')), h('th', {class: 'text', scope: 'col'}, t('flaws.where')))),
     h('tbody', {}, ...flaws.map(flaw => h('tr', {}, h('td', {class: `text severity ${flaw.severity}`}, t(`severity.${flaw.severity}`)),
-      h('td', {class: 'text wrap'}, flawWords(flaw.name) && h('div', {}, flawWords(flaw.name)), flaw.message || flaw.name, h('small', {class: 'quiet'}, ` ${flaw.name}`)),
+      h('td', {class: 'text wrap'}, flawWords(flaw.name, flaw.message) || flaw.name, h('small', {class: 'quiet'}, ` ${flaw.name}`)),
       h('td', {}, grouped(flaw.count)), h('td', {class: 'text wrap where'}, flaw.where)))))));
   return section;
 }

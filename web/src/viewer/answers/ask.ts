@@ -1,7 +1,8 @@
 // Answers of the server that take time: asked once, then kept. While one is made the server says for how long (202), and
 // the page asks again.
-import type {Column, Table, Value} from '../../data/report';
+import type {Both, Column, Table, Value} from '../../data/report';
 import {shownUnit} from '../../format';
+import {addSentences} from '../../i18n/i18n';
 import {ApiError, type Api} from '../api';
 
 export interface Option { name: string; value: string; help: string; choices: string[] }
@@ -19,7 +20,7 @@ export type Choice = Record<string, string>;  // options that are not the defaul
 
 interface WireColumn { name: string; title: string; type: Column['type']; help: string }
 interface WireAnswer {
-  analysis: string; notes: Note[];
+  analysis: string; notes: Note[]; sentences?: Both[];  // the clocks' answer has none
   tables: {name: string; title: string; columns: WireColumn[]; row_count: number; origin_ns: string; rows: Value[][]}[];
 }
 
@@ -91,6 +92,7 @@ export class Desk {
 const answers = new WeakMap<WireAnswer, Answer>();
 function read(wire: WireAnswer): Answer {
   let answer = answers.get(wire);
+  addSentences(wire.sentences ?? []);
   if (!answer) answers.set(wire, answer = {analysis: wire.analysis, notes: wire.notes, tables: wire.tables.map(tableOf)});
   return answer;
 }

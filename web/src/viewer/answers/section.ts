@@ -11,9 +11,11 @@ import {CLOCKS} from './families';
 import type {Answer, AnswerTable, Choice, Desk, Offer, Working} from './ask';
 import {failure, working} from './working';
 
+const ASKED_ALONE = 1_000_000;  // slices of a run in which what takes longer is there soon
+
 export interface Section {
   element: HTMLElement;
-  start(): void;             // asks, once, what is asked without being told to
+  start(alone: boolean): void;  // asks, once, what is asked without being told to; `alone`: nothing else of the page is
   busy(): boolean;
   answer(): Answer | null;
   choose(table: string, query: URLSearchParams | null): void;  // from an address; null: not this one
@@ -37,7 +39,7 @@ export function answerSection(use: SectionUse): Section {
   const views = new Map<string, TableView>(), open = new Set<string>();
   let options: Choice = {}, answer: Answer | null = null, wrong: unknown = null, now: Working | null = null, asked = false, busy = false,
       chosen = '';
-  let how = false, turn = 0, first = true;
+  let how = false, turn = 0, first = true, wanted = false;  // wanted: by a press, though it takes longer
 
   function ask(): void {
     const mine = ++turn, watch = (state: Working): void => { if (mine === turn && state.seconds > 0.3) { now = state; draw(); } };
@@ -46,8 +48,8 @@ export function answerSection(use: SectionUse): Section {
     (offer.name === CLOCKS ? desk.clocks(watch) : desk.answer(offer.name, options, watch)).then(found => {
       if (mine !== turn) return;
       answer = found;
-      if (first && !chosen) for (const table of found.tables.slice(0, 1)) if (table.rowCount > 0 &&
-          table.rowCount <= 40) open.add(table.name);
+      const full = found.tables.find(table => table.rowCount > 0);
+      if (first && !chosen && full && full.rowCount <= 40) open.add(full.name);
       first = false;
     }, (error: unknown) => { if (mine === turn) { wrong = error; answer = null; } }).finally(() => {
       if (mine !== turn) return;
@@ -107,6 +109,7 @@ export function answerSection(use: SectionUse): Section {
   }
   function form(): HTMLElement | false {
     if (offer.options.length === 0) return false;
+    if (use.shell.run.file) return h('p', {class: 'quiet'}, w('file.asked'), ' ', h('code', {}, use.shell.run.file.command));
     const fields = offer.options.map(option => {
       const id = `option-${offer.name}-${option.name}`, value = options[option.name] ?? '';
       const choices = option.value === 'BOOL' ? ['true', 'false'] : option.choices;
@@ -147,12 +150,11 @@ export function answerSection(use: SectionUse): Section {
   function content(): Child[] {
     if (busy && !answer) return [working(w('answers.working'), now)];
     if (wrong) return [failure(wrong, ask), howMade()];
-    if (!answer) return [h('p', {class: 'quiet'}, w('answers.notAsked'), ' ', h('button', {class: 'ask', click: ask}, w('answers.ask')))];
+    if (!answer) return [h('p', {class: 'quiet'}, w('answers.notAsked'), ' ', h('button', {class: 'ask', click: () => { wanted = true; ask(); use.changed(); }}, w('answers.ask')))];
     const full = answer.tables.filter(table => table.rowCount > 0), empty = answer.tables.filter(table => table.rowCount === 0);
     return [busy && working(w('answers.working'), now), ...full.map(fold),
       empty.length > 0 && h('p', {class: 'quiet'}, t('tables.without', empty.map(tableTitle).join(t('list.comma')))),
-      answer.notes.length > 0 && h('ul', {class: 'notes quiet'}, ...answer.notes.map(note => h('li', {}, flawWords(note.name) ||
-          note.message))), howMade()];
+      answer.notes.length > 0 && h('ul', {class: 'notes quiet'}, ...answer.notes.map(note => h('li', {}, flawWords(note.name, note.message)))), howMade()];
   }
   function draw(): void {
     own.replaceChildren(...[h('h3', {class: 'title', tabindex: -1}, wordOr(`answer.${offer.name}`, offer.name)),
@@ -160,7 +162,7 @@ export function answerSection(use: SectionUse): Section {
   }
   return {
     element: own,
-    start() { if (!asked && offer.in_report) ask(); else if (!asked) draw(); },
+    start(alone) { if (!asked && (offer.in_report || (alone && shell.run.slices <= ASKED_ALONE))) ask(); else if (!asked) draw(); },
     busy: () => busy,
     answer: () => answer,
     choose(table, query) {
@@ -169,6 +171,7 @@ export function answerSection(use: SectionUse): Section {
       for (const [key, value] of query) if (known.has(key) && key !== 'rank' && key !== 'table') next[key] = value;
       const other = JSON.stringify(next) !== JSON.stringify(options);
       options = next;
+      wanted ||= !offer.in_report;
       chosen = offer.tables.some(one => one.name === table) ? table : '';
       if (chosen) {
         open.add(chosen);
@@ -182,7 +185,7 @@ export function answerSection(use: SectionUse): Section {
       (chosen ? own.querySelector(`#table-${CSS.escape(chosen)}`) : own)?.scrollIntoView({block: 'start'});
     },
     address() {
-      if (!chosen && Object.keys(options).length === 0) return null;
+      if (!chosen && Object.keys(options).length === 0 && !wanted) return null;
       const view = views.get(chosen);
       return {...options, ...(chosen ? {table: chosen} : {}), ...(view?.sorted ? {sort: (view.down ? '-' : '') + view.sorted} : {}),
               ...(view?.filter ? {filter: view.filter} : {})};

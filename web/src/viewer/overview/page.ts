@@ -13,7 +13,7 @@ import {deskOf, type AnswerTable, type Working} from '../answers/ask';
 import {failure, working} from '../answers/working';
 import type {Step} from '../api';
 import type {Page, Shell} from '../page';
-import {hasPipeline} from '../shell';
+import {hasCompare, hasPipeline} from '../shell';
 import {w} from '../words';
 import {placesOf, usualStep, windowOf} from './places';
 import {stepPicture} from './step_picture';
@@ -70,7 +70,7 @@ export function makeOverview(shell: Shell): Page {
     return run.flaws.length > 0 && h('section', {class: 'flaw-list', 'aria-label': t('flaws')}, h('h2', {}, t('flaws')),
       h('ul', {}, ...run.flaws.map(flaw => h('li', {},
         h('span', {class: `severity ${flaw.severity}`}, t(flaw.severity === 'loss' ? 'severity.loss' : 'severity.warning')), ' ',
-        flawWords(flaw.name) || flaw.message, flaw.count > 1 && ` (${grouped(flaw.count)}×)`))));
+        flawWords(flaw.name, flaw.message), flaw.count > 1 && ` (${grouped(flaw.count)}×)`))));
   }
   // The pipeline's own steps, on the timeline's axis; the profiler's may begin while the one before still runs.
   function stepsOf(list: AnswerTable[]): Step[] {
@@ -87,7 +87,7 @@ export function makeOverview(shell: Shell): Page {
     return stepBarsView(times, () => usualStep(steps)?.number ?? null, number => {
       const step = steps.find(one => one.number === number);
       if (step) shell.go('timeline', {query: windowOf(step)});
-    });
+    }, !hasPipeline(run));
   }
   function headline(): HTMLElement {
     const none = t('headline.none', countOf('ranks', run.ranks.length), countOf('steps', run.steps.length), grouped(run.slices));
@@ -117,7 +117,7 @@ export function makeOverview(shell: Shell): Page {
       hasPipeline(run) && link(shell.href('pipeline'), w('page.pipeline'), w('overview.pipeline')),
       link(shell.href('timeline'), w('page.timeline'), w('overview.timeline')),
       link(shell.href('answers'), w('page.answers'), w('overview.answers')),
-      link(shell.href('compare'), w('page.compare'), w('overview.compare'))));
+      hasCompare(run) && link(shell.href('compare'), w('page.compare'), w('overview.compare'))));
   }
   function redraw(): void { if (visible) draw(); }
   function ask(): void {

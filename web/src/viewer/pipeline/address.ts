@@ -21,6 +21,7 @@ export function stateOf(pipe: Pipe, query: string): State {
   state.dp ??= model.dps[0] ?? null;
   state.open = new Set(open === 'all' || fields.get('dp') === 'all' ? stages : (open ?? '').split(',').filter(Boolean).map(Number).filter(stage => stages.includes(stage)));
   if (beside !== null && model.steps.some(step => step.step === Number(beside))) state.beside = Number(beside);
+  if (!fields.has('theory') && pipe.shell.run.file?.theory === false) state.theory = false;
   state.causes = fields.get('causes') !== 'off';
   return state;
 }

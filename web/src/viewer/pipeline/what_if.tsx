@@ -94,8 +94,8 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
   return (
     <section class="card what-if" aria-labelledby="what-if-title">
       <h2 id="what-if-title">{w('pipe.whatIf')}</h2>
-      {price ? <Says price={price} /> : <p class="says quiet" id="says" role="status">{w('pipe.whatIf.rest', duration(fixes.recorded_ns))}</p>}
-      <form onSubmit={event => event.preventDefault()}>
+      {price ? <Says price={price} /> : <p class="says quiet" id="says" role="status">{w(shell.run.file ? 'file.whatIf.rest' : 'pipe.whatIf.rest', duration(fixes.recorded_ns))}</p>}
+      {shell.run.file ? <p class="how">{w('file.whatIf')} <code>{shell.run.file.command}</code></p> : <form onSubmit={event => event.preventDefault()}>
         <label for="cost">{w('pipe.whatIf.cost')}</label>
         <span class="pick">
           <select id="cost-stage" aria-label={w('pipe.whatIf.stage')} value={asked.stage} onChange={event =>
@@ -122,7 +122,7 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
         <span><input id="instant" type="checkbox" checked={asked.instant} onChange={event => change({instant: event.currentTarget.checked})} /></span>
         <output><button type="button" class="pill" id="what-if-reset" disabled={still} onClick={() => { void ask(atRest(fixes), fixes); }}>
           {w('pipe.whatIf.reset')}</button></output>
-      </form>
+      </form>}
       {failed && <p class="notice" role="alert">{failed}</p>}
       {!present && fixes.why_not && <p class="how">{w('pipe.whatIf.noOrder', fixes.why_not)}</p>}
       <FixList fixes={fixes.fixes} chosen={asked.fix} choose={index => { void ask({...atRest(fixes), fix: index}, fixes); }} />

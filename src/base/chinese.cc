@@ -1,0 +1,125 @@
+#include "base/chinese.h"
+
+#include <simdjson.h>
+
+#include <array>
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace stageline {
+
+// Written by cmake/chinese.cmake.
+extern const std::string_view kChineseNames, kChineseSentences;
+
+namespace {
+
+constexpr size_t kMostPlaces = 10;    // {0} to {9}
+constexpr size_t kMostLength = 4096;  // of a text that is looked at
+constexpr int kMostNested = 3;        // sentences within sentences
+
+struct Template {
+  std::vector<std::string> literals;  // around the places: one more than these
+  std::vector<size_t> places;         // their numbers, in order
+  std::string chinese;
+};
+
+class Dictionary {
+ public:
+  Dictionary() {
+    simdjson::dom::parser parser;
+    simdjson::dom::object names, sentences;
+    if (!parser.parse(kChineseNames.data(), kChineseNames.size()).get(names))
+      for (const auto& field : names)
+        if (std::string_view text; !field.value.get(text)) names_.emplace(field.key, text);
+    if (!parser.parse(kChineseSentences.data(), kChineseSentences.size()).get(sentences))
+      for (const auto& field : sentences)
+        if (std::string_view text; !field.value.get(text)) add(field.key, text);
+  }
+
+  std::string_view name(std::string_view key) const {
+    const auto at = names_.find(key);
+    return at == names_.end() ? std::string_view() : at->second;
+  }
+
+  std::string sentence(std::string_view text, int nested) const {
+    if (text.empty() || text.size() > kMostLength || nested > kMostNested) return std::string(text);
+    if (const auto at = whole_.find(text); at != whole_.end()) return at->second;
+    for (const Template& one : templates_)
+      if (const auto values = fit(one, text)) return filled(one, *values, nested);
+    return std::string(text);
+  }
+
+ private:
+  using Values = std::array<std::string_view, kMostPlaces>;
+
+  void add(std::string_view english, std::string_view chinese) {
+    Template one;
+    one.chinese = chinese;
+    std::string literal;
+    for (size_t i = 0; i < english.size(); ++i) {
+      if (english[i] == '{' && i + 2 < english.size() && english[i + 2] == '}' && english[i + 1] >= '0' &&
+          english[i + 1] <= '9') {
+        one.literals.push_back(std::move(literal));
+        literal.clear();
+        one.places.push_back(static_cast<size_t>(english[i + 1] - '0'));
+        i += 2;
+      } else {
+        literal += english[i];
+      }
+    }
+    one.literals.push_back(std::move(literal));
+    if (one.places.empty())
+      whole_.emplace(english, chinese);
+    else
+      templates_.push_back(std::move(one));
+  }
+
+  static std::optional<Values> fit(const Template& one, std::string_view text) {
+    if (!text.starts_with(one.literals.front())) return {};
+    Values values;
+    size_t at = one.literals.front().size();
+    for (size_t p = 0; p < one.places.size(); ++p) {
+      const std::string& next = one.literals[p + 1];
+      size_t end = std::string_view::npos;
+      if (p + 1 == one.places.size()) {
+        if (text.size() >= at + next.size() && text.ends_with(next)) end = text.size() - next.size();
+      } else {
+        end = text.find(next, at);
+      }
+      if (end == std::string_view::npos || end <= at) return {};  // a place holds something
+      values[one.places[p]] = text.substr(at, end - at);
+      at = end + next.size();
+    }
+    return values;
+  }
+
+  std::string filled(const Template& one, const Values& values, int nested) const {
+    std::string out;
+    const std::string& text = one.chinese;
+    for (size_t i = 0; i < text.size(); ++i) {
+      if (text[i] == '{' && i + 2 < text.size() && text[i + 2] == '}' && text[i + 1] >= '0' && text[i + 1] <= '9') {
+        out += sentence(values[static_cast<size_t>(text[i + 1] - '0')], nested + 1);
+        i += 2;
+      } else {
+        out += text[i];
+      }
+    }
+    return out;
+  }
+
+  std::map<std::string, std::string, std::less<>> names_, whole_;
+  std::vector<Template> templates_;
+};
+
+const Dictionary& dictionary() {
+  static const Dictionary known;
+  return known;
+}
+
+}  // namespace
+
+std::string_view chinese_name(std::string_view key) { return dictionary().name(key); }
+std::string in_chinese(std::string_view sentence) { return dictionary().sentence(sentence, 0); }
+
+}  // namespace stageline

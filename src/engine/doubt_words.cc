@@ -1,0 +1,60 @@
+#include "engine/doubt_words.h"
+
+#include <algorithm>
+
+#include "base/number.h"
+#include "engine/share_findings.h"
+#include "pipeline/counted.h"
+
+namespace stageline {
+namespace {
+
+constexpr int64_t kManySteps = 20;  // more of them would tell no more
+
+struct Suspicion {
+  std::string en, zh;
+};
+Suspicion suspicion(const Cause& c) {
+  const std::string stage = std::to_string(c.stage);
+  switch (c.kind) {
+    case CauseKind::kSlowStage: return {"a slow stage " + stage, "第 " + stage + " 级偏慢"};
+    case CauseKind::kSlowWorker: return {"a slow rank of stage " + stage, "第 " + stage + " 级有 rank 偏慢"};
+    case CauseKind::kSlowLink: return {"a slow link to stage " + stage, "到第 " + stage + " 级的链路偏慢"};
+    case CauseKind::kLongSequences: return {"long sequences", "长序列"};
+    case CauseKind::kPauses: return {"pauses of the hosts", "主机停顿"};
+    case CauseKind::kLateWorker: return {"late launches on stage " + stage, "第 " + stage + " 级下发过晚"};
+    case CauseKind::kLateStarts: return {"late starts", "普遍晚开始"};
+    case CauseKind::kOrder: return {"a wrong order of work", "工作顺序有误"};
+    case CauseKind::kUnsplit: return {"backwards that are not split", "反向未拆分"};
+  }
+  return {};
+}
+
+}  // namespace
+
+DoubtWords doubt_words(const CauseList& causes, const Headline& headline) {
+  if (causes.untold || !(causes.step_ns > 0)) return {};
+  const bool few = causes.steps < kManySteps;
+  const std::string with_en = counted(causes.steps, "step", "steps"), with_zh = grouped(causes.steps) + " 步";
+  if (!causes.doubtful.empty()) {
+    const Cause& c = causes.doubtful.front();
+    const Suspicion what = suspicion(c);
+    const std::string share = percent(c.lost_ns / causes.step_ns);
+    return {"What looks like " + what.en + " (" + share + " of a step) cannot be told from chance with " + with_en +
+                (few ? ": record more." : "."),
+            "看起来像" + what.zh + "（每步的 " + share + "），但只有 " + with_zh + "，无法与偶然区分" +
+                (few ? "：请多记录几步。" : "。")};
+  }
+  const double jitter = part_share(headline, "jitter");
+  const bool explained = std::any_of(causes.causes.begin(), causes.causes.end(), [](const Cause& c) {
+    return c.kind == CauseKind::kLongSequences || c.kind == CauseKind::kSlowWorker;
+  });
+  if (jitter < kLargePart || explained) return {};
+  const std::string share = percent(jitter);
+  return {"Jitter, cells of the same work that take different times, costs " + share +
+              " of a step and cannot be told from chance with " + with_en + (few ? ": record more." : "."),
+          "抖动（同样的工作用时不同）占每步的 " + share + "，只有 " + with_zh + "，无法与偶然区分" +
+              (few ? "：请多记录几步。" : "。")};
+}
+
+}  // namespace stageline

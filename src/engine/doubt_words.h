@@ -1,0 +1,19 @@
+// What a run is too short to tell: causes that may be chance, and jitter that nothing explains.
+#pragma once
+
+#include <string>
+
+#include "model/finding.h"
+#include "pipeline/causes.h"
+
+namespace stageline {
+
+struct DoubtWords {
+  std::string en, zh;  // one sentence; both "" where nothing is left open
+};
+
+// The largest of the causes that cost enough and may be chance (CauseList::doubtful); else jitter of 5 % of a step or
+// more in `headline` where no cause explains it.
+DoubtWords doubt_words(const CauseList& causes, const Headline& headline);
+
+}  // namespace stageline

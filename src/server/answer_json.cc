@@ -1,0 +1,143 @@
+#include "server/answer_json.h"
+
+#include <algorithm>
+
+#include "base/json_writer.h"
+#include "base/text.h"
+#include "engine/clock_table.h"
+#include "engine/engine.h"
+#include "exporters/table_text.h"
+#include "exporters/table_words.h"
+#include "model/run_extent.h"
+
+namespace stageline {
+namespace {
+
+constexpr size_t kMostSentenceRows = 100'000;  // of a table, looked through for words that have a Chinese form
+constexpr size_t kMostEventRows = 2'000'000;  // as in all_tables(): above, no row per event
+
+bool is_dump(const Analysis& analysis) { return std::string_view(analysis.name) == "events"; }
+
+void write_strings(JsonWriter& json, std::string_view key, const std::vector<std::string>& list) {
+  json.key(key).begin_array();
+  for (const std::string& text : list) json.value(valid_utf8(text));
+  json.end_array();
+}
+
+void write_descriptor(JsonWriter& json, const Analysis& analysis) {
+  json.begin_object().field("name", analysis.name).field("summary", analysis.summary);
+  json.field("in_report", analysis.in_report).key("tables").begin_array();
+  for (const AnalysisTable& table : analysis.tables)
+    json.begin_object().field("name", table.name).field("summary", table.summary).end_object();
+  json.end_array().key("options").begin_array();
+  for (const AnalysisOption& option : analysis.options) {
+    json.begin_object().field("name", option.name).field("value", option.value).field("help", option.help);
+    json.key("choices").begin_array();
+    if (option.choices[0] != '\0')
+      for (const std::string_view choice : split(option.choices, ',')) json.value(choice);
+    json.end_array().end_object();
+  }
+  json.end_array().end_object();
+}
+
+// Numbers of a page hold 53 bits, stamps of most runs need more: times count from what axes call 0.
+int64_t origin_of(const Trace& trace) { return trace.clock == ClockState::kPerRank ? 0 : axis_zero_ns(trace); }
+
+std::string result_json(const char* name, const AnalysisResult& result, int64_t origin_ns, RowLimit limit,
+                        const TablePart& part = {}) {
+  JsonWriter json;
+  json.begin_object().field("analysis", name);
+  json.key("tables").begin_array();
+  for (const Table& table : result.tables)
+    if (part.table.empty() || part.table == table.name())
+      append_table_page(json, table, limit(table), origin_ns, static_cast<size_t>(part.first_row));
+  json.end_array().key("notes").begin_array();
+  for (const Diagnostic& d : result.notes.items()) {
+    json.begin_object().field("name", d.name).field("severity", severity_name(d.severity)).field("count", d.count);
+    json.field("message", valid_utf8(d.message)).end_object();
+  }
+  json.end_array();
+  write_sentences(json, result.tables, result.notes, kMostSentenceRows);
+  json.end_object();
+  return json.take();
+}
+
+bool has_facts(const Trace& trace) {
+  return std::any_of(trace.parts.begin(), trace.parts.end(),
+                     [](const Part& part) { return part.slices.size() > 0 && part.slices.has_facts(); });
+}
+
+}  // namespace
+
+bool is_offered(const Analysis& analysis, const Trace& trace) {
+  if (analysis.needs == AnalysisNeeds::kTwoRuns || analysis.needs == AnalysisNeeds::kFiles) return false;
+  return suits(analysis, trace) && !(is_dump(analysis) && trace.slice_count() > kMostEventRows);
+}
+
+std::string offers_json(const Trace& trace, const std::vector<std::string>& paths, const SecondRun* other) {
+  JsonWriter json;
+  json.begin_object().key("answers").begin_array();
+  for (const Analysis* analysis : analyses())
+    if (is_offered(*analysis, trace)) write_descriptor(json, *analysis);
+  json.end_array();
+  write_strings(json, "paths", paths);
+  json.key("other");
+  if (other) {
+    json.begin_object().field("title", valid_utf8(other->title));
+    write_strings(json, "paths", other->paths);
+    json.end_object();
+  } else {
+    json.null();
+  }
+  json.end_object();
+  return json.take();
+}
+
+namespace {
+
+// `first`: the run that notes and times are of.
+Result<std::string> made_json(const Analysis& analysis, AnalysisInput input, const Trace& first, RowLimit limit,
+                              const TablePart& part) {
+  const bool huge = first.slice_count() > kMostEventRows;
+  input.for_report = input.brief = huge;
+  Result<AnalysisResult> result = analysis.run(input);
+  if (!result) return std::move(result).error();
+  if (huge)
+    result->notes.add("view.no_event_tables", Severity::kInfo,
+                      "tables with a row per event are left out of so large a run; stageline analyze " +
+                          std::string(analysis.name) + " has them");
+  return result_json(analysis.name, *result, origin_of(first), limit, part);
+}
+
+}  // namespace
+
+Result<std::string> analysis_json(const Analysis& analysis, const AnalysisOptions& options, const Trace& trace,
+                                  RowLimit limit, const TablePart& part) {
+  AnalysisInput input;
+  input.options = options;
+  input.trace = &trace;
+  return made_json(analysis, std::move(input), trace, limit, part);
+}
+
+Result<std::string> two_runs_json(const Analysis& analysis, const AnalysisOptions& options, const Trace& control,
+                                  const Trace& test, RowLimit limit, const TablePart& part) {
+  for (const Trace* side : {&control, &test})  // a run without operators has none to compare, which is no fault
+    if (!has_facts(*side)) return result_json(analysis.name, {}, 0, limit);
+  AnalysisInput input;
+  input.options = options;
+  input.control = &control;
+  input.test = &test;
+  return made_json(analysis, std::move(input), control, limit, part);
+}
+
+bool has_clocks(const Trace& trace) { return !clock_summary(trace).by.empty() || trace.alignment != AlignState::kRaw; }
+
+std::string clocks_json(const Trace& trace, RowLimit limit) {
+  std::vector<ClockMap> clocks;
+  for (const Part& part : trace.parts) clocks.push_back(part.clock_map);
+  AnalysisResult result;
+  result.tables.push_back(clock_table(trace, clocks, false));
+  return result_json("align", result, origin_of(trace), limit);
+}
+
+}  // namespace stageline

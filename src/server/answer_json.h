@@ -1,0 +1,43 @@
+// Answers about a run as the page takes them, made here and now: what RunAnswers keeps, and what a report is written
+// with.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analyses/analysis.h"
+#include "base/result.h"
+#include "model/trace.h"
+
+namespace stageline {
+
+// How many rows of a table an answer has; all are counted.
+using RowLimit = size_t (*)(const Table& table);
+
+// What of an answer's tables is told: of all of them the first rows; or of one, by name, those from a row on.
+struct TablePart {
+  std::string table = {};  // NOLINT(readability-redundant-member-init): GCC wants it
+  int64_t first_row = 0;
+};
+
+// Whether a page can ask for it: not what needs input of its own, nor rows without end.
+bool is_offered(const Analysis& analysis, const Trace& trace);
+
+// {answers: [{name, summary, in_report, tables, options}], paths, other: {title, paths} or null}. O(analyses).
+struct SecondRun {
+  std::string title;
+  std::vector<std::string> paths;
+};
+std::string offers_json(const Trace& trace, const std::vector<std::string>& paths, const SecondRun* other);
+
+// {analysis, tables, notes}. Errors: the analysis's own.
+Result<std::string> analysis_json(const Analysis& analysis, const AnalysisOptions& options, const Trace& trace,
+                                  RowLimit limit, const TablePart& part = {});
+Result<std::string> two_runs_json(const Analysis& analysis, const AnalysisOptions& options, const Trace& control,
+                                  const Trace& test, RowLimit limit, const TablePart& part = {});
+
+// The table of `stageline align`, in the same form; where clocks were measured.
+bool has_clocks(const Trace& trace);
+std::string clocks_json(const Trace& trace, RowLimit limit);
+
+}  // namespace stageline

@@ -1,0 +1,215 @@
+#include "server/page_file.h"
+
+#include <algorithm>
+
+#include "base/gzip_bytes.h"
+#include "base/json_writer.h"
+#include "base/output_file.h"
+#include "base/text.h"
+#include "engine/engine.h"
+#include "engine/explain.h"
+#include "engine/explain_json.h"
+#include "engine/filter_run.h"
+#include "engine/one_clock.h"
+#include "exporters/html/payload.h"
+#include "server/answer_json.h"
+#include "server/page_slices.h"
+#include "server/pipeline_view.h"
+#include "server/pipeline_what_if.h"
+#include "server/query.h"
+#include "server/run_json.h"
+#include "server/slice_window.h"
+#include "server/viewer_bundle.h"
+
+namespace stageline {
+namespace {
+
+constexpr size_t kMostPageNames = size_t{8} << 20;  // bytes of all names; above, long ones are cut
+
+std::string html_text(std::string_view text) {
+  std::string out;
+  for (const char c : valid_utf8(text)) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      case '\0': break;
+      default: out += c;
+    }
+  }
+  return out;
+}
+
+// What is drawn as a curve, and nobody reads row by row.
+size_t rows_of_page(const Table& table) {
+  const bool is_series =
+      table.name().ends_with("-over-time") || table.name() == "memory-curve" || table.name() == "memory-categories";
+  return is_series ? kPageSeriesRows : kPageRows;
+}
+
+std::string error_json(const Error& error) {
+  JsonWriter json;
+  const std::string where = error.where.text();
+  json.begin_object().field("error", valid_utf8(where.empty() ? error.what : where + ": " + error.what));
+  json.field("hint", valid_utf8(error.hint)).end_object();
+  return json.take();
+}
+
+class PageWriter {
+ public:
+  PageWriter(OutputFile& file, const PageOptions& options) : file_(file), options_(options) {}
+
+  void head(const Findings& findings) {
+    const bool zh = options_.lang == "zh";
+    file_.write("<!doctype html>\n<html lang=\"");
+    file_.write(zh ? "zh-CN" : "en");
+    file_.write("\" data-command=\"" + html_text(options_.command) + "\">\n<head>\n<meta charset=\"utf-8\">\n");
+    file_.write("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src '");
+    file_.write(web_viewer_js_hash());
+    file_.write("'; style-src '");
+    file_.write(web_viewer_css_hash());
+    file_.write("'; worker-src blob:; img-src data: blob:; base-uri 'none'; form-action 'none'\">\n");
+    file_.write("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
+    file_.write("<meta name=\"color-scheme\" content=\"light dark\">\n");
+    file_.write("<meta name=\"generator\" content=\"Stageline " STAGELINE_VERSION "\">\n<title>");
+    file_.write(html_text(options_.title.empty() ? "Stageline" : options_.title + " – Stageline"));
+    file_.write("</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>");
+    file_.write(web_viewer_css());
+    file_.write("</style>\n</head>\n<body>\n<noscript>\n");
+    plain_words(findings, zh);
+    file_.write("</noscript>\n<div id=\"app\"></div>\n");
+  }
+  void answer(std::string_view name, std::string_view body) { block("data-answer", name, body); }
+  void timeline(std::string_view name, std::string_view body) { block("data-timeline", name, body); }
+  void end() {
+    file_.write("<script>");
+    file_.write(web_viewer_js());
+    file_.write("</script>\n</body>\n</html>\n");
+  }
+
+ private:
+  void plain_words(const Findings& findings, bool zh) {
+    const auto line = [&](const char* tag, const std::string& en, const std::string& chinese) {
+      const std::string& text = zh && !chinese.empty() ? chinese : en;
+      if (!text.empty()) file_.write(std::string("<") + tag + ">" + html_text(text) + "</" + tag + ">\n");
+    };
+    line("h1", findings.headline.title_en, findings.headline.title_zh);
+    line("p", findings.headline.lead_en, findings.headline.lead_zh);
+    for (const Finding& finding : findings.list) {
+      line("h2", finding.title_en, finding.title_zh);
+      line("p", finding.detail_en, finding.detail_zh);
+    }
+    line("p", "The chart and the tables need JavaScript.", "图和表需要启用 JavaScript。");
+  }
+  void block(std::string_view attribute, std::string_view name, std::string_view body) {
+    file_.write("<script type=\"application/octet-stream\" ");
+    file_.write(attribute);
+    file_.write("=\"");
+    file_.write(name);
+    file_.write("\">");
+    file_.write(base64(gzip_bytes(body)));
+    file_.write("</script>\n");
+  }
+
+  OutputFile& file_;
+  const PageOptions& options_;
+};
+
+// Of the trace as recorded: every analysis that suits it, and the clocks.
+void write_answers(PageWriter& page, const Trace& trace, const PageOptions& options) {
+  page.answer("answers", offers_json(trace, options.paths, nullptr));
+  for (const Analysis* analysis : analyses()) {
+    if (!is_offered(*analysis, trace)) continue;
+    const Result<std::string> made = analysis_json(*analysis, {}, trace, rows_of_page);
+    page.answer(std::string("answer ") + analysis->name, made ? *made : error_json(made.error()));
+  }
+  if (has_clocks(trace)) page.answer("clocks", clocks_json(trace, rows_of_page));
+}
+
+void write_pipeline(PageWriter& page, const PipelineView& view) {
+  const auto kept = [&](const char* name, const Result<std::string>& made) {
+    if (made) page.answer(name, *made);
+  };
+  kept("pipeline", pipeline_answer(view, Query{}));
+  kept("pipeline/fixes", pipeline_fixes_answer(view, Query{}));
+}
+
+int64_t longest_ns(const Timeline& timeline, const PageLanes& lanes) {
+  int64_t longest = 0;
+  for (const uint32_t l : lanes.lanes) {
+    const ViewLane& lane = timeline.lanes()[l];
+    for (size_t i = 0; lane.has_slices() && i < lane.count; ++i) longest = std::max(longest, lane.dur(i));
+  }
+  return longest;
+}
+
+void write_timeline(PageWriter& page, const Timeline& timeline, const PageOptions& options, std::string_view run) {
+  const PageLanes lanes = lanes_of_page(timeline, options.most_slices);
+  const PagePlaces places = places_of_page(timeline, lanes);
+  const PageLinks links = links_of_page(timeline, lanes);
+  JsonWriter json;
+  json.begin_object().key("run").raw(run).key("names").begin_array();
+  size_t name_bytes = 0;
+  for (const StringId name : places.names) name_bytes += timeline.trace().names.text(name).size();
+  for (const StringId name : places.names) {
+    const std::string_view text = timeline.trace().names.text(name);
+    json.value(name_bytes > kMostPageNames ? short_name(text) : valid_utf8(text));
+  }
+  json.end_array().key("places").begin_array();
+  for (const PagePlaces::Place& place : places.places) json.value(int64_t{place.name}).value(int64_t{place.kind});
+  json.end_array().key("origins").begin_array();
+  for (const uint32_t l : lanes.lanes) json.value(std::to_string(timeline.lanes()[l].zero_ns));
+  json.end_array().key("kind_words").begin_array();
+  for (uint8_t kind = 0; kind < kViewKindCount; ++kind) {
+    const ViewKindInfo& info = view_kind_info(kind);
+    json.begin_array().value(info.code).value(info.name).value(info.name_zh).end_array();
+  }
+  json.end_array().field("has_chunks", timeline.chunk_count() > 1).field("links", static_cast<int64_t>(links.count));
+  json.field("longest_ns", longest_ns(timeline, lanes)).end_object();
+  page.timeline("head", json.take());
+  write_page_slices(timeline, lanes, places, [&](std::string_view piece) { page.timeline("slices", piece); });
+  page.timeline("links", links.bytes);
+}
+
+}  // namespace
+
+Result<WrittenPage> write_page_file(Trace trace, const std::string& path, const PageOptions& options) {
+  Result<OutputFile> file = OutputFile::create(path);
+  if (!file) return std::move(file).error();
+  PageWriter page(*file, options);
+  WrittenPage out;
+  {
+    const std::vector<Table> tables = all_tables(trace, trace.diagnostics);
+    const Explanation explanation = explain(trace, tables, true);
+    out.findings = explained_findings(explanation);
+    out.lost_share = explanation.lost_share();
+    page.head(out.findings);
+    page.answer("explain", explain_json(explanation, options.paths));
+  }
+  write_answers(page, trace, options);
+  drop_other_ranks(trace);
+  draw_on_one_clock(trace);
+  out.timeline = std::make_unique<Timeline>(std::move(trace));
+  {
+    const PipelineView view(out.timeline->trace(), out.timeline.get());
+    if (out.timeline->trace().cells.size() > 0) {
+      write_pipeline(page, view);
+      const Theory& theory = view.theory().theory;
+      if (options.ghosts != Ghosts::kOff && !theory.known())
+        out.timeline->trace_to_export().diagnostics.add(
+            "theory.none", options.ghosts == Ghosts::kOn ? Severity::kWarning : Severity::kInfo,
+            "no ghosts are drawn: " + theory.why_not);
+    }
+  }
+  const PageLanes lanes = lanes_of_page(*out.timeline, options.most_slices);
+  const std::string run = run_json(*out.timeline, options.title, options.paths,
+                                   {1, true, &lanes, options.ghosts != Ghosts::kOff, options.command});
+  page.answer("run", run);
+  write_timeline(page, *out.timeline, options, run);
+  page.end();
+  if (Status s = file->commit(); !s) return std::move(s).error();
+  return out;
+}
+
+}  // namespace stageline

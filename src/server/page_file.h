@@ -1,0 +1,49 @@
+// The report: the viewer and what it shows of a run in one file, which opens from disk with the network off.
+//
+//   <html data-command="…">         what shows what the file does not hold
+//   <noscript>                      headline and findings, for readers without scripts
+//   <script data-answer="run">      the answer to /api/run; so for explain, answers, pipeline, pipeline/fixes, clocks,
+//   …                               and "answer NAME" for every analysis
+//   <script data-timeline="head">   names and lanes; "slices" (several), "links" (page_slices.h)
+//   <script>                        the viewer's own
+//
+// Blocks are gzip in base64, so that no name in a trace is markup. The page's Content-Security-Policy lets it fetch
+// nothing, and run nothing but its script, there or in a worker.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "exporters/exporter.h"
+#include "pipeline/findings.h"
+#include "server/timeline.h"
+
+namespace stageline {
+
+inline constexpr int64_t kMostPageSlices = 50'000'000;  // a browser keeps some 30 B of each
+
+struct PageOptions {
+  std::string lang = "en";         // where the reader has chosen none
+  std::string title;               // what the page calls the run
+  std::vector<std::string> paths;  // what the user typed
+  std::string command;             // "stageline view PATHS"
+  Ghosts ghosts = Ghosts::kAuto;   // theory under the pipeline's rows
+  // Above: the pipeline's cells alone, and the page says what shows the rest.
+  uint64_t most_slices = 5'000'000;
+};
+
+struct WrittenPage {
+  std::unique_ptr<Timeline> timeline;  // of the run, its clocks on one axis
+  Findings findings;                   // what the page says: explain()'s list first
+  double lost_share = 0;               // of the mean step: what the causes cost together
+};
+
+// Same input, same bytes. The run is `trace` as recorded; analyses run one by one, and what of a table goes into the
+// page is bounded (kPageRows). Errors: kIo.
+inline constexpr size_t kPageRows = 2000, kPageSeriesRows = 100'000;
+Result<WrittenPage> write_page_file(Trace trace, const std::string& path, const PageOptions& options);
+
+}  // namespace stageline

@@ -1,0 +1,69 @@
+// The timeline as a report carries it: columns of varints that deflate well, some 5 B a slice with deflate and base64.
+//
+// A varint has 7 bits a byte, the lowest first; signed numbers are zigzag. Lanes come one after the other, each in
+// blocks of up to kPageBlock slices in the lane's order; a piece holds whole blocks. The first block of a lane begins
+// with its unit, which all its times are multiples of. Of n slices a block has, each a column:
+//
+//   starts      (start − end of the slice before) / unit · 2, or where that is negative (start − its start) / unit · 2
+//   + 1 durations   / unit places      index into the head's places: pairs of name and kind, the most frequent first
+//   flags       one varint: which of these follow
+//     1 steps     runs: how many slices, the signed number (−1: none)
+//     2 facts     a count, then of each slice that says them: distance to the one before, signed micro-batch and chunk
+//     4 cells     signed micro-batches, signed chunks
+//     8 partners  lane + 1 of the call that launched device work, of the last device work of a call, or of the slice
+//                 that a cell was read from (0: none); then the signed distances of their slices to the one before
+//     16 parents  where they are not what the rows say: a count, then of each the distance to the one before, lane + 1
+//                 of the parent (0: none) and the signed distance of its slice to the one before
+//
+// A slice's parent is what holds it whole in the rows above; of a stream's the first operator above its launch.
+//
+// Of a counter: starts as distances / unit, then 0 and the signed distances of values, or 1 and values as f64.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "server/timeline.h"
+
+namespace stageline {
+
+inline constexpr size_t kPageBlock = 65'536;
+
+// Lanes of a timeline that a page carries.
+struct PageLanes {
+  std::vector<uint32_t> lanes;      // ascending; a lane's place here is its number in the page
+  std::vector<uint32_t> page_lane;  // by lane of the timeline; UINT32_MAX: left out
+  uint64_t slices = 0;              // and samples
+  uint64_t left_out = 0;            // slices of lanes that are not carried
+};
+// All lanes where they hold at most `most_slices`; else those of cells where these do; else none.
+PageLanes lanes_of_page(const Timeline& timeline, uint64_t most_slices);
+
+// Names and kinds that occur, numbered by how often: O(slices).
+struct PagePlaces {
+  struct Place {
+    uint32_t name = 0;  // into names
+    uint8_t kind = 0;
+  };
+  std::vector<Place> places;
+  std::vector<StringId> names;
+  std::vector<uint32_t> place_of;  // by place of NameKinds; UINT32_MAX: does not occur
+};
+PagePlaces places_of_page(const Timeline& timeline, const PageLanes& lanes);
+
+// Calls take(bytes) with one piece after the other, some kPagePiece bytes each. Memory: one piece.
+inline constexpr size_t kPagePiece = size_t{1} << 20;
+void write_page_slices(const Timeline& timeline, const PageLanes& lanes, const PagePlaces& places,
+                       const std::function<void(std::string_view)>& take);
+
+// Messages between cells and links between slices, of which the page has both ends: columns of signed distances, from
+// lane, from slice, to lane, to slice, then FlowType as it is.
+struct PageLinks {
+  std::string bytes;
+  size_t count = 0;
+};
+PageLinks links_of_page(const Timeline& timeline, const PageLanes& lanes);
+
+}  // namespace stageline

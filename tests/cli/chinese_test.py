@@ -1,0 +1,88 @@
+"""--lang zh: no English sentence of ours is left in tables and notes, in terminal and report; the dictionary is whole and used."""
+import json
+import pathlib
+import re
+import unittest
+
+from support import SOURCE, Case, run
+
+READERS = SOURCE / 'tests/golden/readers'
+SENTENCES = json.loads((SOURCE / 'web/src/i18n/sentences_zh.json').read_text(encoding='utf-8'))
+# Five words in a row are a sentence; names of kernels and operators, paths and commands are not.
+WORDS = re.compile(r"(?<![\w:/.'\"-])[a-z][a-z'-]*(?:,? [a-z][a-z'-]*){4,}")
+CELLS = ['pipeline-summary', 'waterfall', 'slowdown', 'stragglers', 'links', 'pipeline-critical-path', 'theory', 'schedule', 'rank-map']  # rank-map last: it asks for a profile as well
+INPUTS = ['paddle-log', 'op-table', 'ascend-1f1b', 'kineto-pipeline', 'primus']
+
+
+def english(text):
+    return sorted({m[0] for line in text.splitlines() if 'stageline ' not in line for m in WORDS.finditer(line)})
+
+
+def sources(*folders):
+    """Sources with the pieces of a literal joined, as the compiler joins them."""
+    for folder in folders:
+        for path in sorted((SOURCE / 'src' / folder).rglob('*.cc')):
+            yield path, re.sub(r'(?<!\\)"\s*\n?\s*"', '', path.read_text(encoding='utf-8'))
+
+
+class Chinese(Case):
+    def test_tables_and_notes_of_pipelines(self):
+        for name in INPUTS:
+            source = READERS / name / 'input'
+            for analysis in CELLS:
+                done = run('analyze', analysis, source, '--lang', 'zh', '--trust-clocks')
+                if done.returncode != 0:  # this input has no answer: an error is in English
+                    continue
+                with self.subTest(input=name, analysis=analysis):
+                    self.assertEqual(english(done.out + done.err), [])
+
+    def test_tables_and_notes_of_profiles(self):
+        listed = run('help', 'analyses', check=0).out
+        names = [n for n in re.findall(r'^  ([a-z][a-z0-9-]+)  ', listed, re.M) if n not in CELLS]
+        self.assertGreater(len(names), 15)
+        for name in ('kineto', 'ascend'):
+            for analysis in names:
+                done = run('analyze', analysis, READERS / name / 'input', '--lang', 'zh')
+                if done.returncode != 0:
+                    continue
+                with self.subTest(input=name, analysis=analysis):
+                    self.assertEqual(english(done.out + done.err), [])
+
+    def test_faults_on_the_terminal_and_in_the_report(self):
+        run('simulate', '1f1b', '--stages', 4, '--micro-batches', 8, '--steps', 6, '--latency', 0.2, '--jitter', 0.02, '--dp', 2, '--reduce', '2ms', '--messages', '--format', 'cells',
+            '--fault', 'slow-rank:5,1.3', '--fault', 'wrong-order:2', '-o', self.dir / 'run', '-q', check=0)
+        for command in (['explain'], ['what-if'], ['align'], ['diff', self.dir / 'run'], *(['analyze', a] for a in CELLS[:-1])):
+            with self.subTest(command=command[:2]):
+                done = run(*command, self.dir / 'run', '--lang', 'zh')
+                self.assertLessEqual(done.returncode, 1, done.err)
+                self.assertEqual(english(done.out + done.err), [])
+        run('report', self.dir / 'run', '--lang', 'zh', '-o', self.dir / 'r.html', check=0)
+        page = (self.dir / 'r.html').read_text(encoding='utf-8')
+        report = json.loads(re.search(r'<script [^>]*id="report">(.*?)</script>', page, re.S)[1])
+        known = {en for en, zh in report['sentences'] if re.search('[\u4e00-\u9fff]', zh)}
+        said = {f['message'] for f in report['flaws']}
+        for table in report['tables']:
+            for column, values in zip(table['columns'], table['values']):
+                if column['type'] == 'text' and column['name'] in ('words', 'sentence', 'what_to_do') and isinstance(values, list):
+                    said |= {v for v in values if v and ' ' in v}
+        self.assertGreater(len(said), 3)
+        self.assertEqual(sorted(said - known), [])
+
+
+class Dictionary(unittest.TestCase):
+    def test_places_are_those_of_the_english(self):
+        for en, zh in SENTENCES.items():
+            self.assertLessEqual(set(re.findall(r'\{\d\}', zh)), set(re.findall(r'\{\d\}', en)), en)
+            self.assertRegex(zh, '[\u4e00-\u9fff]|^rank' , en)
+
+    def test_no_note_on_an_answer_lacks_its_chinese(self):
+        known = '\n'.join(SENTENCES)
+        for path, text in sources('analyses', 'pipeline', 'engine', 'model'):
+            for note in re.finditer(r'\.add\(\s*"[a-z_]+\.[a-z_0-9]+",\s*Severity::k\w+,\s*"((?:[^"\\]|\\.)*)"', text):
+                words = note[1].replace('\\"', '"')
+                with self.subTest(file=path.name):
+                    self.assertIn(words, known, 'write it, with {0} for what varies, into web/src/i18n/sentences_zh.json')
+
+
+if __name__ == '__main__':
+    unittest.main()

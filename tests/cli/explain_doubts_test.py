@@ -1,0 +1,167 @@
+"""stageline explain where rows are missing, times are absurd, steps are few, or a price is more than can be had: words that do not overclaim."""
+import csv
+import json
+import random
+import unittest
+
+from support import SHARED, Case, needs_shared, run
+
+BASE = ['--stages', 4, '--micro-batches', 16, '--steps', 6, '--latency', 0.2, '--jitter', 0.02, '--seed', 7]
+
+
+class Doubts(Case):
+    def made(self, name, *words, schedule='1f1b', how=('--format', 'cells')):
+        run('simulate', schedule, *BASE, *how, *words, '-o', self.dir / name, '-q', check=0)
+        return self.dir / name
+
+    def told(self, *words):
+        return json.loads(run('explain', *words, '--format', 'json', '-q', check=0).out)
+
+    def changed(self, name, path, change):
+        """The rows of a run as `change` leaves them: it takes a list and gives one."""
+        with open(path / 'cells.csv', encoding='utf-8') as file:
+            rows = list(csv.DictReader(file))
+        out = self.dir / f'{name}.csv'
+        with open(out, 'w', encoding='utf-8', newline='') as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(change(rows))
+        return out
+
+
+class SamePlace(Doubts):
+    def test_pauses_at_one_place_of_every_step_are_no_garbage_collection(self):
+        for stage in (0, 1, 2):
+            with self.subTest(stage=stage):
+                words = ['--fault', f'wrong-order:{stage}', '--level', 1]
+                told = self.told(self.made(f'guide{stage}', *words, how=('--format', 'ascend')))
+                first = told['findings'][0]
+                self.assertEqual(first['id'], 'host.pauses')
+                self.assertTrue(first['title_en'].startswith('In every step rank '), first['title_en'])
+                self.assertIn('order of work', first['title_en'])
+                self.assertIn('does not number micro-batches', first['detail_en'])
+                self.assertNotIn('gc.collect', first['detail_en'])
+                self.assertIn('执行顺序', first['title_zh'])
+        # Recorded with numbers, the order itself is found.
+        told = self.told(self.made('numbered', '--fault', 'wrong-order:1', '--marks', 'helper', how=('--format', 'ascend')))
+        self.assertEqual(told['findings'][0]['id'], 'schedule.order')
+
+    def test_a_collector_is_still_one(self):
+        first = self.told(self.made('gc', '--steps', 20, '--fault', 'gc:60ms,0.02'))['findings'][0]
+        self.assertEqual(first['id'], 'host.pauses')
+        self.assertIn('garbage collection', first['title_en'])
+
+
+class GapsThatTieClocks(Doubts):
+    def test_a_late_rank_keeps_its_whole_price(self):
+        # One replica and no messages: clocks are tied by the very gaps that the late launches make longer.
+        for schedule, rank, by in [('1f1b', 1, 4), ('1f1b', 2, 3), ('dualpipe-v', 2, 3), ('vpp', 2, 3)]:
+            with self.subTest(schedule=schedule, rank=rank):
+                well = self.told(self.made('well', schedule=schedule))
+                path = self.made('late', '--fault', f'late-launch:{rank},{by}ms', schedule=schedule)
+                for align in ('auto', 'never'):
+                    late = self.told(path, '--align', align)
+                    self.assertEqual([f['id'] for f in late['findings']], ['rank.late_launch'])
+                    self.assertAlmostEqual(late['findings'][0]['lost_ns'] / (late['step_ns'] - well['step_ns']), 1, delta=0.05)
+
+
+class FewSteps(Doubts):
+    def test_what_may_be_chance_is_said(self):
+        short = ['--seed', 6, '--fault', 'gc:60ms,0.003']
+        told = self.told(self.made('short', *short))
+        self.assertEqual(told['findings'], [])
+        self.assertIn('pauses', told['closing_en'])
+        self.assertIn('cannot be told from chance with 6 steps: record more', told['closing_en'])
+        self.assertNotIn('Nothing stands out', told['closing_en'])
+        self.assertIn('请多记录几步', told['closing_zh'])
+        self.assertIn('record more', run('report', self.dir / 'short', '-o', self.dir / 'r.html', check=0).out)
+        enough = self.told(self.made('enough', *short, '--steps', 40))
+        self.assertEqual([f['id'] for f in enough['findings']], ['host.pauses'])
+
+    def test_a_healthy_run_is_not_doubted(self):
+        for jitter in (0.01, 0.02, 0.05):
+            for schedule in ('1f1b', 'zb-v'):
+                told = self.told(self.made('well', '--jitter', jitter, schedule=schedule))
+                self.assertEqual((told['findings'], told['closing_en'][:19]), ([], 'Nothing stands out:'))
+
+
+class MissingRows(Doubts):
+    def test_half_a_run_blames_nobody(self):
+        path = self.made('whole')
+        pick = random.Random(1)
+        half = self.changed('half', path, lambda rows: [r for r in rows if pick.random() < 0.5])
+        told = self.told(half)
+        self.assertEqual(told['findings'], [])
+        self.assertRegex(told['why_not'], r'rows are missing: \d+ of the 768 forwards and backwards')
+        self.assertIn('缺少记录', told['note_zh'])
+        self.assertIn('rows are missing', run('analyze', 'stragglers', half, check=0).err)
+
+    def test_a_few_holes_are_counted_and_their_steps_left_out(self):
+        path = self.made('slow', '--fault', 'slow-stage:2,1.3')
+        gone = self.changed('gone', path, lambda rows: [r for i, r in enumerate(rows) if i % 97 != 5])
+        told = self.told(gone)
+        self.assertEqual([f['id'] for f in told['findings']], ['stage.slow'])
+        self.assertRegex(told['note_en'], r'\d of the 768 forwards and backwards that all lists should hold are missing')
+
+    def test_forwards_alone_are_not_late(self):
+        forwards = self.changed('forwards', self.made('whole'), lambda rows: [r for r in rows if r['optype'].startswith('forward')])
+        told = self.told(forwards, '--trust-clocks')
+        self.assertEqual(told['findings'], [])
+        self.assertIn('without its backwards', told['note_en'])
+
+    def test_cells_that_last_no_time(self):
+        zero = self.changed('zero', self.made('whole'), lambda rows: [{**r, 'duration': '0'} if r['stage'] == '2' else r for r in rows])
+        told = self.told(zero)
+        self.assertEqual(told['findings'], [])
+        self.assertIn('192 of 768 forwards and backwards last no time', told['why_not'])
+
+    def test_a_part_of_a_split_schedule_is_not_judged(self):
+        path = self.made('dualpipe', schedule='dualpipe')
+        self.assertEqual(self.told(path)['findings'], [])
+        self.assertEqual(self.told(path, '--ranks', '0,3')['findings'], [])
+
+
+class Numbers(Doubts):
+    def test_an_absurd_duration_is_named_and_short(self):
+        def huge(rows):
+            rows[100] = {**rows[100], 'duration': '1000000000'}
+            return rows
+        found = self.told(self.changed('huge', self.made('whole'), huge))['findings'][0]
+        self.assertEqual((found['id'], found['value']), ('step.outlier', '> 1 000 000×'))
+        self.assertRegex(found['detail_en'], r'In it [FB]\d+ of rank \d is said to last 11.574.days')
+        self.assertNotIn('warm-up', found['detail_en'])
+
+    def test_the_rows_of_a_diff_add_up(self):
+        a, b = self.made('a'), self.made('b', '--fault', 'slow-stage:2,1.3', '--seed', 9)
+        told = json.loads(run('diff', a, b, '--format', 'json', '-q', check=0).out)
+        self.assertEqual(sum(t['effect_ns'] for t in told['told']), told['change_ns'])
+
+    def test_names_and_a_share_do_not_mix(self):
+        err = run('report', self.made('well'), '--fail-on', '3%,stage.slow', '-o', self.dir / 'r.html', check=2).err
+        self.assertIn('mixes them', err)
+        self.assertIn('in two calls', err)
+
+
+class RealJobs(Doubts):
+    @needs_shared
+    def test_waiting_for_replicas_is_explained(self):
+        first = self.told(SHARED / 'pipeline_ops/bytedance/trace-SE.csv.gz')['findings'][0]
+        self.assertEqual(first['id'], 'sequence.long')
+        # What all waits for the last replica come to is what dealing sequences evenly saves, within a tenth.
+        self.assertAlmostEqual(first['saving_share'], 0.237, delta=0.024)
+        self.assertIn('The 23.7 % of a step in which replicas wait', first['detail_en'].replace('\u202f', ' '))
+        self.assertIn('等待的', first['detail_zh'])
+
+    @needs_shared
+    def test_a_head_that_layers_cannot_lighten(self):
+        job = SHARED / 'pipeline_ops/megatronapp'
+        slow = next(f for f in self.told(job)['findings'] if f['id'] == 'stage.slow')
+        self.assertIn("chunk 3, the last", slow['title_en'])
+        self.assertIn('split the output head, or', slow['title_en'])
+        fixes = next(t for t in json.loads(run('what-if', job, '--format', 'json', '-q', check=0).out)['tables'] if t['name'] == 'fixes')
+        balance = next(r for r in fixes['rows'] if r['fix'] == 'balance')
+        self.assertAlmostEqual(slow['saving_share'], balance['saving_share'], delta=1e-3)
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,198 @@
+// The report: the viewer in one file. It opens from disk with the network off, shows what the server shows, and answers every
+// question of its timeline as the server does.
+import assert from 'node:assert/strict';
+import {execFileSync} from 'node:child_process';
+import {mkdirSync, readFileSync, statSync} from 'node:fs';
+import {join} from 'node:path';
+import {gzipSync} from 'node:zlib';
+import {launchFirefox} from './firefox.mjs';
+import {blocksOf, questions, said, storeModule} from './onefile_vectors.mjs';
+import {clickSlice, count, laneOf, settle, state} from './viewer_help.mjs';
+import {HOSTILE} from './viewer_runs.mjs';
+
+const reports = new Map();
+function reportOf({stageline, runs, folder}, name, ...flags) {
+  const path = join(folder, 'reports', `${[name, ...flags].join('').replace(/[^\w]+/g, '-')}.html`);
+  if (!reports.has(path)) {
+    mkdirSync(join(folder, 'reports'), {recursive: true});
+    execFileSync(stageline, ['report', [runs[name]].flat()[0], '-o', path, '--quiet', ...flags], {stdio: ['ignore', 'ignore', 'inherit']});
+    reports.set(path, path);
+  }
+  return path;
+}
+
+// From disk, the network off; whatever the page complains about or asks for is a problem.
+async function openReport(context, path, query = '?lang=en#/timeline', {size, scripts = ''} = {}) {
+  const page = await context.newPage(), problems = [];
+  if (size) await page.setViewportSize({width: size[0], height: size[1]});
+  page.on('console', message => { if (['error', 'warning'].includes(message.type()) && !/willReadFrequently/.test(message.text())) problems.push(`console: ${message.text()}`); });
+  page.on('pageerror', error => problems.push(`page error: ${error.stack}`));
+  page.on('request', request => { if (request.url() !== page.url() && !request.isNavigationRequest() && !/^(data|blob):/.test(request.url())) problems.push(`request: ${request.url()}`); });
+  page.on('dialog', dialog => { problems.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
+  await context.setOffline(true);
+  if (scripts) await page.addInitScript(scripts);
+  await page.goto(`file://${path}${query}`);
+  await page.waitForFunction(() => window.stageline?.run);
+  return {page, problems};
+}
+async function timelineOf(page) {
+  await page.waitForFunction(() => window.stageline?.frames?.() > 0 && window.stageline.settled());
+}
+const said_ = async (server, path, params) => {
+  const query = new URLSearchParams(Object.entries(params).map(([key, value]) => [key, String(value)]));
+  const answer = await fetch(`${server}/api/${path}?${query}`);
+  return {status: answer.status, body: await answer.arrayBuffer()};
+};
+async function ready(server) {
+  for (;;) {
+    const status = await (await fetch(`${server}/api/status`)).json();
+    if (status.state === 'ready') return;
+    assert.notEqual(status.state, 'failed', status.error);
+    await new Promise(done => setTimeout(done, 50));
+  }
+}
+
+// What a report leaves out: arguments, recorded stacks, the profiler's own word for a category.
+function withoutFileWords(path, answer) {
+  if (path !== 'slice') return answer;
+  const {args: _, args_missing: __, category: ___, ...rest} = answer;
+  return rest;
+}
+
+async function sameAnswers(tools, name, rounds, seed, more = answer => answer) {
+  const module = await storeModule(tools.folder), {packed} = blocksOf(reportOf(tools, name)), store = await module.makeStore(packed);
+  const server = await tools.serve(name);
+  await ready(server);
+  const run = await (await fetch(`${server}/api/run`)).json(), asked = questions(run, store.names, rounds, seed);
+  for (const [path, params] of asked) {
+    const own = module.answer(store, path, params), theirs = await said_(server, path, params), where = `${name} ${path} ${JSON.stringify(params)}`;
+    assert.equal(own.status, theirs.status, where);
+    if (own.status === 200)
+      assert.deepEqual(more(withoutFileWords(path, said(path, own.body, params))), more(withoutFileWords(path, said(path, theirs.body, params))), where);
+  }
+  return asked.length;
+}
+
+export const cases = [
+  ['report: opens from disk and draws the timeline', async (open, tools) => {
+    const {page, problems} = await openReport(tools.context, reportOf(tools, 'pipeline'));
+    await timelineOf(page);
+    assert.ok(await page.evaluate(() => stageline.painted().slices) > 20);
+    const {slice} = await clickSlice(page, await laneOf(page, 0));
+    assert.equal((await state(page)).selected.start, slice.start);
+    await page.locator('.facts dd').first().waitFor();
+    assert.match(await page.locator('.panel').textContent(), /stageline view/);  // what shows the arguments
+    assert.deepEqual(problems, []);
+  }],
+  ['report: every page has its content, and nothing is asked of a network', async (open, tools) => {
+    for (const name of ['pipeline', 'profile']) {
+      const {page, problems} = await openReport(tools.context, reportOf(tools, name), '?lang=en');
+      await page.waitForFunction(() => stageline.overviewReady());
+      assert.ok(await page.locator('h1').first().textContent());
+      assert.equal(await page.locator('#page-compare').count(), 0);  // there is no second run
+      await page.click('#page-pipeline');
+      await page.locator('.page-pipeline canvas').first().waitFor();
+      await page.locator('.what-if').waitFor();
+      await page.click('#page-answers');
+      await page.locator('.answers table').first().waitFor();
+      await page.click('#page-timeline');
+      await timelineOf(page);
+      await page.keyboard.press('/');
+      await page.keyboard.type(name === 'pipeline' ? 'F' : 'aten');
+      await page.locator('[role=option]').first().waitFor();
+      assert.deepEqual(problems, [], name);
+    }
+  }],
+  ['report: questions get the answers that the server gives', async (open, tools) => {
+    let asked = 0;
+    for (const [name, rounds] of [['pipeline', 12], ['vpp', 8], ['profile', 12], ['busy', 8], ['counter', 8], ['odd', 8], ['one', 3]])
+      asked += await sameAnswers(tools, name, rounds, rounds + 5);
+    // Recorded stacks stay with the run.
+    asked += await sameAnswers(tools, 'stacks', 8, 3, ({stack: _, ...rest}) => rest);
+    asked += await sameAnswers(tools, 'ascend', 8, 4, ({stack: _, ...rest}) => rest);
+    assert.ok(asked > 500, `${asked} questions`);
+  }],
+  ['report: the same without a worker', async (open, tools) => {
+    const {page} = await openReport(tools.context, reportOf(tools, 'pipeline'), '?lang=en#/timeline', {scripts: 'window.Worker = class { constructor() { throw new Error("forbidden"); } };'});
+    await timelineOf(page);
+    assert.ok(await count(page, await laneOf(page, 0)) > 10);
+  }],
+  ['report: names are never markup', async (open, tools) => {
+    const path = reportOf(tools, 'hostile', '--title', HOSTILE), {page, problems} = await openReport(tools.context, path);
+    await timelineOf(page);
+    await page.click('#page-overview');
+    await page.waitForFunction(() => stageline.overviewReady());
+    assert.equal(await page.locator('img').count(), 0);
+    assert.ok((await page.title()).startsWith(HOSTILE));
+    assert.ok(!readFileSync(path, 'utf8').includes(HOSTILE));
+    assert.deepEqual(problems, []);
+  }],
+  ['report: above its slices it keeps the pipeline and says what shows the rest', async (open, tools) => {
+    const {page, problems} = await openReport(tools.context, reportOf(tools, 'profile', '--slices', '600'));
+    await timelineOf(page);
+    assert.ok((await page.evaluate(() => stageline.run.lanes.map(lane => lane.type))).every(type => type === 'cells'));
+    assert.match(await page.locator('.left-out').textContent(), /stageline view/);
+    await page.click('#lang');
+    assert.match(await page.locator('.left-out').textContent(), /切片.*stageline view/);
+    assert.deepEqual(problems, []);
+  }],
+  ['report: a run without a timeline says so', async (open, tools) => {
+    const {page, problems} = await openReport(tools.context, reportOf(tools, 'busy', '--slices', '100'));
+    await timelineOf(page);
+    assert.match(await page.locator('.left-out').textContent(), /40.000.*stageline view/);
+    assert.deepEqual(problems, []);
+  }],
+  ['report: what a file cannot do is said with the command that can', async (open, tools) => {
+    const {page, problems} = await openReport(tools.context, reportOf(tools, 'pipeline'), '?lang=en#/pipeline');
+    const fix = page.locator('.what-if .fix button').first();
+    await fix.waitFor();
+    await fix.click();
+    await page.waitForFunction(() => document.querySelector('#says')?.dataset.saving);  // its price was made with the file
+    assert.equal(await page.locator('.what-if input[type=range]').count(), 0);
+    assert.match(await page.locator('.what-if').textContent(), /stageline view/);
+    await page.goto(page.url().replace('#/pipeline', '#/answers/steps'));
+    await page.locator('.answers table').first().waitFor();
+    assert.equal(await page.locator('.answers form').count(), 0);
+    assert.deepEqual(problems, []);
+  }],
+  ['report: opens from disk in Firefox', async (open, tools) => {
+    const firefox = await launchFirefox(tools.folder);
+    if (!firefox) return tools.skip('no Firefox found; set FIREFOX to its path');
+    try {
+      for (const name of ['pipeline', 'profile', 'hostile']) {
+        await firefox.open(`file://${reportOf(tools, name)}?lang=en#/timeline`);
+        await firefox.until(() => window.stageline?.frames?.() > 0 && stageline.settled());
+        assert.ok(await firefox.ask(() => stageline.painted().slices) > 0, name);
+        await firefox.ask(() => { location.hash = '#/overview'; });
+        await firefox.until(() => stageline.overviewReady?.());
+        assert.ok((await firefox.ask(() => document.querySelector('h1').textContent)).length > 5);
+      }
+      assert.deepEqual(firefox.problems, []);
+    } finally {
+      firefox.close();
+    }
+  }],
+  ['report: small, and the script within its budget', async (open, tools) => {
+    const path = reportOf(tools, 'busy'), html = readFileSync(path, 'utf8'), script = /<script>([\s\S]*)<\/script>/.exec(html)[1], css = /<style>([\s\S]*?)<\/style>/.exec(html)[1];
+    const zipped = gzipSync(script).length + gzipSync(css).length;
+    assert.ok(zipped <= 200_000, `script and style are ${zipped} B gzipped`);
+    const {packed} = blocksOf(path), slices = packed.pieces.reduce((sum, piece) => sum + piece.length, 0);
+    assert.ok(slices / 40_000 <= 6, `${slices / 40_000} B a slice`);
+    assert.ok(statSync(path).size > slices);
+  }],
+  ['report: prints its first screen, findings and tables', async (open, tools) => {
+    const {page} = await openReport(tools.context, reportOf(tools, 'pipeline'), '?lang=en#/overview');
+    await page.waitForFunction(() => stageline.overviewReady());
+    await page.emulateMedia({media: 'print', colorScheme: 'light'});
+    assert.equal(await page.locator('.top nav').isVisible(), false);
+    assert.equal(await page.locator('h1').first().isVisible(), true);
+    const pdf = await page.pdf({format: 'A4'});
+    assert.ok(pdf.length > 10_000);
+    await page.emulateMedia({media: 'screen'});
+    await page.click('#page-answers');
+    await page.locator('.answers table').first().waitFor();
+    await page.emulateMedia({media: 'print'});
+    assert.equal(await page.locator('.families').isVisible(), false);
+    assert.equal(await page.locator('.answers table').first().isVisible(), true);
+  }],
+];

@@ -1,0 +1,194 @@
+// Reads the columns of slices that a report carries (src/server/page_slices.h says how they lie). A lane comes in blocks
+// of up to 65 536 slices; a piece of bytes holds whole blocks, and the next goes on where it ended.
+import type {Lane, Links} from './lanes';
+
+export const STEPS = 1, FACTS = 2, CELLS = 4, PARTNERS = 8, PARENTS = 16;
+const BLOCK_SLICES = 65_536;
+
+export class Bytes {
+  at = 0;
+  constructor(readonly bytes: Uint8Array) {}
+
+  varint(): number {
+    const {bytes} = this;
+    let byte = bytes[this.at++]!;
+    if (byte < 128) return byte;
+    let value = byte & 127, scale = 128;
+    do {
+      if (this.at >= bytes.length) throw new Error('the report is cut off');
+      byte = bytes[this.at++]!;
+      value += (byte & 127) * scale;
+      scale *= 128;
+    } while (byte >= 128);
+    return value;
+  }
+  signed(): number {
+    const value = this.varint();
+    return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
+  }
+  done(): boolean { return this.at >= this.bytes.length; }
+}
+
+const joined = <T extends Uint32Array | Int32Array>(make: (n: number) => T, parts: number[][]): T => {
+  const out = make(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    out.set(part, at);
+    at += part.length;
+  }
+  return out;
+};
+const u32 = (parts: number[][]): Uint32Array => joined(n => new Uint32Array(n), parts);
+const i32 = (parts: number[][]): Int32Array => joined(n => new Int32Array(n), parts);
+
+// Takes pieces in order and fills the lanes.
+export class ColumnReader {
+  private lane = 0;
+  private slice = 0;
+  private unit = 1;
+  private lastStart = 0;
+  private lastEnd = 0;
+  private lastPartner = 0;
+  private stepAt: number[][] = [];
+  private stepValue: number[][] = [];
+  private factSlice: number[][] = [];
+  private factMicroBatch: number[][] = [];
+  private factChunk: number[][] = [];
+  private lastParent = 0;
+  private parentSlice: number[][] = [];
+  private parentOf: number[][] = [];
+
+  // `bases`: by lane, how many slices stand in the lanes before it.
+  constructor(private readonly lanes: readonly Lane[], private readonly bases: readonly number[]) {}
+
+  piece(bytes: Uint8Array): void {
+    const from = new Bytes(bytes);
+    while (!from.done()) {
+      while (this.slice >= (this.lanes[this.lane] ?? fail()).count) this.next();
+      this.block(from, this.lanes[this.lane]!);
+    }
+    while (this.lane < this.lanes.length && this.slice >= this.lanes[this.lane]!.count) this.next();
+  }
+  finish(): void {
+    if (this.lane < this.lanes.length) fail();
+  }
+
+  private next(): void {
+    const lane = this.lanes[this.lane++]!;
+    lane.step = {at: u32(this.stepAt), value: i32(this.stepValue)};
+    lane.facts = {slice: u32(this.factSlice), microBatch: i32(this.factMicroBatch), chunk: i32(this.factChunk)};
+    lane.parents = {slice: u32(this.parentSlice), parent: u32(this.parentOf)};
+    this.parentSlice = [];
+    this.parentOf = [];
+    this.stepAt = [];
+    this.stepValue = [];
+    this.factSlice = [];
+    this.factMicroBatch = [];
+    this.factChunk = [];
+    this.slice = this.lastStart = this.lastEnd = this.lastPartner = this.lastParent = 0;
+  }
+
+  private block(from: Bytes, lane: Lane): void {
+    if (this.slice === 0) this.unit = from.varint();
+    const begin = this.slice, end = Math.min(lane.count, begin + BLOCK_SLICES), {start, dur, place} = lane, {unit} = this;
+    // A start counts from the end of the slice before it, or (odd) from its start; ends are known once durations are.
+    const steps = new Float64Array(end - begin);
+    for (let i = begin; i < end; ++i) steps[i - begin] = from.varint();
+    if (lane.value) {
+      for (let i = begin; i < end; ++i) this.lastStart = start[i] = this.lastStart + steps[i - begin]! * unit;
+      this.values(from, lane.value, begin, end);
+      this.slice = end;
+      return;
+    }
+    for (let i = begin; i < end; ++i) dur[i] = from.varint() * unit;
+    let {lastStart, lastEnd} = this;
+    for (let i = begin; i < end; ++i) {
+      const coded = steps[i - begin]!, odd = coded % 2;
+      lastStart = odd ? lastStart + (coded - 1) / 2 * unit : lastEnd + coded / 2 * unit;
+      start[i] = lastStart;
+      lastEnd = lastStart + dur[i]!;
+    }
+    this.lastStart = lastStart;
+    this.lastEnd = lastEnd;
+    for (let i = begin; i < end; ++i) place[i] = from.varint();
+    const has = from.varint();
+    if (has & STEPS) this.steps(from, begin, end);
+    if (has & FACTS) this.facts(from, begin);
+    if (has & CELLS) {
+      lane.microBatch ??= new Int32Array(lane.count);
+      lane.chunk ??= new Int32Array(lane.count);
+      for (let i = begin; i < end; ++i) lane.microBatch[i] = from.signed();
+      for (let i = begin; i < end; ++i) lane.chunk[i] = from.signed();
+    }
+    if (has & PARTNERS) this.partners(from, lane, begin, end);
+    if (has & PARENTS) this.parents(from, begin);
+    this.slice = end;
+  }
+  private values(from: Bytes, value: Float64Array, begin: number, end: number): void {
+    if (from.varint() === 1) {
+      const view = new DataView(from.bytes.buffer, from.bytes.byteOffset + from.at, (end - begin) * 8);
+      for (let i = begin; i < end; ++i) value[i] = view.getFloat64((i - begin) * 8, true);
+      from.at += (end - begin) * 8;
+      return;
+    }
+    let last = 0;
+    for (let i = begin; i < end; ++i) last = value[i] = last + from.signed();
+  }
+  private steps(from: Bytes, begin: number, end: number): void {
+    const at: number[] = [], value: number[] = [];
+    for (let i = begin; i < end;) {
+      at.push(i);
+      i += Math.max(1, from.varint());
+      value.push(from.signed());
+    }
+    this.stepAt.push(at);
+    this.stepValue.push(value);
+  }
+  private facts(from: Bytes, begin: number): void {
+    const slice: number[] = [], microBatch: number[] = [], chunk: number[] = [];
+    let at = begin;
+    for (let left = from.varint(); left > 0; --left) {
+      slice.push(at += from.varint());
+      microBatch.push(from.signed());
+      chunk.push(from.signed());
+    }
+    this.factSlice.push(slice);
+    this.factMicroBatch.push(microBatch);
+    this.factChunk.push(chunk);
+  }
+  private partners(from: Bytes, lane: Lane, begin: number, end: number): void {
+    lane.partner ??= new Uint32Array(lane.count);
+    const lanes = new Uint32Array(end - begin);
+    for (let k = 0; k < lanes.length; ++k) lanes[k] = from.varint();
+    for (let k = 0; k < lanes.length; ++k) {
+      if (lanes[k] === 0) continue;
+      this.lastPartner += from.signed();
+      lane.partner[begin + k] = this.bases[lanes[k]! - 1]! + this.lastPartner + 1;
+    }
+  }
+  private parents(from: Bytes, begin: number): void {
+    const slice: number[] = [], parent: number[] = [];
+    let at = begin;
+    for (let left = from.varint(); left > 0; --left) {
+      slice.push(at += from.varint());
+      const lane = from.varint();
+      if (lane > 0) this.lastParent += from.signed();
+      parent.push(lane > 0 ? this.bases[lane - 1]! + this.lastParent + 1 : 0);
+    }
+    this.parentSlice.push(slice);
+    this.parentOf.push(parent);
+  }
+}
+
+function fail(): never { throw new Error('the report is cut off'); }
+
+export function readLinks(from: Bytes, count: number): Links {
+  const links: Links = {fromLane: new Uint32Array(count), fromSlice: new Uint32Array(count), toLane: new Uint32Array(count),
+                        toSlice: new Uint32Array(count), type: new Uint8Array(count)};
+  for (const column of [links.fromLane, links.fromSlice, links.toLane, links.toSlice]) {
+    let last = 0;
+    for (let i = 0; i < count; ++i) column[i] = last += from.signed();
+  }
+  for (let i = 0; i < count; ++i) links.type[i] = from.varint();
+  return links;
+}

@@ -1,0 +1,55 @@
+// A report is its own source: answers that were made when it was written, and the timeline's data (src/server/page_file.h).
+import type {Params, Reply, Source} from '../source';
+import {WireWriter} from '../wire';
+import {w} from '../words';
+import {answersOf, bytesOf, type Packed} from './store';
+import {unpack} from './unpack';
+import {startAnswerer, type Answerer} from './worker';
+
+// Of the script that runs now: later nobody can tell which it was.
+const own = typeof document === 'undefined' ? null : document.currentScript;
+
+const reply = (status: number, body: ArrayBuffer): Reply =>
+  ({status, json: async () => JSON.parse(new TextDecoder().decode(body)) as unknown, bytes: async () => body});
+const no = (status: number, error: string, hint: string): Reply => reply(status, bytesOf({error, hint}));
+
+// null: the page came from a server.
+export function fileSource(): Source | null {
+  const blocks = [...document.querySelectorAll<HTMLScriptElement>('script[data-answer], script[data-timeline]')];
+  if (blocks.length === 0) return null;
+  const kept = new Map(blocks.flatMap(block => (block.dataset['answer'] ? [[block.dataset['answer'], block] as const] : [])));
+  const command = document.documentElement.dataset['command'] ?? 'stageline view';
+  let answerer: Promise<Answerer> | null = null;
+  function timeline(): Promise<Answerer> {
+    if (answerer) return answerer;
+    const texts = (which: string): string[] => blocks.filter(block => block.dataset['timeline'] === which).map(block => block.textContent);
+    const packed: Packed = {head: texts('head')[0] ?? '', pieces: texts('slices'), links: texts('links')[0] ?? '',
+                            words: {noArguments: w('file.arguments', command)}};
+    for (const block of blocks) if (block.dataset['timeline']) block.remove();  // what is read needs no second copy
+    return answerer = startAnswerer(own?.textContent ?? '', packed);
+  }
+  async function fromKept(key: string): Promise<Reply> {
+    return reply(200, await unpack(kept.get(key)!.textContent));
+  }
+  // The fixes were priced when the file was written; a step in another world takes the replay.
+  async function price({fix, step: _, ...changes}: Params): Promise<Reply> {
+    if (fix === undefined || Object.values(changes).some(value => value !== undefined)) return no(404, w('file.whatIf'), command);
+    const {fixes} = await (await fromKept('pipeline/fixes')).json() as {fixes: object[]}, chosen = fixes[Number(fix)];
+    return chosen ? reply(200, new WireWriter().finish({...chosen, columns: []})) : no(404, w('file.not'), command);
+  }
+  return {
+    async ask(path, params, signal) {
+      const {revision: _, ...asked} = params;
+      if (path === 'status') return reply(200, bytesOf({state: 'ready', revision: 1, bytes_read: 0, bytes_total: 0, events: 0, message: ''}));
+      if (answersOf(path)) {
+        const {status, body} = await (await timeline()).ask(path, asked, signal);
+        return reply(status, body);
+      }
+      const {name, ...options} = asked, key = path === 'answer' ? `answer ${String(name)}` : path;
+      if (path === 'pipeline/what-if') return price(asked);
+      if (Object.values(options).some(value => value !== undefined)) return no(404, w('file.options'), command);
+      if (kept.has(key)) return fromKept(key);
+      return no(404, w('file.not'), command);
+    },
+  };
+}

@@ -1,0 +1,71 @@
+// The report's timeline lives in a worker, so that the page stays free while it reads and answers. The worker is the page's
+// own script, started from a blob (a file may load no other); where that is forbidden the page answers itself.
+import {answer, makeStore, type Packed} from './store';
+import type {Store} from './lanes';
+import type {Asked} from './query';
+
+export interface Question { path: string; asked: Asked }
+export interface Told { status: number; body: ArrayBuffer; failed?: string }
+
+export const isWorker = (): boolean => typeof document === 'undefined';
+
+export function serveWorker(): void {
+  let store: Promise<Store> | null = null;
+  const tell = (told: Told): void => { (self as unknown as Worker).postMessage(told, [told.body]); };
+  self.onmessage = (event: MessageEvent<Packed | Question>) => {
+    if ('head' in event.data) {
+      store = makeStore(event.data);
+      store.catch(() => undefined);
+      return;
+    }
+    const {path, asked} = event.data;
+    (store ?? Promise.reject(new Error('nothing to answer from'))).then(made => tell(answer(made, path, asked)))
+      .catch((error: unknown) => tell({status: 500, body: new ArrayBuffer(0), failed: String(error)}));
+  };
+}
+
+// Answers one question at a time; questions that were withdrawn meanwhile are never put.
+export interface Answerer { ask(path: string, asked: Asked, signal?: AbortSignal): Promise<Told> }
+
+function startWorker(script: string): Promise<Worker> {
+  return new Promise((done, fail) => {
+    const url = URL.createObjectURL(new Blob([script], {type: 'text/javascript'})), worker = new Worker(url);
+    worker.onerror = event => {
+      event.preventDefault();
+      fail(new Error(event.message));
+    };
+    worker.onmessage = () => {
+      URL.revokeObjectURL(url);
+      done(worker);
+    };
+    worker.postMessage({path: 'status', asked: {}});  // it answers, if with a refusal: it runs
+  });
+}
+
+export async function startAnswerer(script: string, packed: Packed): Promise<Answerer> {
+  const worker = await startWorker(script).catch(() => null);
+  const made = worker ? null : makeStore(packed);
+  worker?.postMessage(packed);
+  const put = async (path: string, asked: Asked): Promise<Told> => {
+    if (!worker) return answer(await made!, path, asked);
+    return new Promise(done => {
+      worker.onmessage = (event: MessageEvent<Told>) => done(event.data);
+      worker.postMessage({path, asked});
+    });
+  };
+  let last: Promise<unknown> = Promise.resolve();
+  return {
+    ask(path, asked, signal) {
+      const own = last.then(() => {
+        signal?.throwIfAborted();
+        return put(path, asked);
+      }).then(told => {
+        signal?.throwIfAborted();
+        if (told.failed) throw new Error(told.failed);
+        return told;
+      });
+      last = own.catch(() => undefined);
+      return own;
+    },
+  };
+}

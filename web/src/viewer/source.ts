@@ -1,0 +1,31 @@
+// Who answers the page's questions (docs/viewer-protocol.md): a server, or the file that the page came in (file/source.ts).
+export type Params = Record<string, string | number | undefined>;
+
+export interface Reply {
+  status: number;  // as the protocol has them, from either
+  json(): Promise<unknown>;
+  bytes(): Promise<ArrayBuffer>;
+}
+export interface Source {
+  // `path` without "/api/". Rejects with an AbortError when the signal says so.
+  ask(path: string, params: Params, signal?: AbortSignal): Promise<Reply>;
+  events?(): EventSource;  // of a run that is still being read
+}
+
+export function serverSource(): Source {
+  const token = new URLSearchParams(location.search).get('token');
+  function url(path: string, params: Params): string {
+    const query = new URLSearchParams();
+    for (const [name, value] of Object.entries(params)) if (value !== undefined) query.set(name, String(value));
+    if (token) query.set('token', token);
+    const text = query.toString().replaceAll('%2C', ',');
+    return `/api/${path}${text ? '?' + text : ''}`;
+  }
+  return {
+    async ask(path, params, signal) {
+      const answer = await fetch(url(path, params), signal ? {signal} : {});
+      return {status: answer.status, json: () => answer.json(), bytes: () => answer.arrayBuffer()};
+    },
+    events: () => new EventSource(url('events', {})),
+  };
+}
