@@ -86,6 +86,13 @@ bool steps_are_of_cells(const Trace& trace) {
          std::all_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.steps.empty(); });
 }
 
+// Of a recording whose ranges have names only (NVTX, mstx); "": there is none.
+std::string name_of_a_range(const Trace& trace) {
+  for (const Part& part : trace.parts)
+    if (!part.ranges.empty()) return std::string(trace.names.text(part.ranges.front().message));
+  return {};
+}
+
 }  // namespace
 
 Status filter_run(Trace& trace, const RunFilter& filter, bool profiled, const std::string& path) {
@@ -96,6 +103,11 @@ Status filter_run(Trace& trace, const RunFilter& filter, bool profiled, const st
     if (filter.range) keep_range(trace, *filter.range, first_cell_ns(trace));
     if (trace.cells.size() > 0) return {};
     const bool filtered = !filter.ranks.empty() || filter.range || by_step;
+    if (const std::string name = name_of_a_range(trace); !filtered && !name.empty())
+      return Error{ErrorCode::kBadInput,
+                   "no rule reads pipeline work from the names of its ranges, such as \"" + name + "\"",
+                   {path},
+                   "--cell-rules FILE says what names mean; stageline help cell-rules shows the form"};
     return Error{
         ErrorCode::kBadInput,
         filtered ? "nothing is left of it with these --ranks, --steps and --range" : "it holds no pipeline work",

@@ -307,7 +307,7 @@ TEST_CASE("NCCL's operations beyond all tables, foreign parents and null argumen
             if (!own && bits != 0) return 3;
           }
           plugin->finalize(context);
-          library.flush(5000);
+          library.flush(60'000);
           const slr_statistics s = library.statistics();
           return s.records + dropped_records(s) == kMany + 8000 ? 0 : 4;
         }) == 0);

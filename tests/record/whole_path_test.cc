@@ -150,9 +150,10 @@ TEST_CASE("a wall clock that is set in mid-recording moves no record") {
           slr_config c = folder.config();
           if (slr_init(&c) != 0) return 1;
           for (int i = 0; i < 12; ++i) {
-            slr_push(0, 0);
+            const slr_job job = SLR_JOB(SLR_FORWARD, i, 0);
+            const slr_range range = slr_begin(0, &job);
             usleep(1000);
-            slr_pop(0);
+            slr_end(range);
             if (i == 5) set_wall_clock_ahead(-3'600'000'000'000);  // an hour back
           }
           return slr_flush(3000);
@@ -250,4 +251,22 @@ TEST_CASE("named ranges of NVTX become the pipeline's cells by the rules of prof
   }
   CHECK(forward == 16);
   CHECK(backward == 16);
+}
+
+TEST_CASE("named ranges that no rule knows are refused with what to write") {
+  RecordFolder folder;
+  CHECK(in_child([&] {
+          setenv("STAGELINE_DIR", folder.path().c_str(), 1);
+          InjectedLibrary library;
+          nvtx_client::Tables t;
+          if (!nvtx_client::attach(library, t)) return 1;
+          nvtx_client::push(t, "my forward");
+          nvtx_client::pop(t);
+          library.shutdown();
+          return 0;
+        }) == 0);
+  const Result<Trace> trace = open_trace({folder.path()}, {});
+  REQUIRE_FALSE(trace);
+  CHECK(trace.error().what.find("\"my forward\"") != std::string::npos);
+  CHECK(trace.error().hint.find("--cell-rules") != std::string::npos);
 }

@@ -219,12 +219,19 @@ struct Said {  // of an operation, in whatever version
 };
 
 void* start_op(Comm* comm, const Said& said) {
-  if (!comm || !injection_is_on()) return nullptr;
+  if (!injection_is_on()) return nullptr;
+  if (!comm) {
+    drop(SLR_DROP_TOO_DEEP);
+    return nullptr;
+  }
   const bool receives = said.function && strcmp(said.function, "Recv") == 0;
   // Counted whether it is kept or not: the other end counts too.
   const int64_t sequence = said.peer >= 0 ? next_number(*comm, said.peer, receives) : said.sequence;
   Op* op = take_op();
-  if (!op) return nullptr;
+  if (!op) {
+    drop(SLR_DROP_TOO_DEEP);  // more operations open at once than the table holds
+    return nullptr;
+  }
   op->kind = kOpHandle;
   op->comm = comm;
   op->first_ticks.store(UINT64_MAX, std::memory_order_relaxed);
