@@ -15,7 +15,10 @@
 #include <string>
 #include <vector>
 
+#include "inject/nvtx_abi.h"
 #include "stageline_record.h"
+
+extern "C" int InitializeInjectionNvtx2(slr::nvtx::GetExportTable get);
 
 #if defined(__x86_64__)
 #include <x86intrin.h>
@@ -78,6 +81,19 @@ void print(const char* name, const Cost& cost, const char* end = ",\n") {
          cost.p99_ns, cost.mean_ns, end);
 }
 
+// A program that uses NVTX, as far as its table of pointers.
+slr::nvtx::Function nvtx_core[16];
+slr::nvtx::Function* nvtx_places[17];
+const void* nvtx_table(uint32_t id) {
+  static const slr::nvtx::Callbacks callbacks = {
+      sizeof callbacks, [](uint32_t module, slr::nvtx::FunctionTable* table, unsigned* size) {
+        if (module != slr::nvtx::kCore) return 0;
+        for (int i = 1; i < 16; ++i) nvtx_places[i] = &nvtx_core[i];
+        return *table = nvtx_places, *size = 16, 1;
+      }};
+  return id == slr::nvtx::kCallbacks ? &callbacks : nullptr;
+}
+
 slr_statistics stats_now() {
   slr_statistics s;
   memset(&s, 0, sizeof s);
@@ -115,6 +131,13 @@ int main(int argc, char** argv) {
           slr_job job = SLR_JOB(SLR_FORWARD, i % 32, 0);
           slr_push_job(0, &job);
           slr_pop(0);
+        }));
+  if (!InitializeInjectionNvtx2(nvtx_table)) return 1;
+  const auto nvtx_push = reinterpret_cast<int (*)(const char*)>(nvtx_core[slr::nvtx::kRangePushA]);
+  const auto nvtx_pop = reinterpret_cast<int (*)()>(nvtx_core[slr::nvtx::kRangePop]);
+  print("nvtx_push_pop", measure(tick_ns, reading_ticks, [&](int) {
+          nvtx_push("forward_step");
+          nvtx_pop();
         }));
   print("begin_end", measure(tick_ns, reading_ticks, [&](int i) {
           slr_job job = SLR_JOB(SLR_BACKWARD, i % 32, 0);

@@ -15,3 +15,7 @@ def run(stageline, cache, full):
     done = subprocess.run(["node", os.path.join(HERE, "viewer_bench.mjs"), stageline, cache, SLICES, *wasm], env=env, check=False)
     if done.returncode not in (0, 77):
         raise SystemExit(done.returncode)
+    print("\nPages beside the timeline: a pipeline of 512 ranks, 64 micro-batches, 10 steps.\n", flush=True)
+    done = subprocess.run(["node", os.path.join(HERE, "pages_bench.mjs"), stageline, cache], env=env, check=False)
+    if done.returncode not in (0, 77):
+        raise SystemExit(done.returncode)

@@ -18,6 +18,7 @@ struct Functions {
   int (*ctx_set_current)(void*);
   int (*ctx_get_device)(int*);
   int (*stream_get_ctx)(void*, void**);
+  int (*device_get_uuid)(void*, int);                // may be missing
   int (*stream_get_id)(void*, unsigned long long*);  // CUDA 12; may be missing
   int (*stream_is_capturing)(void*, int*);
   int (*exchange_capture_mode)(unsigned*);
@@ -60,6 +61,8 @@ int elapsed(float* ms, void* from, void* to) { return cu.event_elapsed(ms, from,
 int destroy(void* event) { return cu.event_destroy(event); }
 int is_capturing(void* stream, int* status) { return cu.stream_is_capturing(stream, status); }
 
+int read_uuid(int device, uint8_t* uuid) { return cu.device_get_uuid ? cu.device_get_uuid(uuid, device) : 500; }
+
 bool is_capture_error(int code) { return code >= 900 && code <= 907; }
 // Deinitialised, invalid or destroyed context, and the errors after which a context answers nothing else.
 bool is_lost(int code) { return code == 4 || code == 201 || code == 709 || (code >= 700 && code < 800) || code == 999; }
@@ -82,6 +85,7 @@ bool find_functions(void* library) {
     return found != nullptr;
   };
   find("cuStreamGetId", "cuStreamGetId", cu.stream_get_id);
+  find("cuDeviceGetUuid", "cuDeviceGetUuid", cu.device_get_uuid);
   return find("cuDriverGetVersion", "cuDriverGetVersion", cu.driver_version) &&
          find("cuCtxGetCurrent", "cuCtxGetCurrent", cu.ctx_get_current) &&
          find("cuCtxSetCurrent", "cuCtxSetCurrent", cu.ctx_set_current) &&
@@ -97,9 +101,9 @@ bool find_functions(void* library) {
          find("cuEventDestroy", "cuEventDestroy_v2", cu.event_destroy);
 }
 
-constexpr Driver kCuda = {"cuda",        false,       current,    of_stream,        bind,   is_capturing,
-                          allow_queries, make_stream, make_event, record,           query,  elapsed,
-                          nullptr,       destroy,     600,        is_capture_error, is_lost};
+constexpr Driver kCuda = {"cuda",        false,       current,    of_stream,        bind,    is_capturing,
+                          allow_queries, make_stream, make_event, record,           query,   elapsed,
+                          nullptr,       destroy,     600,        is_capture_error, is_lost, read_uuid};
 
 }  // namespace
 

@@ -13,7 +13,7 @@ struct DeviceLane;
 struct Driver;
 
 // The driver of an enum slr_device, once the program has loaded it; nullptr in a child of a process that used it.
-// Looked for at one call in 256.
+// Looked for at the first call, the second, the fourth, the eighth and so on.
 const Driver* loaded_driver(uint8_t kind);
 
 // Looks whether the lane's driver is in the process, and what device the stream is of. Without it the lane's records

@@ -14,6 +14,7 @@
 #include "devices.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,6 +78,16 @@ const Driver* driver_of(uint8_t kind) {
   return found;
 }
 
+// As nvidia-smi writes it, without its prefix.
+void write_uuid(Device& d) {
+  uint8_t bytes[16];
+  d.uuid[0] = '\0';
+  if (d.number < 0 || !d.driver->read_uuid || d.driver->read_uuid(d.number, bytes) != 0) return;
+  char* to = d.uuid;
+  for (int i = 0; i < 16; ++i)
+    to += snprintf(to, 4, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", bytes[i]);
+}
+
 // Under the mutex.
 Device* device_of(const Driver* driver, void* context, int number, bool one_queue) {
   const uint32_t count = device_count.load();
@@ -89,6 +100,7 @@ Device* device_of(const Driver* driver, void* context, int number, bool one_queu
   d.number = number;
   d.clock = static_cast<uint8_t>(count + 1);
   d.one_queue = one_queue;
+  write_uuid(d);
   d.free_events.store(0);
   d.event_count.store(0);
   d.free_count.store(0);
@@ -160,7 +172,8 @@ const Driver* loaded_driver(uint8_t kind) {
   static std::atomic<uint32_t> tries{0};
   if (kind > SLR_ACL || after_fork) return nullptr;
   if (const Driver* found = drivers[kind].load(std::memory_order_acquire)) return found;
-  if (tries.fetch_add(1, std::memory_order_relaxed) % 256 != 0) return nullptr;
+  const uint32_t tried = tries.fetch_add(1, std::memory_order_relaxed);
+  if ((tried & (tried - 1)) != 0) return nullptr;
   const int saved_errno = errno;
   pthread_mutex_lock(&mutex);
   const Driver* found = driver_of(kind);

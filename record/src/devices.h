@@ -36,6 +36,7 @@ struct Device {
   std::atomic<uint32_t> lost;  // the driver takes no more calls for it
   std::atomic<uint32_t> lane_count;
   bool one_queue;  // CUDA_DEVICE_MAX_CONNECTIONS=1
+  char uuid[37];   // "" where the driver tells none
 
   // The background thread's.
   void* stream;

@@ -24,9 +24,10 @@ struct Driver {
   int (*elapsed)(float* ms, void* from, void* to);
   int (*read_event)(void* event, int64_t* ns);
   int (*destroy_event)(void* event);
-  int not_ready;                       // what `query` says of an event that has not come
-  bool (*is_capture_error)(int code);  // the stream is being captured
-  bool (*is_lost)(int code);           // the context is gone, or every further call will fail
+  int not_ready;                                          // what `query` says of an event that has not come
+  bool (*is_capture_error)(int code);                     // the stream is being captured
+  bool (*is_lost)(int code);                              // the context is gone, or every further call will fail
+  int (*read_uuid)(int device, uint8_t* uuid) = nullptr;  // 16 bytes; nullptr: the driver has none
 };
 
 // nullptr where the library is not loaded or lacks a function.

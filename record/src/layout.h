@@ -97,8 +97,12 @@ inline constexpr uint32_t kNameBytes = 1 << 20;
 inline constexpr uint32_t kMaxOpen = 64;
 inline constexpr uint32_t kDropReasons = 16;
 
+// A lane of NCCL's operations: `device` is the rank's number in the communicator, `thread_id` its ranks, `stream_id`
+// its number, the same on all of them.
+inline constexpr uint8_t kCommunicator = 4;
+
 struct LaneEntry {
-  uint8_t device_kind;  // enum slr_device
+  uint8_t device_kind;  // enum slr_device, kCommunicator
   uint8_t clock;        // 0: host, else the number of a device clock
   int16_t device;       // −1: unknown
   uint32_t thread_id;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "crc32c.h"
+#include "devices.h"
 #include "json_text.h"
 #include "recorder.h"
 
@@ -94,6 +95,12 @@ size_t write_meta(char* to, size_t size) {
   for (const auto& n : kNumbers)
     if (n.value > n.none) json.number(n.key, n.value);
   if (const char* queues = getenv("CUDA_DEVICE_MAX_CONNECTIONS")) json.text("CUDA_DEVICE_MAX_CONNECTIONS", queues);
+  char uuids[512] = "";
+  const uint32_t count = device_count.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < count && i < 12; ++i)
+    if (devices[i].uuid[0])
+      snprintf(uuids + strlen(uuids), sizeof uuids - strlen(uuids), "%s%s", uuids[0] ? " " : "", devices[i].uuid);
+  if (uuids[0]) json.text("devices", uuids);
   json.text("hot", state.hot_path);
   json.number("command", command_hash());
   json.text("recorder", SLR_RECORDER_VERSION);

@@ -115,8 +115,9 @@ int begin(const slr_config* config) {
                               std::memory_order_release);
   publish_names();
   state.step.store(-1);
-  state.live.store(1);
-  state.window_first.store(-1);
+  state.window_stop.store(state.settings.stop_step);
+  state.window_first.store(state.settings.first_step);
+  state.live.store(state.settings.first_step < 0);  // else from that step on
   state.stopping = state.writer_ended = false;
   state.flush_wanted = state.flush_done = 0;
   pthread_condattr_t attributes;

@@ -117,6 +117,16 @@ int push_tagged(uint16_t tag, slr_str name, LaneAt lane_at);
 int pop_tagged(uint16_t tag);
 // `lane` 0: as lane_at says.
 slr_range begin_tagged(uint16_t tag, slr_str name, slr_lane lane, LaneAt lane_at);
+// A range that is over, of whoever knew its times; `timed`: when it ran, not when it was asked for.
+struct DoneRange {
+  uint64_t start_ticks, end_ticks;
+  slr_lane lane;
+  slr_str name;
+  int32_t step, peer;
+  int64_t bytes, sequence;
+  bool timed;
+};
+void record_done(const DoneRange& range);
 void mark_tagged(uint16_t tag, slr_str name, slr_lane lane, LaneAt lane_at);
 
 // --- writer.cc

@@ -32,6 +32,20 @@ void copy_text(char* to, size_t size, const char* text) {
   to[n] = '\0';
 }
 
+// "10:15": steps 10 to 15. Anything else is as if nothing were said.
+void read_steps(const char* text, Settings& s) {
+  s.first_step = s.stop_step = -1;
+  if (!text || !*text) return;
+  char* end = nullptr;
+  const long long first = strtoll(text, &end, 10);
+  if (end == text || *end != ':' || first < 0) return;
+  const char* second = end + 1;
+  const long long last = strtoll(second, &end, 10);
+  if (end == second || *end != '\0' || last < first) return;
+  s.first_step = first;
+  s.stop_step = last < INT64_MAX ? last + 1 : last;
+}
+
 // A name that can stand in a file's: letters, digits, - and _.
 void make_plain(char* text) {
   for (; *text; ++text) {
@@ -58,8 +72,11 @@ Settings resolve_settings(const slr_config* config) {
   const char* dir = c.dir ? c.dir : getenv("STAGELINE_DIR");
   copy_text(s.dir, sizeof s.dir, dir && *dir ? dir : "stageline-rec");
   const char* job = c.job;
-  for (const char* variable : kJob)
-    if (!job || !*job) job = getenv(variable);
+  for (const char* variable : kJob) {
+    if (job && *job) break;
+    job = getenv(variable);
+    if (job && strcmp(job, "none") == 0) job = nullptr;  // torchrun's name of every run that was given none
+  }
   copy_text(s.job, sizeof s.job, job ? job : "");
   if (gethostname(s.host, sizeof s.host - 1) != 0) copy_text(s.host, sizeof s.host, "host");
   make_plain(s.host);
@@ -76,6 +93,7 @@ Settings resolve_settings(const slr_config* config) {
   s.keep_files = choose(c.keep_files, "STAGELINE_KEEP", 0, 0, 1 << 20);
   s.ring_kb = choose(c.ring_kb, "STAGELINE_RING_KB", 256, 16, 1 << 14);
   while (s.ring_kb & (s.ring_kb - 1)) s.ring_kb &= s.ring_kb - 1;
+  read_steps(getenv("STAGELINE_STEPS"), s);
   s.max_overhead = c.max_overhead;
   if (const char* text = getenv("STAGELINE_MAX_OVERHEAD"); c.max_overhead == 0 && text)
     s.max_overhead = strtod(text, nullptr);

@@ -14,6 +14,7 @@ struct Settings {
   int32_t rank, world, stage, dp_rank, pp, tp, dp, vp;
   uint32_t memory_mb, flush_ms, rotate_mb, rotate_s, keep_files, ring_kb;
   double max_overhead;
+  int64_t first_step, stop_step;  // STAGELINE_STEPS; first_step < 0: all
   bool records_in_child;  // STAGELINE_FORK=1
 };
 

@@ -12,6 +12,7 @@
 #include "anchors.h"
 #include "clock.h"
 #include "device.h"
+#include "devices.h"
 #include "json_text.h"
 #include "pack.h"
 #include "recorder.h"
@@ -55,7 +56,7 @@ class Writer {
   Packer packer_;
   char meta_[3072];
   size_t meta_bytes_ = 0;
-  uint32_t names_written_ = 0, lanes_written_ = 0, lanes_version_ = 0;
+  uint32_t names_written_ = 0, lanes_written_ = 0, lanes_version_ = 0, devices_written_ = 0;
   uint64_t drops_written_[kDropReasons] = {};
   uint64_t last_gap_ticks_ = 0;
   int64_t last_write_ns_[kMaxRings] = {};
@@ -110,13 +111,16 @@ bool Writer::put_lanes() {
 }
 
 bool Writer::put_all_tables() {
+  devices_written_ = device_count.load(std::memory_order_acquire);
   meta_bytes_ = write_meta(meta_, sizeof meta_);
   return put(kMeta, meta_, meta_bytes_, now_ticks()) && put_names(0) && put_lanes() && put_clocks(state.cold, true);
 }
 
 // What the records to come refer to stands before them.
 bool Writer::put_new_tables() {
-  if (state.cold.chunks_in_file() == 0 || state.cold.chunks_in_file() % kMetaEveryChunks == 0) return put_all_tables();
+  if (state.cold.chunks_in_file() == 0 || state.cold.chunks_in_file() % kMetaEveryChunks == 0 ||
+      devices_written_ != device_count.load(std::memory_order_acquire))
+    return put_all_tables();
   uint32_t bytes = 0;
   name_table(&bytes);
   if (bytes > names_written_ && !put_names(names_written_)) return false;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 
 #include "base/number.h"
@@ -148,6 +149,12 @@ int run_simulate(const Arguments& arguments) {
     return fail(s.error());
   note(*terminal, folder + "  " + options->schedule.name + ", " + std::to_string(run->trace.parts.size()) + " ranks, " +
                       grouped(static_cast<int64_t>(run->trace.cells.size())) + " cells, truth.csv beside them");
+  const auto& kinds = run->trace.cells.kind;
+  const auto unlogged =
+      format == "paddle" && !ascend ? std::count(kinds.begin(), kinds.end(), CellKind::kCollective) : 0;
+  if (unlogged > 0)
+    note(*terminal, "Paddle's logs hold no collectives: " + grouped(unlogged) +
+                        " of the cells are in truth.csv alone; --format ascend or csv holds them");
   return kExitGood;
 }
 

@@ -40,6 +40,9 @@ const std::vector<Flag>& flag_table() {
        "Put the ranks' clocks on one axis by their messages: auto (default; clocks that the source says are one "
        "are only checked), always, never",
        "auto,always,never"},
+      {"nvtx", "", "Record NVTX and mstx ranges too, with device times where they are on torch's current stream", ""},
+      {"nccl", "", "Record what NCCL sends, with peers and bytes, as its profiler plugin (NCCL 2.23 and newer)", ""},
+      {"kernels", "", "Record kernels too, by CUPTI: costs more, and not beside another profiler", ""},
       {"trust-clocks", "", "Draw ranks that nothing ties to the others with their clocks as recorded", ""},
       {"align-on", "RANK:RANK:NAME",
        "Tie two clocks by hand: this operator or cell starts on both at once; may be repeated", ""},

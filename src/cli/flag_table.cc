@@ -206,6 +206,20 @@ const std::vector<Command>& command_table() {
        -1,
        run_info,
        {{"format", "KIND", "text (default) or json", "text,json"}}},
+      {"record",
+       "[--] COMMAND…",
+       "Run a training program and record when each pipeline job ran",
+       "Runs COMMAND (torchrun, mpirun, srun, python, …) with the recorder's variables: one file per rank in --output. "
+       "Python programs on torch.distributed.pipelining, Megatron-Core, MindSpeed, DeepSpeed or Paddle need no change; "
+       "others use stageline.record, the C library or --nvtx. Signals and exit code are passed on; 127: no such "
+       "program, 126: it cannot be run.",
+       {"output", "steps", "nvtx", "nccl", "kernels"},
+       1,
+       -1,
+       run_record,
+       {{"output", "DIR", "Folder of the files; default stageline-rec", ""},
+        {"steps", "A:B", "Record only these steps, both ends included: 10:15, 10:, :15 or 10", ""}},
+       true},
       {"recover",
        "PATH…",
        "Make whole files of recordings that were damaged or whose process was killed",

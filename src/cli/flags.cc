@@ -86,6 +86,7 @@ Result<Arguments> parse_arguments(const Command& command, const std::vector<std:
     const std::string& word = words[i];
     if (flags_ended || word.size() < 2 || word[0] != '-') {
       arguments.operands.push_back(word);
+      flags_ended |= command.runs_a_program;
       continue;
     }
     if (word == "--") {

@@ -31,6 +31,7 @@ struct Command {
   int (*run)(const Arguments& arguments);
   // Where a flag means something of its own here: its placeholder, help and choices for this command.
   std::vector<Flag> own_flags = {};  // NOLINT(readability-redundant-member-init): GCC wants it
+  bool runs_a_program = false;       // the first operand is a program; what follows is its own, flags too
 };
 
 const std::vector<Flag>& flag_table();

@@ -58,6 +58,14 @@ void find_cells(Trace& trace, const CellRules& rules, const OpenOptions& options
   if (!known && !infer_layout(trace, options.layout)) trace.pipeline_stages = 0;
 }
 
+// Cells of a recording whose ranges have names only (NVTX, mstx): read from the names, as in profiles.
+bool find_recorded_cells(Trace& trace, const CellRules& rules, const OpenOptions& options) {
+  if (trace.cells.size() > 0 ||
+      std::none_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return !part.ranges.empty(); }))
+    return false;
+  return find_range_cells(trace, rules, TorchCellOptions{options.cells, options.layout, infer_cells});
+}
+
 }  // namespace
 
 Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOptions& options) {
@@ -88,11 +96,10 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
                            {path});
   const bool profiled = trace->cells.size() == 0 && std::any_of(trace->parts.begin(), trace->parts.end(),
                                                                 [](const Part& p) { return p.event_count > 0; });
-  if (profiled) {
+  if (profiled)
     find_cells(*trace, *rules, options);
-  } else {
+  else if (!find_recorded_cells(*trace, *rules, options))
     infer_layout(*trace, options.layout);
-  }
   trace->context_parallel = context_parallel_of(*trace, options.layout);
   if (Status s = map_clocks(*trace, options.align); !s) return std::move(s).error();
   for (const int32_t rank : options.ranks)

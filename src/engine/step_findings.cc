@@ -61,8 +61,8 @@ void tell_idle_from_loading(double loading, std::vector<Finding>& out) {
     out.erase(out.begin() + (idle - out.data()));
     return;
   }
-  idle->detail_en += " Waiting for the DataLoader (" + percent(loading) + " of the step) is part of it.";
-  idle->detail_zh += "其中包含等待 DataLoader 的时间（占步的 " + percent(loading) + "）。";
+  idle->detail_en += " Waiting for the DataLoader (" + percent(loading) + " of the host's step) is part of it.";
+  idle->detail_zh += "其中包含等待 DataLoader 的时间（占主机步的 " + percent(loading) + "）。";
 }
 
 void add_input_loading(const std::vector<Table>& tables, std::vector<Finding>& out) {
@@ -74,8 +74,8 @@ void add_input_loading(const std::vector<Table>& tables, std::vector<Finding>& o
   x.id = "input.loading";
   x.weight = loading;
   x.value = percent(loading);
-  x.value_note_en = "of the step";
-  x.value_note_zh = "占步";
+  x.value_note_en = "of the host's step";
+  x.value_note_zh = "占主机的步";
   x.title_en = "Steps wait for their input";
   x.title_zh = "步在等输入数据";
   x.detail_en = "The DataLoader is waited for while nothing runs on a device";

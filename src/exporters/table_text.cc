@@ -369,14 +369,16 @@ void append_table_json(JsonWriter& json, const Table& table, const std::function
   json.end_array().end_object();
 }
 
-void append_table_page(JsonWriter& json, const Table& table, size_t most_rows, int64_t origin_ns) {
+void append_table_page(JsonWriter& json, const Table& table, size_t most_rows, int64_t origin_ns, size_t first_row) {
   json.begin_object();
   write_columns(json, table);
-  const size_t rows = std::min(table.row_count(), most_rows);
-  const int64_t origin = shown_origin(table, rows, origin_ns);
+  const size_t begin = std::min(first_row, table.row_count());
+  const size_t end = begin + std::min(table.row_count() - begin, most_rows);
+  // Of the first rows: the same for all of them, wherever one begins.
+  const int64_t origin = shown_origin(table, std::min(table.row_count(), most_rows), origin_ns);
   json.field("row_count", static_cast<int64_t>(table.row_count())).field("origin_ns", std::to_string(origin));
   json.key("rows").begin_array();
-  for (size_t r = 0; r < rows; ++r) {
+  for (size_t r = begin; r < end; ++r) {
     json.begin_array();
     for (size_t c = 0; c < table.columns().size(); ++c) write_value(json, table, r, c, origin);
     json.end_array();

@@ -30,9 +30,9 @@ void append_csv_rows(std::string& out, const Table& table, size_t begin, size_t 
 // value is null. `flush`, if given, is called now and then with the writer, to move text out.
 void append_table_json(JsonWriter& json, const Table& table, const std::function<void(JsonWriter&)>& flush = {});
 
-// The same for a page, which shows it: at most `most_rows` rows, all counted in "row_count", a row as an array in the
-// order of the columns. Numbers of a page hold 53 bits: times count from "origin_ns" (text), which is what
-// format_table_text() lets them count from; "0": as they are.
-void append_table_page(JsonWriter& json, const Table& table, size_t most_rows, int64_t origin_ns);
+// The same for a page, which shows it: at most `most_rows` rows from `first_row` on, all counted in "row_count", a row
+// as an array in the order of the columns. Numbers of a page hold 53 bits: times count from "origin_ns" (text), which
+// is what format_table_text() lets them count from; "0": as they are.
+void append_table_page(JsonWriter& json, const Table& table, size_t most_rows, int64_t origin_ns, size_t first_row = 0);
 
 }  // namespace stageline

@@ -49,8 +49,8 @@ class CellWaits {
       const std::string name = kind == CellKind::kRecvForward    ? "forward message"
                                : kind == CellKind::kRecvBackward ? "backward message"
                                                                  : std::string(kind_name(kind));
-      types_.push_back(
-          {(overlapped ? "overlapped " : "") + name, kind, is_message(kind) || kind == CellKind::kCollective});
+      types_.push_back({(overlapped ? "overlapped " : "") + name, kind,
+                        is_message(kind) || kind == CellKind::kCollective, overlapped});
     }
     return *type;
   }

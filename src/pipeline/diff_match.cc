@@ -42,6 +42,8 @@ struct Whats {
   }
 };
 
+constexpr int32_t kOverlapped = -kCellKindCount;  // beside a kind's number: its halves of overlapped pairs
+
 bool by_kind(CellKind kind) { return is_compute(kind) || is_message(kind); }
 
 struct Side {
@@ -51,6 +53,11 @@ struct Side {
 
   int32_t what(uint32_t op) const {
     return by_kind(graph.kind[op]) ? static_cast<int32_t>(graph.kind[op]) : what_of_type[graph.type[op]];
+  }
+
+  // What its time is a measure for: a half of an overlapped pair has the time of both, and is none for work alone.
+  int32_t measures(uint32_t op) const {
+    return is_compute(graph.kind[op]) && graph.types[graph.type[op]].overlapped ? what(op) + kOverlapped : what(op);
   }
 
   // Operations of a step in order of place; equal ones keep their order in time.
@@ -128,7 +135,7 @@ class Means {
     for (size_t s = 0; s < g.steps.size(); ++s) {
       if (!usual.empty() && !usual[s]) continue;
       for (uint32_t op = g.steps[s].begin; op < g.steps[s].end; ++op) {
-        const int32_t what = side.what(op);
+        const int32_t what = side.measures(op);
         for (const auto& key :
              {Key{what, g.stage[op], g.chunk[op]}, Key{what, g.stage[op], kAny}, Key{what, kAny, kAny}})
           sums_[key].add(g.dur_ns[op], g.delay_ns[op]);
@@ -189,6 +196,34 @@ std::optional<Times> composed(CellKind kind, const OfA& of_a, const OfB& of_b) {
   }
 }
 
+// The operation at a place, the first of equals; nullopt where there is none.
+std::optional<uint32_t> at_place(const std::vector<PlacedOp>& ops, Place place, CellKind kind) {
+  place.what = id(kind);
+  const auto at = std::lower_bound(ops.begin(), ops.end(), place,
+                                   [](const PlacedOp& op, const Place& wanted) { return op.place < wanted; });
+  return at != ops.end() && at->place == place ? std::optional(at->op) : std::nullopt;
+}
+
+// A backward that is whole in one run and split in the other, of the same chunk and micro-batch: A's halves together,
+// or A's whole by the shares that the halves have in B. A weight gradient apart starts when its rank gets to it.
+std::optional<Times> split_or_whole(const StepGraph& a, const std::vector<PlacedOp>& of_a, const StepGraph& b,
+                                    const std::vector<PlacedOp>& of_b, const PlacedOp& own) {
+  const CellKind kind = b.kind[own.op];
+  if (kind == CellKind::kBackward) {
+    const auto input = at_place(of_a, own.place, CellKind::kInputGrad);
+    const auto weight = at_place(of_a, own.place, CellKind::kWeightGrad);
+    if (!input || !weight) return std::nullopt;
+    return Times{a.dur_ns[*input] + a.dur_ns[*weight], a.delay_ns[*input]};
+  }
+  if (kind != CellKind::kInputGrad && kind != CellKind::kWeightGrad) return std::nullopt;
+  const auto whole = at_place(of_a, own.place, CellKind::kBackward);
+  const auto input = at_place(of_b, own.place, CellKind::kInputGrad);
+  const auto weight = at_place(of_b, own.place, CellKind::kWeightGrad);
+  if (!whole || !input || !weight || !(b.dur_ns[*input] + b.dur_ns[*weight] > 0)) return std::nullopt;
+  const double share = b.dur_ns[own.op] / (b.dur_ns[*input] + b.dur_ns[*weight]);
+  return Times{a.dur_ns[*whole] * share, kind == CellKind::kInputGrad ? a.delay_ns[*whole] : 0};
+}
+
 // Of what has no counterpart.
 void fill_unmatched(const Side& side_a, const Side& side_b, const std::vector<int64_t>& pair_of,
                     const std::vector<bool>& usual_a, DiffMatch& match) {
@@ -206,9 +241,11 @@ void fill_unmatched(const Side& side_a, const Side& side_b, const std::vector<in
         return [&](CellKind kind) { return means.of(id(kind), b.stage[op], b.chunk[op], same_shape); };
       };
       const CellKind kind = b.kind[op];
-      const std::optional<Times> times = is_compute(kind)
-                                             ? composed(kind, at(means_a), at(means_b))
-                                             : means_a.of(side_b.what(op), b.stage[op], b.chunk[op], same_shape);
+      std::optional<Times> times;
+      if (b.types[b.type[op]].overlapped) times = means_a.of(side_b.measures(op), b.stage[op], b.chunk[op], same_shape);
+      if (!times)
+        times = is_compute(kind) ? composed(kind, at(means_a), at(means_b))
+                                 : means_a.of(side_b.what(op), b.stage[op], b.chunk[op], same_shape);
       if (!times) continue;
       match.a_times.dur_ns[op] = times->dur_ns * (is_compute(kind) && !same_shape ? scale : 1);
       if (same_recording || !is_message(kind)) match.a_times.delay_ns[op] = times->delay_ns;
@@ -251,7 +288,17 @@ DiffMatch match_operations(const StepGraph& a, const StepGraph& b, const Trace& 
         ++matched, --unused, ++j;
         continue;
       }
-      ++unmatched;
+      const auto times = same_part && numbered ? split_or_whole(a, others, b, ops, own) : std::nullopt;
+      if (!times) {
+        ++unmatched;
+        continue;
+      }
+      match.a_times.dur_ns[own.op] = times->dur_ns;
+      match.a_times.delay_ns[own.op] = times->delay_ns;
+      exact[own.op] = 1;
+      ++matched;
+      // Two halves stand for one whole, one whole for two.
+      unused -= b.kind[own.op] == CellKind::kBackward ? 2 : b.kind[own.op] == CellKind::kInputGrad ? 1 : 0;
     }
   });
   for (const auto& [matched, unmatched, unused] : counts)

@@ -29,7 +29,7 @@ std::vector<SpanPart> parts_of(const FindingFacts& f, const Waterfall& w) {
   double tail = share(WaterfallPart::kTail), replicas = 0;
   if (!w.clock_free) replicas = mean.tail_ns[static_cast<size_t>(TailPart::kReplicas)] / mean.span_ns;
   if (replicas > 0) parts.push_back({"replicas", "waiting for replicas", "等待其他副本", replicas});
-  parts.push_back({"tail", "collectives, optimizer, idle", "集合通信、优化器与空闲", tail - replicas});
+  parts.push_back({"tail", "before and after the pipeline", "流水线前后", tail - replicas});
   parts.push_back({"rest", "unexplained", "未解释", share(WaterfallPart::kRest)});
   return parts;
 }

@@ -157,7 +157,7 @@ class RangeCellMaker {
       const Part& part = trace_.parts[p];
       const std::vector<RangeRow>& own = rows().parts[p];
       for (const Lane& lane : part.lanes) {
-        if (lane.kind != LaneKind::kDeviceStream) continue;
+        if (lane.kind != LaneKind::kDeviceStream && part.slices.has_facts()) continue;
         auto fact = std::lower_bound(part.collectives.begin(), part.collectives.end(), lane.begin,
                                      [](const CollectiveFact& f, size_t wanted) { return f.slice < wanted; });
         for (; fact != part.collectives.end() && fact->slice < lane.end; ++fact) {
@@ -285,8 +285,7 @@ class RangeCellMaker {
     trace_.diagnostics.add("cells.lost_marks", Severity::kLoss,
                            "work of the schedule has no mark in the recording, first " + first->lost_first +
                                " of rank " + std::to_string(trace_.parts[first->part].rank) + " in step " +
-                               std::to_string(first->step) + ": about " +
-                               human_duration(static_cast<double>(lost_ns)) +
+                               std::to_string(first->step) + ": about " + human_duration(static_cast<double>(lost_ns)) +
                                " that charts leave white and that count as waiting are lost marks, not waiting",
                            {}, lost);
   }

@@ -101,7 +101,7 @@ class PartMessages {
   void gather() {
     const Part& part = trace_.parts[part_];
     for (const Lane& lane : part.lanes) {
-      if (lane.kind != LaneKind::kDeviceStream) continue;
+      if (lane.kind != LaneKind::kDeviceStream && part.slices.has_facts()) continue;
       auto fact = std::lower_bound(part.collectives.begin(), part.collectives.end(), lane.begin,
                                    [](const CollectiveFact& f, size_t wanted) { return f.slice < wanted; });
       for (; fact != part.collectives.end() && fact->slice < lane.end; ++fact) {

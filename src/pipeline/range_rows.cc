@@ -153,12 +153,12 @@ int64_t drop_empty_pops(std::vector<RangeRow>& rows) {
 PartRows rows_of(const Trace& trace, const Part& part, const CellRules& rules, const NameRules& names) {
   PartRows out;
   const Slices& s = part.slices;
-  if (!s.has_facts()) return out;
   for (const RangeFact& fact : part.ranges) {
     const auto match = names.match.find(s.name_id[fact.slice]);
     if (match == names.match.end() || !is_described(trace, fact)) continue;
     ++out.ranges;
-    const uint32_t device = s.partner[fact.slice];
+    // A recorded range has the device's times itself, where they are known.
+    const uint32_t device = s.has_facts() ? s.partner[fact.slice] : fact.slice;
     if (device == kNoSliceIndex) {
       ++out.without_device;
       continue;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -101,18 +102,34 @@ bool groups_are_sure(const RunDiff& diff) {
 
 constexpr double kScattered = 0.25;  // of what delays change, on stages where it is not sure
 
+bool of_stage(const DiffGroup& group) { return group.cause == DiffCause::kDelay && group.type.empty(); }
+
+// Whether the starts that became later, on all stages, are pauses.
+bool are_pauses(const StepGraph& g, const std::vector<size_t>& steps, const OpTimes& a_times,
+                const DiffGroups& groups) {
+  std::vector<double> changes;
+  for (const size_t step : steps)
+    for (uint32_t op = g.steps[step].begin; op < g.steps[step].end; ++op)
+      if (groups.of_delay[op] < groups.list.size() && of_stage(groups.list[groups.of_delay[op]]))
+        changes.push_back(g.delay_ns[op] - a_times.delay_ns[op]);
+  DiffGroup all;
+  tell_pauses(changes, all);
+  return all.paused > 0;
+}
+
 // By group: delays of stages that are told as one, since much of them is on stages where they are within chance and
-// only together beyond it. A pause hits a stage now and then: hardly one alone has enough of them.
+// only together beyond it. A pause hits a stage now and then: hardly one alone has enough of them, and what of pauses
+// is worth telling, `least_pauses_ns` (infinite where they are none), is told with the others.
 template <class Sure>
 std::vector<bool> delays_together(const DiffGroups& groups, const std::vector<uint32_t>& order, const Pairs& pairs,
-                                  const WorldTimes& summed, const Sure& sure) {
+                                  const WorldTimes& summed, const Sure& sure, double least_pauses_ns) {
   std::vector<bool> merged(order.size(), false);
   const std::vector<bool> none = merged;
   size_t unsure = 0;
   double unsure_ns = 0;
   for (size_t i = 0; i < order.size(); ++i) {
     const DiffGroup& group = groups.list[order[i]];
-    if (group.cause != DiffCause::kDelay || !group.type.empty()) continue;
+    if (!of_stage(group)) continue;
     merged[order[i]] = true;
     const auto [ns, error_ns] =
         pairs.change([&](size_t s) { return summed.ns(s, i); }, [&](size_t s) { return summed.ns(s, i + 1); });
@@ -122,7 +139,8 @@ std::vector<bool> delays_together(const DiffGroups& groups, const std::vector<ui
   }
   const auto [ns, error_ns] = pairs.change([](size_t) { return 0.0; }, merged_effect(order, merged, summed));
   const auto members = std::count(merged.begin(), merged.end(), true);
-  const bool scattered = unsure > 0 && members > 1 && std::abs(unsure_ns) >= kScattered * std::abs(ns);
+  const bool scattered =
+      unsure > 0 && members > 1 && std::abs(unsure_ns) >= std::min(kScattered * std::abs(ns), least_pauses_ns);
   return scattered && sure(ns, error_ns) ? merged : none;
 }
 
@@ -208,7 +226,9 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
     group.cause = DiffCause::kSchedule;
     add(std::move(group), shape);
   }
-  const std::vector<bool> merged = delays_together(groups, order, pairs, summed, sure);
+  const bool pauses = are_pauses(b.graph, b.steps, match.a_times, groups);
+  const std::vector<bool> merged =
+      delays_together(groups, order, pairs, summed, sure, pauses ? least_ns : std::numeric_limits<double>::infinity());
   // Of the starts of each group of delays; the last: of those told as one.
   std::vector<std::vector<double>> changes(count + 1);
   for (const size_t step : b.steps)

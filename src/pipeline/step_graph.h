@@ -42,9 +42,10 @@ enum class LaunchRule : uint8_t {
 };
 
 struct GraphType {
-  std::string name;   // "forward-compute", …; without such names the kind's: "forward", "recv forward", …
-  CellKind kind;      // of its first operation
-  bool communicates;  // its fair time is the median, not the mean
+  std::string name;         // "forward-compute", …; without such names the kind's: "forward", "recv forward", …
+  CellKind kind;            // of its first operation
+  bool communicates;        // its fair time is the median, not the mean
+  bool overlapped = false;  // halves of pairs, each with the time of both
   bool operator==(const GraphType&) const = default;
 };
 

@@ -247,10 +247,10 @@ std::string_view waterfall_part_name(WaterfallPart part) {
     case WaterfallPart::kImbalance: return "stage imbalance";
     case WaterfallPart::kJitter: return "jitter";
     case WaterfallPart::kLatency: return "message latency";
-    case WaterfallPart::kRest: return "rest";
-    case WaterfallPart::kTail: return "tail";
+    case WaterfallPart::kRest: return "unexplained";
+    case WaterfallPart::kTail: return "before and after the pipeline";
   }
-  return "rest";
+  return "unexplained";
 }
 
 std::string_view tail_part_name(TailPart part) {

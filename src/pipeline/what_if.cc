@@ -91,24 +91,26 @@ void WhatIf::apply(const World& world, uint32_t op, double& dur_ns, double& dela
     if (c.fair_links) dur_ns *= static_cast<double>(link_factor_[op]);
     if (c.latency_ns) dur_ns = *c.latency_ns;
   }
-  for (const CellScale& s : c.scales) {
-    if (s.kind ? *s.kind != kind : !is_compute(kind)) continue;
-    if (!fits(s.stage, stage) || !fits(s.dp, dp) || !fits(s.chunk, graph_.chunk[op]) ||
-        !fits(s.micro_batch, graph_.micro_batch[op]) || !fits(s.rank, rank_of(op)) ||
-        !fits(s.step, graph_.steps[step_of_[op]].step))
-      continue;
-    dur_ns = s.set_ns ? *s.set_ns : dur_ns * s.by;
-  }
+  for (const CellScale& s : c.scales)
+    if (fits_op(s, op)) dur_ns = s.set_ns ? *s.set_ns : dur_ns * s.by;
 }
 
-int64_t WhatIf::touched(const CellScale& s) const {
+bool WhatIf::fits_op(const CellScale& s, size_t op) const {
+  return (s.kind ? *s.kind == graph_.kind[op] : is_compute(graph_.kind[op])) && fits(s.stage, graph_.stage[op]) &&
+         fits(s.dp, graph_.dp[op]) && fits(s.chunk, graph_.chunk[op]) && fits(s.micro_batch, graph_.micro_batch[op]) &&
+         fits(s.rank, rank_of(op)) && fits(s.step, graph_.steps[step_of_[op]].step);
+}
+
+int64_t WhatIf::touched(const CellScale& scale) const {
   int64_t count = 0;
-  for (size_t op = 0; op < graph_.size(); ++op)
-    count += (s.kind ? *s.kind == graph_.kind[op] : is_compute(graph_.kind[op])) && fits(s.stage, graph_.stage[op]) &&
-             fits(s.dp, graph_.dp[op]) && fits(s.chunk, graph_.chunk[op]) &&
-             fits(s.micro_batch, graph_.micro_batch[op]) && fits(s.rank, rank_of(op)) &&
-             fits(s.step, graph_.steps[step_of_[op]].step);
+  for (size_t op = 0; op < graph_.size(); ++op) count += fits_op(scale, op);
   return count;
+}
+
+bool WhatIf::touches(const CellScale& scale) const {
+  for (size_t op = 0; op < graph_.size(); ++op)
+    if (fits_op(scale, op)) return true;
+  return false;
 }
 
 OpTimes WhatIf::times_of(const World& world) const {
@@ -295,24 +297,31 @@ std::vector<Price> WhatIf::prices(std::span<const Changes> worlds) const {
   return prices;
 }
 
-std::vector<double> WhatIf::step_times(const Changes& changes) const {
-  std::vector<double> step_ns(graph_.steps.size(), kNaN);
+WhatIf::Priced WhatIf::priced(const Changes& changes) const {
+  Priced priced{{}, std::vector<double>(graph_.steps.size(), kNaN)};
+  const World world = world_of(changes);
+  double held = order_.known() ? order_.present().most_held() : kNaN;
+  std::vector<double> after(graph_.steps.size());
   if (changes.changes_order()) {
     const Result<OrderPlan> plan = plan_of(changes);
-    if (!plan) return step_ns;
-    const std::vector<double> after = order_times(times_of(world_of(changes)), *plan);
-    for (size_t s = 0; s < step_ns.size(); ++s)
-      step_ns[s] = static_cast<double>(graph_.steps[s].span_ns) - (order_step_ns_[s] - after[s]);
-    return step_ns;
+    if (!plan) {
+      priced.price.why_not = plan.error().what;
+      return priced;
+    }
+    held = plan->most_held();
+    after = order_times(times_of(world), *plan);
+  } else {
+    const WorldTimes times =
+        replay_worlds(graph_, 1, [&](uint32_t op, size_t, std::span<double> dur_ns, std::span<double> delay_ns) {
+          apply(world, op, dur_ns[0], delay_ns[0]);
+        });
+    for (size_t s = 0; s < after.size(); ++s) after[s] = times.ns(s, 0);
   }
-  const World world = world_of(changes);
-  const WorldTimes times =
-      replay_worlds(graph_, 1, [&](uint32_t op, size_t, std::span<double> dur_ns, std::span<double> delay_ns) {
-        apply(world, op, dur_ns[0], delay_ns[0]);
-      });
-  for (size_t s = 0; s < step_ns.size(); ++s)
-    step_ns[s] = static_cast<double>(graph_.steps[s].span_ns) - (graph_step_ns_[s] - times.ns(s, 0));
-  return step_ns;
+  const std::vector<double>& before = changes.changes_order() ? order_step_ns_ : graph_step_ns_;
+  priced.price = price_of(before, after, held);
+  for (size_t s = 0; s < after.size(); ++s)
+    priced.step_ns[s] = static_cast<double>(graph_.steps[s].span_ns) - (before[s] - after[s]);
+  return priced;
 }
 
 std::vector<WhatIf::WorldCell> WhatIf::step_cells(const Changes& changes, uint32_t step) const {

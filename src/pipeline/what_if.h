@@ -91,7 +91,13 @@ class WhatIf {
   std::vector<Price> prices(std::span<const Changes> worlds) const;
   Price price(const Changes& world) const { return prices({&world, 1}).front(); }
   // Step times of one world, by StepGraph::steps, in the sense of Price::step_ns; NaN where a step could not be told.
-  std::vector<double> step_times(const Changes& world) const;
+  std::vector<double> step_times(const Changes& world) const { return priced(world).step_ns; }
+  // Both, from one replay.
+  struct Priced {
+    Price price;
+    std::vector<double> step_ns;
+  };
+  Priced priced(const Changes& world) const;
 
   // One step of a world, cell by cell, from the step's start. Of worlds that keep the order every recorded operation,
   // `part` and `cell` as in StepGraph; of others the cells of the pipelines alone (kUnknown, kNoCell). Empty where it
@@ -126,11 +132,13 @@ class WhatIf {
   std::vector<WorkerStep> workers() const;
   // Operations that a scale touches.
   int64_t touched(const CellScale& scale) const;
+  bool touches(const CellScale& scale) const;
   int32_t rank_of(size_t op) const { return ranks_[static_cast<size_t>(graph_.part[op])]; }
 
  private:
   struct World;  // Changes as rules for operations
   World world_of(const Changes& changes) const;
+  bool fits_op(const CellScale& scale, size_t op) const;
   std::vector<double> order_times(const OpTimes& times, const OrderPlan& plan) const;
   void apply(const World& world, uint32_t op, double& dur_ns, double& delay_ns) const;
   OpTimes times_of(const World& world) const;

@@ -2,7 +2,8 @@
 //
 // Rows are laid out in that order (row_index.cc): a slice stands in the first row that is free at its start. So the
 // walk finds the row of each from the ends of those that are open, without looking it up, and reads the columns from
-// front to back. The slice that holds another whole is in the nearest row above where one reaches as far.
+// front to back. The slice that holds another whole is in the nearest row above where one reaches as far. Cells hold
+// none: what stands in the row below ran beside them, as the backward of an overlapped F&B.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +41,7 @@ class LaneWalk {
       while (r < rows && open_[r].end_ns > start) ++r;
       if (r >= rows) continue;  // deeper than rows are drawn
       uint32_t holder = kNoTag;
-      for (size_t above = r; above-- > top && holder == kNoTag;)
+      for (size_t above = lane_.cells ? top : r; above-- > top && holder == kNoTag;)
         if (open_[above].end_ns >= end) holder = open_[above].tag;
       open_[r] = {end, visit(next_, start, dur, holder)};
     }

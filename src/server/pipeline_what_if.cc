@@ -97,9 +97,10 @@ class StepWriter {
       if (cell.part == kUnknown)
         if (const auto at = part_of_.find({cell.dp, cell.stage}); at != part_of_.end()) cell.part = at->second;
     std::erase_if(cells, [](const WhatIf::WorldCell& cell) { return cell.part == kUnknown; });
-    std::stable_sort(cells.begin(), cells.end(), [](const WhatIf::WorldCell& a, const WhatIf::WorldCell& b) {
+    const auto before = [](const WhatIf::WorldCell& a, const WhatIf::WorldCell& b) {
       return std::tuple(a.part, a.start_ns) < std::tuple(b.part, b.start_ns);
-    });
+    };
+    if (!std::is_sorted(cells.begin(), cells.end(), before)) std::stable_sort(cells.begin(), cells.end(), before);
     std::vector<double> start, dur;
     std::vector<int32_t> part, chunk, micro_batch;
     std::vector<uint8_t> kind;
@@ -172,21 +173,22 @@ Result<std::string> pipeline_what_if_answer(const PipelineView& view, const Quer
   const Result<Changes> changes = changes_of(query, **run);
   if (!changes) return std::move(changes).error();
   for (const CellScale& scale : changes->scales)
-    if (model.touched(scale) == 0)
+    if (!model.touches(scale))
       return Error{ErrorCode::kUsage, "a scale fits no operation of this run", {}, "/api/run lists stages and ranks"};
   const Result<int64_t> number = integer_parameter(query, "step", kUnknown, INT32_MIN, INT32_MAX);
   if (!number) return std::move(number).error();
   WireColumns columns;
   JsonWriter json;
   json.begin_object();
-  write_price(json, model.price(*changes));
+  const WhatIf::Priced priced = model.priced(*changes);
+  write_price(json, priced.price);
   const std::vector<GraphStep>& steps = model.graph().steps;
   const auto step = std::find_if(steps.begin(), steps.end(), [&](const GraphStep& s) { return s.step == *number; });
   if (step != steps.end()) {
     const auto at = static_cast<uint32_t>(step - steps.begin());
     StepWriter(view.trace(), *step).add_to(columns, model.step_cells(*changes, at));
     ns_or_null(json, "this_recorded_ns", static_cast<double>(step->span_ns));
-    ns_or_null(json, "this_step_ns", model.step_times(*changes)[at]);
+    ns_or_null(json, "this_step_ns", priced.step_ns[at]);
   }
   columns.describe(json);
   json.end_object();

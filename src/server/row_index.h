@@ -38,8 +38,11 @@ struct PlaceInRow {
 };
 PlaceInRow row_place(const ViewLane& lane, size_t slice);
 
-// The first of the rows that may hold what encloses slices of `row`: ranges on a stream enclose ranges only.
-inline size_t first_row_above(const ViewLane& lane, size_t row) { return row >= lane.range_row ? lane.range_row : 0; }
+// The first of the rows that may hold what encloses slices of `row`: ranges on a stream enclose ranges only, cells
+// nothing.
+inline size_t first_row_above(const ViewLane& lane, size_t row) {
+  return lane.cells ? row : row >= lane.range_row ? lane.range_row : 0;
+}
 // The slice, rows above, that holds the one at `place` whole; SIZE_MAX: none.
 size_t enclosing_slice(const ViewLane& lane, PlaceInRow place);
 

@@ -56,11 +56,19 @@ void write_descriptor(JsonWriter& json, const Analysis& analysis) {
 // Numbers of a page hold 53 bits, stamps of most runs need more: times count from what axes call 0.
 int64_t origin_of(const Trace& trace) { return trace.clock == ClockState::kPerRank ? 0 : axis_zero_ns(trace); }
 
-std::string result_json(const char* name, const AnalysisResult& result, int64_t origin_ns) {
+// What of an answer's tables is told: of all of them the first rows; or of one, by name, those from a row on.
+struct TablePart {
+  std::string table;
+  int64_t first_row = 0;
+};
+
+std::string result_json(const char* name, const AnalysisResult& result, int64_t origin_ns, const TablePart& part = {}) {
   JsonWriter json;
   json.begin_object().field("analysis", name);
   json.key("tables").begin_array();
-  for (const Table& table : result.tables) append_table_page(json, table, kMostRows, origin_ns);
+  for (const Table& table : result.tables)
+    if (part.table.empty() || part.table == table.name())
+      append_table_page(json, table, kMostRows, origin_ns, static_cast<size_t>(part.first_row));
   json.end_array().key("notes").begin_array();
   for (const Diagnostic& d : result.notes.items()) {
     json.begin_object().field("name", d.name).field("severity", severity_name(d.severity)).field("count", d.count);
@@ -76,7 +84,7 @@ std::string result_json(const char* name, const AnalysisResult& result, int64_t 
 Result<AnalysisOptions> options_of(const Analysis& analysis, const Query& query) {
   AnalysisOptions options;
   for (const auto& [name, value] : query.parameters) {
-    if (name == "name" || name == "token") continue;
+    if (name == "name" || name == "token" || name == "page_of" || name == "from") continue;
     const auto known = std::find_if(analysis.options.begin(), analysis.options.end(),
                                     [&](const AnalysisOption& option) { return name == option.name; });
     if (known == analysis.options.end() || std::string_view(known->value) == "PATH")
@@ -269,10 +277,18 @@ Result<RunAnswers::Answer> RunAnswers::analysis(const Query& query) {
     return Error{ErrorCode::kNotFound, "this run has no answer \"" + name + "\"", {}, "/api/answers lists them"};
   Result<AnalysisOptions> options = options_of(*analysis, query);
   if (!options) return std::move(options).error();
-  std::string key = std::string("analysis ") + analysis->name;
+  const Result<int64_t> from = integer_parameter(query, "from", 0, 0, INT64_MAX);
+  if (!from) return std::move(from).error();
+  TablePart part{std::string(query.text("page_of")), *from};
+  if (!part.table.empty() && std::none_of(analysis->tables.begin(), analysis->tables.end(),
+                                          [&](const AnalysisTable& table) { return part.table == table.name; }))
+    return Error{ErrorCode::kUsage, name + " has no table \"" + part.table + "\"", {}, "/api/answers lists them"};
+  if (part.table.empty() && part.first_row > 0)
+    return Error{ErrorCode::kUsage, "from goes with page_of, a table's name", {}, ""};
+  std::string key = std::string("analysis ") + analysis->name + " " + part.table + " " + std::to_string(*from);
   for (const AnalysisOption& option : analysis->options)
     if (options->has(option.name)) key += std::string("\n") + option.name + "=" + options->text(option.name);
-  return ask(key, [this, analysis, two, options = std::move(*options)]() -> Result<std::string> {
+  return ask(key, [this, analysis, two, part, options = std::move(*options)]() -> Result<std::string> {
     const Result<const Trace*> trace = as_recorded();
     if (!trace) return trace.error();
     AnalysisInput input;
@@ -295,7 +311,7 @@ Result<RunAnswers::Answer> RunAnswers::analysis(const Query& query) {
       result->notes.add("view.no_event_tables", Severity::kInfo,
                         "tables with a row per event are left out of so large a run; stageline analyze " +
                             std::string(analysis->name) + " has them");
-    return result_json(analysis->name, *result, origin_of(**trace));
+    return result_json(analysis->name, *result, origin_of(**trace), part);
   });
 }
 

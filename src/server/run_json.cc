@@ -66,6 +66,8 @@ void write_lanes(JsonWriter& json, const Timeline& timeline) {
     json.field("name", valid_utf8(lane.name)).field("type", lane_type_name(lane.type));
     json.field("rows", static_cast<int64_t>(std::max<size_t>(1, lane.rows.size())));
     json.field("hidden", static_cast<int64_t>(lane.hidden)).field("slices", static_cast<int64_t>(lane.count));
+    if (lane.has_slices() && lane.lasting_rows < lane.rows.size())
+      json.field("lasting_rows", static_cast<int64_t>(lane.lasting_rows));
     json.field("start_ns", lane.start_ns).field("end_ns", lane.end_ns).end_object();
   }
   json.end_array();
@@ -92,7 +94,7 @@ std::string run_json(const Timeline& timeline, const std::string& title, const s
   json.end_array();
   json.field("description", valid_utf8(trace.description)).field("format", trace.format);
   json.field("origin_ns", std::to_string(timeline.origin_ns())).field("span_ns", timeline.span_ns());
-  json.field("slices", static_cast<int64_t>(timeline.slice_count()));
+  json.field("slices", static_cast<int64_t>(timeline.slice_count())).field("chunks", timeline.chunk_count());
   json.key("clock").begin_object().field("state", clock_name(trace.clock));
   json.field("uncertainty_ns", trace.alignment_half_ns()).end_object();
   write_palette(json);

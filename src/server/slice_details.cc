@@ -67,7 +67,7 @@ class Details {
       step = cell.step;
       micro_batch = cell.micro_batch;
       chunk = cell.chunk;
-      json_.field("label", cell_label(cell, timeline_.has_chunks()));
+      json_.field("label", cell_label(cell, timeline_.chunk_count() > 1));
     } else if (has_facts()) {
       const uint16_t number = part_.slices.step.empty() ? uint16_t{0} : part_.slices.step[slice_];
       if (number > 0 && number <= part_.steps.size()) step = part_.steps[number - 1u].number;
@@ -223,6 +223,7 @@ void write_slice_reference(JsonWriter& json, const Timeline& timeline, SlicePlac
 }
 
 int64_t self_ns(const ViewLane& lane, size_t slice) {
+  if (lane.cells) return lane.dur(slice);  // what is in the row below ran beside it
   const PlaceInRow at = row_place(lane, slice);
   int64_t self = lane.dur(slice);
   const size_t below = at ? at.row + 1 : lane.rows.size();

@@ -54,7 +54,7 @@ void Timeline::add_cell_lanes() {
   };
   for (size_t i = 0; i < cells.size(); ++i) {
     ++counts[group_of(i)];
-    has_chunks_ = has_chunks_ || cells.chunk[i] > 0;
+    chunk_count_ = std::max(chunk_count_, int64_t{cells.chunk[i]} + 1);
   }
   std::vector<std::vector<uint32_t>> groups(counts.size());
   for (size_t g = 0; g < groups.size(); ++g) groups[g].reserve(counts[g]);
@@ -179,6 +179,10 @@ void Timeline::build_rows() {
       }
       if (lane.hidden == 0 && std::has_single_bit(kinds[l]))
         lane.only_kind = static_cast<uint8_t>(std::countr_zero(kinds[l]));
+      for (size_t r = 0; r < lane.rows.size(); ++r)
+        if (std::any_of(lane.rows[r].longest_2.begin(), lane.rows[r].longest_2.end(),
+                        [](uint8_t bits) { return bits > 0; }))
+          lane.lasting_rows = r + 1;
       const int64_t least_ns = *std::min_element(lane.durations, lane.durations + lane.count);
       lane.is_plain = least_ns >= 0 && lane.hidden == 0 && lane.end_ns < kLatestNs;
     } else {

@@ -79,6 +79,7 @@ struct ViewLane {
   size_t hidden = 0;     // slices deeper than kMaxRowsOfLane
   uint8_t only_kind = kSeveralKinds;  // of all its slices, where that is one
   bool is_plain = true;               // every slice has a row, and lasts as long as its column says
+  size_t lasting_rows = 0;            // rows through the last in which a slice lasts any time
   int64_t start_ns = 0, end_ns = 0;
 
   int64_t relative(int64_t stamp_ns) const { return relative_ns(stamp_ns, zero_ns); }
@@ -130,7 +131,7 @@ class Timeline {
   int64_t origin_ns() const { return origin_ns_; }  // the stamp that is 0; of ranks with their own zero the first's
   int64_t span_ns() const { return span_ns_; }
   uint64_t slice_count() const { return slice_count_; }
-  bool has_chunks() const { return has_chunks_; }            // several model chunks a rank
+  int64_t chunk_count() const { return chunk_count_; }       // model chunks a rank; 0: no cells
   uint32_t kinds_present() const { return kinds_present_; }  // bit by kind
 
   SlicePlace place_of_slice(uint32_t part, uint32_t slice) const;  // of Part::slices; none: not drawn
@@ -162,7 +163,7 @@ class Timeline {
   int64_t origin_ns_ = 0, span_ns_ = 0;
   uint64_t slice_count_ = 0;
   uint32_t kinds_present_ = 0;
-  bool has_chunks_ = false;
+  int64_t chunk_count_ = 0;
 };
 
 }  // namespace stageline

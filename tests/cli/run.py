@@ -9,12 +9,12 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 def run(path):
-    return path.name, subprocess.run([sys.executable, str(path)], capture_output=True, text=True, cwd=HERE)
+    return path.name, subprocess.run([sys.executable, str(path)], capture_output=True, text=True, cwd=path.parent)
 
 
-def main():
+def main(folder):
     wanted = sys.argv[1:]
-    files = [p for p in sorted(HERE.glob('*_test.py')) if not wanted or any(w in p.name for w in wanted)]
+    files = [p for p in sorted(folder.glob('*_test.py')) if not wanted or any(w in p.name for w in wanted)]
     ran = failed = skipped = 0
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for name, done in pool.map(run, files):
@@ -29,4 +29,5 @@ def main():
     return 1 if failed or ran == 0 else 0
 
 
-sys.exit(main())
+if __name__ == '__main__':
+    sys.exit(main(HERE))

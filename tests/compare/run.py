@@ -5,6 +5,7 @@ and the installed torch, which profiles small programs on the spot and whose tab
   run.py [--deep] [--only NAME,NAME] [--checks REGEX] [--keep DIR] [FOLDER…]    HTA, then torch
   run.py --torch [--only CASE,CASE] [--keep DIR]                                torch alone
   run.py --msprof [FOLDER…]                                                     msprof-analyze alone: msprof*.py beside this
+  run.py --record [--only CASE,CASE]                                            torch trained under stageline record: record.py beside this
 
 Without FOLDER: every trace folder of ../shared/data/kineto where there is one, and traces made by tests/gen/kineto.py.
 --deep also compares what takes HTA minutes. HTA comes from PyPI into .cache/rivals, or is the one of
@@ -97,7 +98,10 @@ def main():
     parser.add_argument('--keep', default='', help='leave HTA\'s answers in this folder, and use those that are there')
     parser.add_argument('--torch', action='store_true', help='only torch\'s tables and pipelines')
     parser.add_argument('--msprof', action='store_true', help='only msprof-analyze: pp-chart, our simulated runs, its sums (of FOLDER…)')
+    parser.add_argument('--record', action='store_true', help='only pipelines of torch under stageline record')
     options = parser.parse_args()
+    if options.record:
+        return subprocess.run([sys.executable, HERE / 'record.py', *(['--only', options.only] if options.only else [])]).returncode
     if options.msprof:
         return compare_msprof(options.folders)
     if options.torch:

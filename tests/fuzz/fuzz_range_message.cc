@@ -1,20 +1,20 @@
 // What mstx messages say: nothing breaks the parser, and the same facts in each form of range_message.h come back the
 // same.
 #include "fuzz.h"
-#include "readers/ascend/range_message.h"
+#include "model/range_message.h"
 
 namespace stageline::fuzz {
 namespace {
 
-void check_range(const ascend::RangeText& range, std::string_view message) {
+void check_range(const RangeText& range, std::string_view message) {
   FUZZ_CHECK(range.name.size() <= message.size(), std::string(message));
-  FUZZ_CHECK(range.members.size() <= ascend::kMostMembers, std::string(message));
+  FUZZ_CHECK(range.members.size() <= kMostMembers, std::string(message));
   FUZZ_CHECK(range.micro_batch >= -1 && range.chunk >= -1 && range.stage >= -1 && range.step >= -1,
              std::string(message));
 }
 
 void check_form(const std::string& message, const std::string& name, int32_t micro_batch, int32_t chunk) {
-  const ascend::RangeText range = ascend::parse_range_message(message);
+  const RangeText range = parse_range_message(message);
   FUZZ_CHECK(range.name == name && range.micro_batch == micro_batch && range.chunk == chunk, message);
 }
 
@@ -25,7 +25,7 @@ FUZZ_TARGET(range_message) {
   using namespace stageline;
   using namespace stageline::fuzz;
   const std::string_view message(reinterpret_cast<const char*>(data), size);
-  check_range(ascend::parse_range_message(message), message);
+  check_range(parse_range_message(message), message);
 
   Bytes input{data, size};
   const auto micro_batch = static_cast<int32_t>(static_cast<uint64_t>(input.number()) >> 33);

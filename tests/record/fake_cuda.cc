@@ -23,6 +23,10 @@ int cuCtxSetCurrent(void* context) {
   return current_context = context, 0;
 }
 int cuCtxGetDevice(int* device) { return *device = 0, 0; }
+int cuDeviceGetUuid_v2(unsigned char* uuid, int device) {
+  for (int i = 0; i < 16; ++i) uuid[i] = static_cast<unsigned char>(i * 17 + device);
+  return 0;
+}
 int cuStreamGetCtx(void*, void** context) { return *context = &the_context, 0; }
 int cuStreamGetId(void* stream, unsigned long long* id) { return *id = reinterpret_cast<uintptr_t>(stream) >> 4, 0; }
 int cuStreamIsCapturing(void*, int* status) {
@@ -46,6 +50,7 @@ int cuGetProcAddress_v2(const char* name, void** function, int, uint64_t, void*)
               {"cuCtxGetCurrent", reinterpret_cast<void*>(cuCtxGetCurrent)},
               {"cuCtxSetCurrent", reinterpret_cast<void*>(cuCtxSetCurrent)},
               {"cuCtxGetDevice", reinterpret_cast<void*>(cuCtxGetDevice)},
+              {"cuDeviceGetUuid", reinterpret_cast<void*>(cuDeviceGetUuid_v2)},
               {"cuStreamGetCtx", reinterpret_cast<void*>(cuStreamGetCtx)},
               {"cuStreamGetId", reinterpret_cast<void*>(cuStreamGetId)},
               {"cuStreamIsCapturing", reinterpret_cast<void*>(cuStreamIsCapturing)},

@@ -359,3 +359,39 @@ TEST_CASE("nothing begins again at exit") {
         }) == 0);
   CHECK(folder.files(".slrec").size() == 1);
 }
+
+TEST_CASE("a tool that was there before is called too, with its own handles") {
+  struct FakeTool {
+    int pushes, pops, starts, ends, domains, strings, mstx_starts, mstx_ends, foreign;
+  };
+  RecordFolder folder;
+  CHECK(under_injection(folder, [&](InjectedLibrary& library) {
+          setenv("STAGELINE_CHAIN_NVTX", STAGELINE_FAKE_FOLDER "/libfake_tool.so", 1);
+          setenv("STAGELINE_CHAIN_MSTX", STAGELINE_FAKE_FOLDER "/libfake_tool.so", 1);
+          Tables t;
+          if (!attach(library, t)) return 1;
+          const Loaded other("libfake_tool.so");
+          const FakeTool& tool = *other.get<FakeTool* (*)()>("fake_tool")();
+          if (push(t, "a") != 0 || pop(t) != 0) return 2;
+          for (int i = 0; i < 3; ++i) call<void>(t.core[kRangeEnd], call<uint64_t>(t.core[kRangeStartA], "started"));
+          void* domain = call<void*>(t.core2[kDomainCreateA], "loader");
+          void* text = call<void*>(t.core2[kDomainRegisterStringA], domain, "text");
+          Attributes a = message(nullptr);
+          a.message_type = kRegistered;
+          a.message = text;
+          call<int>(t.core2[kDomainRangePushEx], domain, &a);
+          call<int>(t.core2[kDomainRangePop], domain);  // an entry that it left alone
+          if (stub_calls != 0) return 3;
+          library.window(100, 200);  // from here on we keep nothing, and it everything
+          call<void>(t.core[kRangeEnd], call<uint64_t>(t.core[kRangeStartA], "only theirs"));
+          library.window(-1, 0);
+          if (!mstx_client::attach(library)) return 4;
+          call<void>(mstx_client::core[3], call<uint64_t>(mstx_client::core[2], "mstx", static_cast<void*>(nullptr)));
+          if (tool.pushes != 2 || tool.pops != 1 || tool.starts != 4 || tool.ends != 4) return 5;
+          if (tool.domains != 1 || tool.strings != 1 || tool.mstx_starts != 1 || tool.mstx_ends != 1) return 6;
+          return tool.foreign == 0 ? 0 : 7;
+        }) == 0);
+  const recording::Recording r = folder.read_one();
+  CHECK(count_rows(r, RecordType::kRange) == 6);
+  CHECK(row_named(r, "text") != nullptr);
+}

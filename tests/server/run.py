@@ -170,6 +170,48 @@ class ServerTest(unittest.TestCase):
                 self.assertEqual(headers['x-content-type-options'], 'nosniff')
         self.alive()
 
+    def test_hostile_worlds(self):
+        """What the pages of answers, pipeline and compare ask: worlds and options that are none are refused in words."""
+        worlds = ['scale=', 'scale=stage', 'scale=stage%3D0', 'scale=stage%3D99,by%3D2', 'scale=stage%3D0,by%3Dnan', 'scale=stage%3D0,by%3D1e400',
+                  'scale=stage%3D0,by%3D-1', 'scale=' + 'stage%3D0,by%3D0.9%20' * 300, '&'.join(['scale=stage%3D0,by%3D1.01'] * 500),
+                  'schedule=none-such', 'schedule=%00', 'schedule=' + 'z' * 9000, 'micro_batches=-1', 'micro_batches=1e9', 'micro_batches=65536',
+                  'micro_batches=99999999999999999999', 'chunks=2147483648', 'schedule=vpp&micro_batches=7&chunks=3', 'latency_ns=-1', 'latency_ns=1e400',
+                  'latency_ns=9223372036854775807', 'fix=-1', 'fix=4294967296', 'fix=0&fix=1', 'step=nan', 'step=-2147483648', 'step=99999999999',
+                  'step=0&step=1', 'scale=rank%3D0,by%3D1e-300', '%ff=%fe', 'name=..%2F..', 'dp=all', '=&=', 'step']
+        options = ['num-kernels=-1', 'rank=99999999999', 'rank=nan', 'control=/etc/passwd', 'output=/tmp/x', 'compat=none-such', 'x=1', 'rank=0&rank=1',
+                   'format=csv', 'annotation=' + '%28' * 3000, '%00=1', 'steps=0-999999999', 'table=..']
+        targets = [path + odd for path in ('/api/pipeline?', '/api/pipeline/fixes?', '/api/pipeline/what-if?', '/api/explain?', '/api/compare?',
+                                           '/api/clocks?') for odd in worlds]
+        targets += [f'/api/answer?name={name}&{odd}' for name in ('stragglers', 'waterfall', 'links', 'trace-diff', 'critical-path-analysis') for odd in options]
+        refused = 0
+        for target in targets:
+            status, headers, body = self.server.get(target)
+            self.assertIn(status, (200, 202, 400, 404, 413, 431), target[:90])
+            if status in (400, 404, 413):
+                self.assertTrue(json.loads(body)['error'], target[:90])
+                refused += 1
+            self.assertNotIn(b'root:', body)
+            self.assertIn(headers['content-type'].split(';')[0], ('application/json', 'application/octet-stream'), target[:90])
+        self.assertGreater(refused, 100)
+        self.alive()
+
+    def test_worlds_asked_for_and_left(self):
+        """Many ask for answers that take work, and go: the work ends, and who stays gets the same bytes as alone."""
+        alone = self.server.get('/api/pipeline/what-if?step=0&scale=stage%3D1,by%3D0.9')[2]
+        def leave(k):
+            target = (f'/api/pipeline/what-if?step=0&micro_batches={k % 30 + 4}', '/api/answer?name=waterfall', '/api/pipeline', '/api/explain')[k % 4]
+            with socket.create_connection(('127.0.0.1', self.server.port), timeout=60) as one:
+                one.sendall(f'GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n'.encode())
+                if k % 2:
+                    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))  # a reset, not an end
+                else:
+                    one.recv(100)
+        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+            list(pool.map(leave, range(120)))
+            again = list(pool.map(lambda _: self.server.get('/api/pipeline/what-if?step=0&scale=stage%3D1,by%3D0.9')[2], range(8)))
+        self.assertEqual(set(again), {alone})
+        self.alive()
+
     def test_pipelined(self):
         one = b'GET /api/status HTTP/1.1\r\nHost: localhost\r\n\r\n'
         last = b'GET /api/status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n'

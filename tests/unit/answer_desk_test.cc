@@ -171,6 +171,24 @@ TEST_CASE("answers: routes") {
     CHECK_MESSAGE(api_answer(*run, wrong).status == 400, wrong);
 }
 
+TEST_CASE("answers: rows of one table, from a row on") {
+  const auto run = small_run();
+  const auto of = [&](const char* more) {
+    return settled(*run, std::string("/api/answer?name=pipeline-summary") + more);
+  };
+  const std::string all = of("").body, rest = of("&page_of=steps&from=1").body, none = of("&page_of=steps&from=7").body;
+  CHECK(all.find("\"name\":\"ranks\"") != std::string::npos);
+  CHECK(rest.find("\"name\":\"ranks\"") == std::string::npos);
+  const auto rows = [](const std::string& body) { return body.substr(body.find("\"rows\":")); };
+  const auto first_of = [&](const std::string& body) { return rows(body).substr(7, 4); };
+  CHECK(first_of(of("&page_of=steps").body) == "[[0,");
+  CHECK(first_of(rest) == "[[1,");
+  CHECK(first_of(none).starts_with("[]"));
+  CHECK(none.find("\"row_count\":2") != std::string::npos);
+  for (const char* wrong : {"&page_of=nothing", "&from=1", "&page_of=steps&from=-1", "&page_of=steps&from=x"})
+    CHECK_MESSAGE(of(wrong).status == 400, wrong);
+}
+
 TEST_CASE("answers: a second run, and one that cannot be read") {
   const auto run = small_run([]() -> Result<Trace> {
     testing::TraceSpec spec;

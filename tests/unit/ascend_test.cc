@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "base/sqlite_db.h"
+#include "model/range_message.h"
 #include "reader_fixture.h"
 #include "readers/ascend/find_ranks.h"
 #include "readers/ascend/number_map.h"
-#include "readers/ascend/range_message.h"
 
 using namespace stageline;
 
@@ -160,13 +160,13 @@ TEST_CASE("ascend: metadata is JSON, a text in a text unwrapped") {
 }
 
 TEST_CASE("ascend: messages of ranges in every form") {
-  using ascend::parse_range_message;
+  using stageline::parse_range_message;
   for (const char* text : {"{'name': 'forward_step', 'current_microbatch': 3, 'chunk': 1}",
                            R"({"name": "forward_step", "micro_batch": "3", "vp": 1})",
                            R"({\"name\": \"forward_step\", \"mb\": 3, \"model_chunk\": 1})",
                            "forward_step mb=3 chunk: 1", "forward_step, microbatch=3, chunk=1"}) {
     CAPTURE(text);
-    const ascend::RangeText said = parse_range_message(text);
+    const stageline::RangeText said = parse_range_message(text);
     CHECK(said.name == "forward_step");
     CHECK(said.micro_batch == 3);
     CHECK(said.chunk == 1);

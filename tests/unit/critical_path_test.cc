@@ -13,9 +13,10 @@ TEST_CASE("critical path: an idle thread without arrows waited for the thread of
               event("cuda_runtime", "cudaEventQuery", 9, 12, "1005", "1", "\"correlation\":77"),
               event("cpu_op", "elsewhere", 8, 13, "990", "15")});
   REQUIRE(ours);
-  CHECK(value(ours->tables[0], "bound_by", "host_operators", "dur_ns") == 960'000);
-  CHECK(value(ours->tables[0], "bound_by", "hand_over_inferred", "dur_ns") == 100'000);  // 10 to 100, 1000 to 1010
-  CHECK(value(ours->tables[0], "bound_by", "host_gap", "dur_ns") == -1);
+  CHECK(value(ours->tables[0], "bound_by", "host operators", "dur_ns") == 960'000);
+  CHECK(value(ours->tables[0], "bound_by", "hand-over between threads, inferred", "dur_ns") ==
+        100'000);  // 10 to 100, 1000 to 1010
+  CHECK(value(ours->tables[0], "bound_by", "gap between host operators", "dur_ns") == -1);
   CHECK(value(ours->tables[0], "bound_by", "path", "dur_ns") == 1'060'000);
   CHECK(ours->notes.count("critical_path.inferred_hand_overs") == 2);
   CHECK(ours->notes.count("critical_path.coverage") == 0);
@@ -25,12 +26,12 @@ TEST_CASE("critical path: a thread inside an operator hands over too; a gap of P
   const auto inside = answer("critical-path-analysis",
                              {op("outer", "0", "200"), op("inner", "20", "60"), op("backward", "100", "200", 11)});
   REQUIRE(inside);
-  CHECK(value(inside->tables[0], "bound_by", "hand_over_inferred", "dur_ns") == 20'000);
+  CHECK(value(inside->tables[0], "bound_by", "hand-over between threads, inferred", "dur_ns") == 20'000);
   CHECK(value(inside->tables[0], "bound_by", "path", "dur_ns") == 300'000);
   const auto python =
       answer("critical-path-analysis", {op("a", "0", "100"), op("b", "110", "100"), op("pin", "90", "15", 11)});
   REQUIRE(python);
-  CHECK(value(python->tables[0], "bound_by", "host_gap", "dur_ns") == 10'000);
+  CHECK(value(python->tables[0], "bound_by", "gap between host operators", "dur_ns") == 10'000);
 }
 
 TEST_CASE("critical path: a note says so when nothing leads to the path's start") {
@@ -58,15 +59,15 @@ TEST_CASE("critical path: without cuda_sync rows, work that starts as another st
   REQUIRE(ours);
   CHECK(value(ours->tables[0], "bound_by", "communication", "dur_ns") == 294'000);
   CHECK(value(ours->tables[0], "bound_by", "computation", "dur_ns") == 190'000);
-  CHECK(value(ours->tables[0], "bound_by", "stream_wait_inferred", "dur_ns") == 3'000);  // 100 to 101, 395 to 397
-  CHECK(value(ours->tables[0], "bound_by", "launch_delay", "dur_ns") == 10'000);
+  CHECK(value(ours->tables[0], "bound_by", "wait of a stream, inferred", "dur_ns") == 3'000);  // 100 to 101, 395 to 397
+  CHECK(value(ours->tables[0], "bound_by", "launch delay", "dur_ns") == 10'000);
   CHECK(value(ours->tables[0], "bound_by", "path", "dur_ns") == 497'000);
   CHECK(ours->notes.count("critical_path.inferred_stream_waits") == 2);
 
   const auto unknown = answer("critical-path-analysis", reduced("450"));  // nothing ends just before
   REQUIRE(unknown);
-  CHECK(value(unknown->tables[0], "bound_by", "stream_wait", "dur_ns") == 350'000);
-  CHECK(value(unknown->tables[0], "bound_by", "kernel_kernel_gap", "dur_ns") == -1);
+  CHECK(value(unknown->tables[0], "bound_by", "wait of a stream", "dur_ns") == 350'000);
+  CHECK(value(unknown->tables[0], "bound_by", "gap between kernels", "dur_ns") == -1);
   CHECK(unknown->notes.count("critical_path.inferred_stream_waits") == 1);
 
   std::vector<std::string> recorded = reduced("397");  // that adam waits for something else is known: no guess
@@ -75,7 +76,7 @@ TEST_CASE("critical path: without cuda_sync rows, work that starts as another st
                            R"("stream":7,"wait_on_stream":20,"wait_on_cuda_event_record_corr_id":8,"correlation":9)"));
   const auto known = answer("critical-path-analysis", recorded);
   REQUIRE(known);
-  CHECK(value(known->tables[0], "bound_by", "kernel_kernel_gap", "dur_ns") == 297'000);
+  CHECK(value(known->tables[0], "bound_by", "gap between kernels", "dur_ns") == 297'000);
   CHECK(known->notes.count("critical_path.inferred_stream_waits") == 0);
 }
 
@@ -88,7 +89,7 @@ TEST_CASE("critical path: a Stream Sync waits for its own stream, as long as the
        event("cuda_sync", "Stream Sync", 0, 7, "10", "95", R"("stream":7,"wait_on_stream":20,"correlation":3)")});
   REQUIRE(ours);
   CHECK(value(ours->tables[0], "bound_by", "computation", "dur_ns") == 90'000);
-  CHECK(value(ours->tables[0], "bound_by", "sync_return", "dur_ns") == 5'000);
+  CHECK(value(ours->tables[0], "bound_by", "return of a blocking call", "dur_ns") == 5'000);
   CHECK(value(ours->tables[0], "bound_by", "wall", "dur_ns") == 105'000);
 }
 

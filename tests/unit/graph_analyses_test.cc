@@ -9,8 +9,8 @@ TEST_CASE("critical path: gaps weigh what they are and the path covers the wall 
   const std::vector<std::string> events = {op("a", "0.5", "10"), op("b", "50.5", "10")};
   const auto ours = answer("critical-path-analysis", events);
   REQUIRE(ours);
-  CHECK(value(ours->tables[0], "bound_by", "host_gap", "dur_ns") == 40'000);
-  CHECK(value(ours->tables[0], "bound_by", "host_operators", "dur_ns") == 20'000);
+  CHECK(value(ours->tables[0], "bound_by", "gap between host operators", "dur_ns") == 40'000);
+  CHECK(value(ours->tables[0], "bound_by", "host operators", "dur_ns") == 20'000);
   CHECK(value(ours->tables[0], "bound_by", "path", "dur_ns") == 60'000);
   CHECK(value(ours->tables[0], "bound_by", "wall", "dur_ns") == 60'000);
   const auto hta = answer("critical-path-analysis", events, true, {{"annotation", ""}});
@@ -26,9 +26,9 @@ TEST_CASE("critical path: a blocking copy's time is the device's") {
                                         kernel("Memcpy DtoH (Device -> Pageable)", "20", "70", 1, 7, "gpu_memcpy")});
   REQUIRE(ours);
   CHECK(value(ours->tables[0], "bound_by", "memory", "dur_ns") == 70'000);
-  CHECK(value(ours->tables[0], "bound_by", "launch_delay", "dur_ns") == 10'000);
-  CHECK(value(ours->tables[0], "bound_by", "sync_return", "dur_ns") == 5'000);
-  CHECK(value(ours->tables[0], "bound_by", "host_operators", "dur_ns") == 15'000);
+  CHECK(value(ours->tables[0], "bound_by", "launch delay", "dur_ns") == 10'000);
+  CHECK(value(ours->tables[0], "bound_by", "return of a blocking call", "dur_ns") == 5'000);
+  CHECK(value(ours->tables[0], "bound_by", "host operators", "dur_ns") == 15'000);
 }
 
 TEST_CASE("critical path: a graph's kernels all hang on its launch, on stream 0 too, and hold each other up") {
@@ -37,8 +37,8 @@ TEST_CASE("critical path: a graph's kernels all hang on its launch, on stream 0 
                                         kernel("k2", "32", "20", 1, 3), kernel("k3", "55", "5", 1, 0)});
   REQUIRE(ours);
   CHECK(value(ours->tables[0], "bound_by", "computation", "dur_ns") == 45'000);
-  CHECK(value(ours->tables[0], "bound_by", "kernel_kernel_gap", "dur_ns") == 5'000);
-  CHECK(value(ours->tables[0], "bound_by", "launch_delay", "dur_ns") == 10'000);
+  CHECK(value(ours->tables[0], "bound_by", "gap between kernels", "dur_ns") == 5'000);
+  CHECK(value(ours->tables[0], "bound_by", "launch delay", "dur_ns") == 10'000);
   int64_t launches = 0;
   for (size_t r = 0; r < ours->tables[3].row_count(); ++r) launches += ours->tables[3].text(r, 2) == "launch";
   CHECK(launches == 3);

@@ -322,6 +322,38 @@ TEST_CASE("timeline: cells are lanes by kind, with their micro-batches, steps an
   }
 }
 
+TEST_CASE("timeline: cells that run beside each other keep their own time") {
+  // The halves of an overlapped F&B, and a short cell within both.
+  Trace trace;
+  trace.clock = ClockState::kShared;
+  trace.parts.emplace_back();
+  trace.cells.add({0, 0, CellKind::kForward, 0, 4, 1000, 3000, kNoSlice});
+  trace.cells.add({0, 0, CellKind::kBackward, 1, 2, 1000, 3000, kNoSlice});
+  trace.cells.add({0, 0, CellKind::kWeightGrad, 0, 1, 1500, 2000, kNoSlice});
+  trace.cells.sort();
+  const Timeline timeline(std::move(trace));
+  REQUIRE(timeline.lanes().size() == 1);
+  CHECK(timeline.chunk_count() == 2);
+  CHECK(timeline.lanes()[0].rows.size() == 3);
+  CHECK(timeline.lanes()[0].lasting_rows == 3);
+  const Selection area = select_area(timeline, {0}, {0, 5000}, 10);
+  CHECK(area.totals.size() == 3);
+  for (const SelectionTotal& total : area.totals) CHECK(total.self_ns == total.sum_ns);
+}
+
+TEST_CASE("timeline: rows in which nothing lasts are known") {
+  Trace trace;
+  trace.clock = ClockState::kShared;
+  trace.parts.emplace_back();
+  trace.cells.add({0, 0, CellKind::kRecvForward, 0, 1, 0, 3000, kNoSlice});
+  trace.cells.add({0, 0, CellKind::kSendForward, 0, 0, 1000, 1000, kNoSlice});
+  trace.cells.sort();
+  const Timeline timeline(std::move(trace));
+  REQUIRE(timeline.lanes().size() == 1);
+  CHECK(timeline.lanes()[0].rows.size() == 2);
+  CHECK(timeline.lanes()[0].lasting_rows == 1);
+}
+
 TEST_CASE("timeline: times that no clock has are drawn at the edges, without overflow") {
   Trace trace = random_slices(23, 10, false);
   Slices& s = trace.parts[0].slices;

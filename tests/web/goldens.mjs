@@ -1,6 +1,6 @@
-// Pictures of the viewer that are compared with recorded ones. What draws them is fixed: DejaVu fonts and no others, one
-// device pixel a pixel, no colour fringes on letters. Where the browser's major version or the font file is not the one
-// they were recorded with, they are skipped and counted.
+// Pictures of the viewer that are compared with recorded ones. What draws them is fixed: DejaVu fonts and, for Chinese, WenQuanYi
+// Micro Hei and no others, one device pixel a pixel, no colour fringes on letters. Where the browser's major version or a font
+// file is not the one they were recorded with, they are skipped and counted.
 //
 // Two pictures are the same when no block of 8 × 8 pixels has 6 or more that differ by more than 64 of 255 in a channel:
 // the edge of a letter or a line may be smoothed differently; a cell that moved by a pixel, or a letter that is missing,
@@ -26,13 +26,25 @@ function fontFile() {
   }
 }
 
-// A configuration of fontconfig that knows three faces of DejaVu and nothing else; null where they are not installed.
+// Chinese letters, which DejaVu has not.
+function chineseFile() {
+  try {
+    return execFileSync('fc-list', [':lang=zh', 'file'], {encoding: 'utf8'}).split('\n').map(line => line.replace(/:\s*$/, '').trim())
+      .find(path => /wqy-microhei\.ttc$/.test(path)) ?? null;
+  } catch {
+    return null;
+  }
+}
+const hashOf = path => (path ? createHash('sha256').update(readFileSync(path)).digest('hex').slice(0, 16) : 'none');
+
+// A configuration of fontconfig that knows three faces of DejaVu, the Chinese one where it is there, and nothing else; null without DejaVu.
 export function fontsOnly(where) {
   const font = fontFile();
   if (!font) return null;
   const fonts = join(where, 'fonts'), path = join(where, 'fonts.conf');
   mkdirSync(fonts, {recursive: true});
   for (const face of ['DejaVuSans', 'DejaVuSans-Bold', 'DejaVuSansMono']) copyFileSync(join(dirname(font), `${face}.ttf`), join(fonts, `${face}.ttf`));
+  if (chineseFile()) copyFileSync(chineseFile(), join(fonts, 'wqy-microhei.ttc'));
   const instead = (asked, family) => `<match target="pattern"><test name="family"><string>${asked}</string></test>
 <edit name="family" mode="assign" binding="strong"><string>${family}</string></edit></match>`;
   writeFileSync(path, `<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd"><fontconfig><dir>${fonts}</dir>
@@ -43,14 +55,15 @@ ${['ui-monospace', 'monospace'].map(one => instead(one, 'DejaVu Sans Mono')).joi
 
 export const surroundings = browser => ({
   chromium: browser.version().split('.')[0],
-  font: fontFile() ? createHash('sha256').update(readFileSync(fontFile())).digest('hex').slice(0, 16) : 'none',
+  font: hashOf(fontFile()), chinese: hashOf(chineseFile()),
 });
 
-// Why pictures cannot be compared here; '' when they can.
-export function whyNot(browser) {
+// Why pictures cannot be compared here; '' when they can. `chinese`: of a page in Chinese.
+export function whyNot(browser, chinese = false) {
   if (!existsSync(RECORD)) return '';
   const was = JSON.parse(readFileSync(RECORD, 'utf8')), now = surroundings(browser);
   if (was.chromium !== now.chromium) return `recorded with Chromium ${was.chromium}, this is ${now.chromium}`;
+  if (chinese && was.chinese !== now.chinese) return now.chinese === 'none' ? 'WenQuanYi Micro Hei is not installed' : 'recorded with other Chinese letters';
   return was.font === now.font ? '' : now.font === 'none' ? 'the DejaVu fonts are not installed' : 'recorded with other DejaVu fonts';
 }
 export function record(browser) {

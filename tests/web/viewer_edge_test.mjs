@@ -1,6 +1,6 @@
 // Odd runs, and the ways in and out: loading, failure, Perfetto. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
-import {chosen, listed, settle, span, state, stopClock, view, wideSlice} from './viewer_help.mjs';
+import {chosen, listed, settle, span, state, stopClock, textContrast, view, wideSlice} from './viewer_help.mjs';
 import {HOSTILE} from './viewer_runs.mjs';
 
 const keys = async page => { for (const key of ['w', 's', 'a', 'd', '0', '.', ',', 'f', ']', '[', 'n', 'Escape', 'm', 'Escape',
@@ -130,6 +130,9 @@ export const cases = [
     await page.waitForFunction(() => window.stageline?.frames?.() > 0 && stageline.settled());
     const bar = '.reading[role=progressbar]';
     await page.waitForSelector(bar + '[aria-valuenow="30"]');
+    assert.deepEqual((await textContrast(page)).found, []);
+    // A part that is done is a part that is filled.
+    assert.match(await page.evaluate(one => getComputedStyle(document.querySelector(one)).backgroundImage, bar), / 30%/);
     assert.match(await page.textContent(bar), /30 %.*looked at/);
     assert.deepEqual(await page.locator('.pages a').allTextContents(), ['Timeline'], 'only what can be said of a part');
     await page.keyboard.press('w');

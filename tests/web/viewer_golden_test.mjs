@@ -1,7 +1,7 @@
 // Pictures of the timeline against recorded ones: goldens.mjs says how they are compared. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
 import {differing} from './goldens.mjs';
-import {clickSlice, drag, settle} from './viewer_help.mjs';
+import {chosen, clickSlice, drag, settle} from './viewer_help.mjs';
 
 const away = page => page.mouse.move(3, 3);
 async function step(page, number, zoomed = 0) {
@@ -32,7 +32,7 @@ const pictures = [
     const page = await open('split', '?lang=en', {size: SMALL, dark: true});
     await step(page, 1);
     await clickSlice(page, 0, 2);
-    await page.waitForFunction(() => stageline.facts());
+    await chosen(page);
     await whole(page, picture, 'split-selected-dark');
   }],
   ['picture: streams and threads, a name lit, an area and its histogram', async (open, {picture}) => {
@@ -63,6 +63,23 @@ const pictures = [
     await whole(await open('busy', '?lang=en', {size: [960, 300]}), picture, 'shares');
     await whole(await open('counter', '?lang=en', {size: [960, 300]}), picture, 'counter');
   }],
+  ['picture: in Chinese, a slice selected', async (open, {picture}) => {
+    const page = await open('vpp', '?lang=zh', {size: SMALL});
+    await step(page, 1);
+    await clickSlice(page, 0, 2);
+    await chosen(page);
+    await whole(page, picture, 'chinese-selected');
+  }, {chinese: true}],
+  ['picture: in Chinese and dark, an area and its histogram', async (open, {picture}) => {
+    const page = await open('profile', '?lang=zh', {size: SMALL, dark: true}), lane = await kindLane(page, 'stream');
+    await step(page, 2, 3);
+    const box = await page.evaluate(id => stageline.laneBox(id), lane);
+    await drag(page, [box.x + box.w * 0.25, box.y + 3], [box.x + box.w * 0.8, box.y + box.h - 3]);
+    await page.click('.totals tbody tr:nth-child(2) th button');
+    await page.waitForSelector('.histogram rect');
+    await page.evaluate(() => document.activeElement.blur());
+    await whole(page, picture, 'chinese-area-dark');
+  }, {chinese: true}],
   ['picture: a phone', async (open, {picture}) => {
     await whole(await open('pipeline', '?lang=en', {size: [390, 620], dark: true}), picture, 'phone-dark');
   }],
@@ -96,5 +113,5 @@ export const cases = [
     assert.ok((await differing(blank, picture, await changed('moved'))).length > 10);
     assert.ok((await differing(blank, picture, await changed('missing'))).length > 0);
   }],
-  ...pictures.map(([name, run]) => [name, run, {fixed: true}]),
+  ...pictures.map(([name, run, more = {}]) => [name, run, {fixed: true, ...more}]),
 ];

@@ -35,13 +35,13 @@ export function makeRuns(stageline, folder) {
                         '--messages', '--optimizer', '5');
   const slower = simulated('slower', '1f1b', '--stages', '4', '--dp', '2', '--micro-batches', '8', '--steps', '4', '--cost', '10,20',
       '--jitter', '0.02', '--fault', 'slow-stage:3,1.5', '--fault', 'slow-rank:5,1.4', '--messages', '--optimizer', '5');
-  const recorded = join(gen, '../../../shared/data/pipeline_ops/bytedance/ideal-timeline-ST.json.gz');  // beside the checkout, or not
+  const bytedance = join(gen, '../../../shared/data/pipeline_ops/bytedance/ideal-timeline-ST.json.gz');  // beside the checkout, or not
   return {
     pipeline, slower,
     compared: [pipeline, '--compare', slower],
     reordered: [pipeline, '--compare', simulated('fthenb', 'fthenb', '--stages', '4', '--dp', '2', '--micro-batches', '6', '--steps', '2', '--cost', '10,20', '--messages')],
     ascend: simulated('ascend', '1f1b', '--stages', '2', '--dp', '2', '--micro-batches', '4', '--steps', '2', '--format', 'ascend', '--level', '1'),
-    ...(existsSync(recorded) ? {bytedance: recorded} : {}),
+    ...(existsSync(bytedance) ? {bytedance} : {}),
     dualpipe: simulated('dualpipe', 'dualpipe-v', '--stages', '4', '--micro-batches', '10', '--steps', '2'),
     vpp: simulated('vpp', 'vpp', '--stages', '4', '--chunks', '2', '--micro-batches', '8', '--steps', '2'),
     zbv: simulated('zbv', 'zb-v', '--stages', '4', '--micro-batches', '8', '--steps', '2'),
@@ -49,6 +49,7 @@ export function makeRuns(stageline, folder) {
     profile: once('profile', out => python('-o', out, '--ranks', '4', '--events', '12000', '--shape', 'pipeline', '--micro-batches', '8',
         '--steps', '3',
                                            '--memory', '--notes', 'actions', '--format', 'json')),
+    recorded: once('recorded', out => execFileSync('python3', [join(gen, 'recording.py'), '-o', out], {stdio: 'ignore'})),
     stacks: once('stacks', out => python('-o', out, '--ranks', '1', '--events', '4000', '--steps', '2', '--python', '--format', 'json')),
     busy: chrome(folder, 'busy', busy),
     counter: chrome(folder, 'counter',

@@ -44,7 +44,9 @@ std::atomic<uint32_t> stream_tries{0};
 
 CurrentStream find_current_stream() {
   if (CurrentStream found = current_stream.load(std::memory_order_acquire)) return found;
-  if (stream_tries.fetch_add(1, std::memory_order_relaxed) % 256 != 0) return nullptr;
+  // Of a program without torch the loader searches the disk: ever more rarely.
+  const uint32_t tries = stream_tries.fetch_add(1, std::memory_order_relaxed);
+  if ((tries & (tries - 1)) != 0) return nullptr;
   const int saved_errno = errno;
   for (const uint8_t kind : {SLR_CUDA, SLR_HIP}) {
     void* library = dlopen(kind == SLR_CUDA ? "libtorch_cuda.so" : "libtorch_hip.so", RTLD_NOW | RTLD_NOLOAD);

@@ -64,19 +64,19 @@ std::string_view bound_by(const Answer& a, const PathEdge& edge) {
   const TorchRow* row = a.row_of(edge);
   const bool hta = a.hta;
   switch (edge.kind) {
-    case PathEdgeKind::kKernelKernel: return hta ? "gpu_kernel_kernel_overhead" : "kernel_kernel_gap";
-    case PathEdgeKind::kLaunchDelay: return hta ? "gpu_kernel_launch_overhead" : "launch_delay";
+    case PathEdgeKind::kKernelKernel: return hta ? "gpu_kernel_kernel_overhead" : "gap between kernels";
+    case PathEdgeKind::kLaunchDelay: return hta ? "gpu_kernel_launch_overhead" : "launch delay";
     case PathEdgeKind::kDependency: return "";
-    case PathEdgeKind::kSync: return hta ? "" : "sync_return";
-    case PathEdgeKind::kGap: return "host_gap";
-    case PathEdgeKind::kHandOver: return "hand_over";
-    case PathEdgeKind::kHandOverInferred: return "hand_over_inferred";
-    case PathEdgeKind::kStreamWaitInferred: return "stream_wait_inferred";
-    case PathEdgeKind::kStreamGap: return "stream_wait";
+    case PathEdgeKind::kSync: return hta ? "" : "return of a blocking call";
+    case PathEdgeKind::kGap: return "gap between host operators";
+    case PathEdgeKind::kHandOver: return "hand-over between threads";
+    case PathEdgeKind::kHandOverInferred: return "hand-over between threads, inferred";
+    case PathEdgeKind::kStreamWaitInferred: return "wait of a stream, inferred";
+    case PathEdgeKind::kStreamGap: return "wait of a stream";
     case PathEdgeKind::kOperator: break;
   }
   if (row != nullptr && (hta ? row->stream < 0 : !row->on_device))
-    return a.data_load[row->name] ? "data_loading" : hta ? "cpu_bound" : "host_operators";
+    return a.data_load[row->name] ? (hta ? "data_loading" : "data loading") : hta ? "cpu_bound" : "host operators";
   const KernelClass kernel = row == nullptr ? KernelClass::kComputation : row->kernel;
   if (hta) return kernel == KernelClass::kCommunication ? "gpu_communication_bound" : "gpu_compute_bound";
   if (kernel == KernelClass::kCommunication) return "communication";

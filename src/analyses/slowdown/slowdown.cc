@@ -17,11 +17,11 @@ constexpr size_t kMostCellsOfReport = 5'000'000;
 
 Table job_table(const StepGraph& graph, const Slowdown& s) {
   Table table("job", "What stragglers cost the job",
-              {{"S", "S", Type::kReal,
+              {{"S", "slowdown S", Type::kReal,
                 "Slowdown by stragglers: mean step time without delays ÷ mean step time of the ideal (eq. 1)"},
-               {"M_S", "M_S", Type::kReal,
+               {"M_S", "last stage M_S", Type::kReal,
                 "Share of the loss that goes away when the last stage takes fair times; empty where S is below 1.03"},
-               {"M_W", "M_W", Type::kReal,
+               {"M_W", "slow workers M_W", Type::kReal,
                 "Share of the loss that goes away when the slowest 3 % of the workers take fair times (eq. 5); empty "
                 "where S is below 1.03"},
                {"ideal_s", "ideal, s", Type::kReal,

@@ -42,15 +42,16 @@ constexpr const char* kMeaning[kWaterfallParts] = {
     "need had ended",
     "before the first and after the last cell of the replica's pipeline: collectives, optimizer, waiting"};
 constexpr const char* kTailMeaning[kTailParts] = {
-    "of the tail: until the last replica's pipeline has ended",
-    "of the tail: some rank gathers parameters or exchanges gradients, or waits in it",
-    "of the tail: some rank runs the optimizer, or waits in it, and none is in a collective",
-    "of the tail: other recorded work", "of the tail: nothing was recorded"};
+    "before or after: until the last replica's pipeline has ended",
+    "before or after: some rank gathers parameters or exchanges gradients, or waits in it",
+    "before or after: some rank runs the optimizer, or waits in it, and none is in a collective",
+    "before or after: other recorded work", "before or after: nothing was recorded"};
 
 Table means_table(const Waterfall& w, const WaterfallStep& mean) {
   Table table(
       "waterfall", "Where the time of a step goes, mean over steps and replicas",
-      {{"part", "part", Type::kText, "compute to rest add up to the pipeline, with the tail to the step"},
+      {{"part", "part", Type::kText,
+        "compute to unexplained add up to the pipeline, with what is before and after it to the step"},
        {"within", "within", Type::kText, "The row that it is a piece of; empty: it is one of the sum"},
        {"mean_ns", "time", Type::kDuration, "Mean over steps and replicas, without outlier steps"},
        {"pipeline_share", "of the pipeline", Type::kShare, "As a share of the span of the replica's compute cells"},
@@ -78,8 +79,8 @@ Table means_table(const Waterfall& w, const WaterfallStep& mean) {
           "of message latency: ranks sat in a receive though what it waits for was done long before");
     for (size_t t = 0; t < kTailParts && part == WaterfallPart::kTail; ++t)
       if (!std::isnan(mean.tail_ns[t]))
-        add(tail_part_name(static_cast<TailPart>(t)), "tail", whole_ns(mean.tail_ns[t]), mean.tail_ns[t], false,
-            kTailMeaning[t]);
+        add(tail_part_name(static_cast<TailPart>(t)), waterfall_part_name(part), whole_ns(mean.tail_ns[t]),
+            mean.tail_ns[t], false, kTailMeaning[t]);
   }
   add("step", "", whole_ns(mean.span_ns), mean.span_ns, false, "the sum of all: the span of the step");
   return table;
@@ -102,8 +103,8 @@ Table steps_table(const Trace& trace, const Waterfall& w) {
        {"latency_ns", "message latency", Type::kDuration, kMeaning[4]},
        {"held_ns", "held by receives", Type::kDuration,
         "Of message latency: ranks sat in a receive though what it waits for was done long before"},
-       {"rest_ns", "rest", Type::kDuration, kMeaning[5]},
-       {"tail_ns", "tail", Type::kDuration, kMeaning[6]},
+       {"rest_ns", "unexplained", Type::kDuration, kMeaning[5]},
+       {"tail_ns", "before and after", Type::kDuration, kMeaning[6]},
        {"tail_replicas_ns", "replicas", Type::kDuration, kTailMeaning[0]},
        {"tail_collectives_ns", "collectives", Type::kDuration, kTailMeaning[1]},
        {"tail_optimizer_ns", "optimizer", Type::kDuration, kTailMeaning[2]},
@@ -139,7 +140,7 @@ Table stages_table(const Waterfall& w) {
         "It waits so much longer because stages differ in their means; below 0: it is the one the others wait for"},
        {"jitter_ns", "jitter", Type::kDuration, "The same, because cells differ from their stage's means"},
        {"latency_ns", "message latency", Type::kDuration, "The same, because messages take time"},
-       {"rest_ns", "rest", Type::kDuration, "Waiting that none of these explains"},
+       {"rest_ns", "unexplained", Type::kDuration, "Waiting that none of these explains"},
        {"busy_share", "busy", Type::kShare, "Busy as a share of the pipeline's span"}});
   for (const WaterfallStage& stage : w.stages) {
     RunningSum sum;
@@ -200,9 +201,8 @@ void add_notes(const Waterfall& w, Diagnostics& notes) {
   constexpr double kOverlapShare = 0.001;
   if (w.clock_free)
     notes.add("waterfall.clock_free", Severity::kInfo,
-              "ranks share no clock: spans are the longest that one rank has on its own, message latency is in the "
-              "rest, and the "
-              "tail is not split");
+              "ranks share no clock: spans are the longest that one rank has on its own, message latency is in what is "
+              "unexplained, and what is before and after the pipeline is not split");
   else if (w.latency.by_messages + w.latency.by_gaps > 0)
     notes.add("waterfall.latency", Severity::kInfo,
               "message latency, " + human_duration(w.latency.median_ns) + " at the median, is from " +

@@ -153,7 +153,7 @@ void add_profiler_collectives(const Trace& trace, Matches& matches) {
     const Part& part = trace.parts[p];
     std::map<std::pair<Key, int32_t>, int32_t> count;  // repeats of one key count up
     for (const CollectiveFact& fact : part.collectives) {
-      if (part.slices.class_of(fact.slice) != KernelClass::kCommunication) continue;
+      if (part.slices.has_facts() && part.slices.class_of(fact.slice) != KernelClass::kCommunication) continue;
       const std::string_view name = trace.names.text(fact.name);
       if (!synchronises(name) || (fact.comms_id == 0 && fact.seq < 0)) continue;
       const int32_t index = collectives.name_index(name);
@@ -167,6 +167,47 @@ void add_profiler_collectives(const Trace& trace, Matches& matches) {
   for (const auto& [key, members] : instances)
     if (members.size() > 1) collectives.add(members, std::get<4>(key));
   collectives.finish();
+}
+
+std::set<std::pair<size_t, size_t>> add_numbered_messages(const Trace& trace, Matches& matches) {
+  // (sender, receiver, forward, step, number) → the send's cell, the receive's; none, or several.
+  struct Pair {
+    uint32_t send = UINT32_MAX, receive = UINT32_MAX;
+    int sends = 0, receives = 0;
+  };
+  std::map<std::tuple<size_t, size_t, bool, int32_t, int64_t>, Pair> pairs;
+  const Cells& cells = trace.cells;
+  for (uint32_t i = 0; i < cells.size(); ++i) {
+    if (!is_message(cells.kind[i]) || cells.slice[i] == kNoSlice) continue;
+    const auto own = static_cast<size_t>(cells.part[i]);
+    const CollectiveFact* fact = fact_of(trace.parts[own].collectives, cells.slice[i]);
+    if (!fact || fact->seq < 0 || fact->src_rank < 0 || fact->dst_rank < 0) continue;
+    const bool send = cells.kind[i] == CellKind::kSendForward || cells.kind[i] == CellKind::kSendBackward;
+    const bool forward = cells.kind[i] == CellKind::kSendForward || cells.kind[i] == CellKind::kRecvForward;
+    const int64_t other_rank = send ? fact->dst_rank : fact->src_rank;
+    if (other_rank > INT32_MAX) continue;
+    const size_t other = part_of_rank(trace, static_cast<int32_t>(other_rank));
+    if (other >= trace.parts.size() || other == own) continue;
+    Pair& pair = pairs[{send ? own : other, send ? other : own, forward, cells.step[i], fact->seq}];
+    (send ? pair.send : pair.receive) = i;
+    ++(send ? pair.sends : pair.receives);
+  }
+  std::map<std::pair<size_t, size_t>, std::vector<Match>> listed;
+  for (const auto& [key, pair] : pairs) {
+    if (pair.sends != 1 || pair.receives != 1) continue;  // one number twice: which is whose nobody knows
+    const size_t from = std::get<0>(key), to = std::get<1>(key);
+    listed[{std::min(from, to), std::max(from, to)}].push_back({cells.start_ns[pair.send], cells.end_ns[pair.send],
+                                                                cells.start_ns[pair.receive],
+                                                                cells.end_ns[pair.receive], pair.receive, from < to});
+  }
+  std::set<std::pair<size_t, size_t>> tied;
+  for (auto& [pair, list] : listed) {
+    std::stable_sort(list.begin(), list.end(),
+                     [](const Match& x, const Match& y) { return x.recv_end_ns < y.recv_end_ns; });
+    matches.ties.push_back({pair.first, pair.second, TieKind::kMessages, {}, std::move(list), -1});
+    tied.insert(pair);
+  }
+  return tied;
 }
 
 void add_by_hand(const Trace& trace, const std::vector<ByHand>& by_hand, Matches& matches) {

@@ -167,9 +167,16 @@ Matches find_matches(const Trace& trace, const std::vector<ByHand>& by_hand) {
     matches.messages_numbered = is_message(trace.cells.kind[i]) && trace.cells.micro_batch[i] != kUnknown;
   std::set<std::pair<size_t, size_t>> joined;  // by messages both ways
   if (has_messages(trace)) {
+    const auto numbered = add_numbered_messages(trace, matches);
+    for (const Tie& tie : matches.ties) {
+      const auto from_a = [](const Match& match) { return match.from_a; };
+      const bool down = std::any_of(tie.listed.begin(), tie.listed.end(), from_a);
+      if (down && !std::all_of(tie.listed.begin(), tie.listed.end(), from_a)) joined.insert({tie.part_a, tie.part_b});
+    }
     std::vector<Tie> ties;
     Neighbours(trace, ties).find();
     for (Tie& tie : ties) {
+      if (numbered.contains({tie.part_a, tie.part_b})) continue;
       const auto [down, up] = directions(matches, tie);
       if (down && up) joined.insert({tie.part_a, tie.part_b});
       if (down || up) matches.ties.push_back(std::move(tie));

@@ -1,6 +1,7 @@
 // Which stamp of one rank belongs to which stamp of another: the evidence that clocks are tied by.
 //
-//   messages      the k-th send of one stage and the k-th receive of its neighbour, by step, direction and chunk; not
+//   messages      a send and the receive that name each other and one number; else the k-th send of one stage and the
+//                 k-th receive of its neighbour, by step, direction and chunk; not
 //                 where their times are those of the host's calls (Trace::messages_are_calls)
 //   collectives   the k-th of a name on the ranks of one stage over the replicas; of profiler traces one comms id,
 //                 or one (group, name, sequence number)

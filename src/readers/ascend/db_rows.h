@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "base/sqlite_db.h"
+#include "model/range_message.h"
 #include "readers/ascend/db_texts.h"
 #include "readers/ascend/find_ranks.h"
 #include "readers/ascend/part_builder.h"
-#include "readers/ascend/range_message.h"
 
 namespace stageline::ascend {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/number.h"
-#include "readers/ascend/range_message.h"
+#include "model/range_message.h"
 
 namespace stageline::ascend {
 namespace {

@@ -7,11 +7,14 @@
 #include <map>
 #include <set>
 
+#include "base/json_writer.h"
 #include "base/text.h"
 #include "model/ops.h"
+#include "model/range_message.h"
 #include "readers/machines.h"
 #include "readers/reader.h"
 #include "readers/recording/clocks.h"
+#include "readers/recording/facts.h"
 #include "readers/recording/recordings.h"
 
 namespace stageline {
@@ -72,7 +75,7 @@ constexpr DropWords kDropWords[] = {
 
 class Maker {
  public:
-  explicit Maker(Trace& trace) : trace_(trace) {}
+  explicit Maker(Trace& trace) : trace_(trace), facts_(trace) {}
 
   void add(Recording& r, int32_t rank) {
     const auto file = static_cast<uint32_t>(paths_.size());
@@ -84,16 +87,16 @@ class Maker {
     const std::map<uint16_t, uint32_t> lane_of = name_lanes(r);
     std::map<uint32_t, StringId> name_of;
     int64_t last_ns = INT64_MIN;
-    uint32_t index = 0;
+    facts_.add_lanes(r.content, rank);
     const Place place{r, clocks, rank, file};
     for (const Row& row : r.content.rows) {
       if (row.type == RecordType::kOpenRange) {
         r.open.push_back(row);
         continue;
       }
-      take(place, row, lane_of, name_of, index++, last_ns);
+      take(place, row, lane_of, name_of, index_++, last_ns);
     }
-    for (const Row& row : r.open) take_open(place, row, lane_of, name_of, index++, last_ns);
+    for (const Row& row : r.open) take_open(place, row, lane_of, name_of, index_++, last_ns);
     trace_.diagnostics.add("recording.unfinished", Severity::kInfo,
                            "ranges had begun and not ended when the recording stopped; they are drawn to its end",
                            {paths_.back()}, static_cast<int64_t>(r.open.size()));
@@ -102,6 +105,8 @@ class Maker {
   std::vector<Op> ops;
   const std::vector<std::string>& paths() const { return paths_; }
   const std::vector<std::string>& lanes() const { return lane_names_; }
+
+  void fill_facts() { facts_.fill(); }
 
   // Marks and counters find their part when there are parts.
   void add_series() {
@@ -174,6 +179,7 @@ class Maker {
 
   // The recording's lanes by number → place in lane_names_. Lanes of one name on one rank are told apart.
   std::map<uint16_t, uint32_t> name_lanes(const Recording& r) {
+    domain_of_.clear();
     std::map<uint16_t, uint32_t> places;
     std::map<std::string, int> used;
     for (const auto& [id, lane] : r.content.lanes) {
@@ -184,6 +190,7 @@ class Maker {
           name.resize(digits);
       }
       if (name.empty()) name = "lane";
+      domain_of_[id] = name;
       const int count = ++used[name];
       if (count > 1) name += " (" + std::to_string(count) + ")";
       places[id] = lane_place(name);
@@ -204,7 +211,7 @@ class Maker {
     const auto text = p.recording.content.names.find(row.name);
     std::string name;
     if (row.name != 0 && text != p.recording.content.names.end())
-      name = text->second;
+      name = row.kind == 0 ? short_name(text->second) : text->second;
     else if (row.kind == kLoadKind)
       name = "load";
     else if (row.kind != 0 && row.kind < std::size(kKinds))
@@ -214,6 +221,13 @@ class Maker {
     const StringId id = trace_.names.intern(name + suffix);
     if (*suffix == '\0') name_of[key] = id;
     return id;
+  }
+
+  // Of a text in braces (mstx, some NVTX) what it calls itself.
+  static std::string short_name(const std::string& text) {
+    if (!text.starts_with('{')) return text;
+    std::string said = parse_range_message(text).name;
+    return said.empty() ? text : said;
   }
 
   uint32_t lane_for(const Place& p, const Row& row, const std::map<uint16_t, uint32_t>& lane_of) {
@@ -263,6 +277,11 @@ class Maker {
         op.end_ns = end;
         op.name_id = name_id(p, row, name_of);
         op.lane = lane_for(p, row, lane_of);
+        const auto text = p.recording.content.names.find(row.name);
+        const auto domain = domain_of_.find(row.lane);
+        facts_.add(op, row, lane == p.recording.content.lanes.end() ? nullptr : &lane->second,
+                   text == p.recording.content.names.end() ? std::string_view() : std::string_view(text->second),
+                   domain == domain_of_.end() ? std::string_view() : std::string_view(domain->second));
         ops.push_back(op);
         return;
       }
@@ -305,6 +324,9 @@ class Maker {
   }
 
   Trace& trace_;
+  FactMaker facts_;
+  uint32_t index_ = 0;                         // of ranges, over all recordings
+  std::map<uint16_t, std::string> domain_of_;  // lane of the recording at hand → its name
   std::vector<std::string> paths_, lane_names_;
   std::map<std::string, uint32_t> lane_index_;
   std::map<int32_t, std::vector<std::pair<Mark, uint32_t>>> marks_;
@@ -347,7 +369,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   for (const Recording& r : recordings) ranks.insert(r.meta.rank);
   int32_t next_rank = 0;
   Maker maker(trace);
-  std::map<int32_t, std::string> hosts;
+  std::map<int32_t, std::string> hosts, uuids;
+  std::map<int32_t, int32_t> devices;  // of the rank's first device lane
   size_t rows = 0;
   for (Recording& r : recordings) {
     int32_t rank = r.meta.rank;
@@ -360,6 +383,10 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
           {r.paths.empty() ? r.hot_path : r.paths[0]});
     }
     hosts[rank] = r.meta.host;
+    if (!r.meta.devices.empty()) uuids[rank] = r.meta.devices;
+    for (const auto& [id, lane] : r.content.lanes)
+      if (lane.device_kind != 0 && lane.device_kind != kCommunicatorLane && lane.device >= 0)
+        devices.try_emplace(rank, lane.device);
     rows += r.content.rows.size();
     maker.add(r, rank);
   }
@@ -378,8 +405,16 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   settle_steps(maker.ops, "recording", "range", trace);
   const size_t range_count = maker.ops.size();
   build_parts(maker.ops, maker.lanes(), maker.paths(), trace);
-  for (Part& part : trace.parts) part.machine_name = hosts[part.rank];
+  for (Part& part : trace.parts) {
+    part.machine_name = hosts[part.rank];
+    if (const auto device = devices.find(part.rank); device != devices.end()) part.device = device->second;
+    if (const auto uuid = uuids.find(part.rank); uuid != uuids.end()) {
+      part.metadata.push_back({"device_uuid", ""});
+      append_json_string(part.metadata.back().json, uuid->second);
+    }
+  }
   number_machines(trace);
+  maker.fill_facts();
   maker.add_series();
   trace.description = std::to_string(trace.parts.size()) + (trace.parts.size() == 1 ? " rank, " : " ranks, ") +
                       std::to_string(range_count) + " ranges";

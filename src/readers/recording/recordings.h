@@ -20,6 +20,7 @@ struct Meta {
   uint64_t ticks_per_second = 0, start_realtime_ns = 0;
   int64_t boot = 0;
   std::string uuid, host, job, hot;  // uuid: 16 bytes
+  std::string devices;               // their uuids, with blanks between
 };
 Meta parse_meta(std::string_view json);
 

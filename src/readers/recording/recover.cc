@@ -99,6 +99,8 @@ void write_lanes(const HotContent& hot, ChunkWriter& writer) {
     entry[8] = static_cast<char>(lane.device_kind);
     entry[9] = static_cast<char>(lane.clock);
     put_at(entry, 10, lane.device);
+    put_at(entry, 12, lane.thread);
+    put_at(entry, 16, lane.stream);
     const std::string name = lane.name.substr(0, 47);
     entry.replace(8 + 16, name.size(), name);
     payload += entry;

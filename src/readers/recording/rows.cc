@@ -246,6 +246,8 @@ LaneRow lane_of(std::string_view entry) {
   lane.device_kind = number_at<uint8_t>(entry, 0);
   lane.clock = number_at<uint8_t>(entry, 1);
   lane.device = number_at<int16_t>(entry, 2);
+  lane.thread = number_at<uint32_t>(entry, 4);
+  lane.stream = number_at<uint64_t>(entry, 8);
   const std::string_view name = entry.substr(16, 48);
   lane.name = valid_utf8(std::string(name.substr(0, name.find('\0'))));
   return lane;

@@ -36,7 +36,9 @@ struct RowBlock {
 struct LaneRow {
   std::string name;
   uint8_t device_kind = 0, clock = 0;
-  int16_t device = -1;
+  int16_t device = -1;  // of a communicator: the rank's number in it
+  uint32_t thread = 0;  // of a communicator: its ranks
+  uint64_t stream = 0;  // of a communicator: its number, the same on all of them
 };
 
 struct HostSnapshot {

@@ -39,7 +39,8 @@ export const CHUNK_TINTS = 4;
 export const tintShare = (chunk: number): number => [0, 0.3, 0.46, 0.58][tintOf(chunk)]!;
 
 // One diagonal line per tile; the corners carry the neighbours' ends so that the hatch is seamless.
-function hatch(context: CanvasRenderingContext2D, ground: string | null, line: string, size: number, width: number): CanvasPattern {
+type Slant = '/' | '\\' | '|' | '-';
+function hatch(context: CanvasRenderingContext2D, ground: string | null, line: string, size: number, width: number, slant: Slant = '/'): CanvasPattern {
   const tile = document.createElement('canvas');
   tile.width = tile.height = size;
   const pen = tile.getContext('2d')!;
@@ -50,9 +51,11 @@ function hatch(context: CanvasRenderingContext2D, ground: string | null, line: s
   pen.strokeStyle = line;
   pen.lineWidth = width;
   pen.beginPath();
-  for (const shift of [-size, 0, size]) {
-    pen.moveTo(shift - 1, size + 1);
-    pen.lineTo(shift + size + 1, -1);
+  for (const shift of slant === '/' || slant === '\\' ? [-size, 0, size] : [size / 2]) {
+    const [x0, y0, x1, y1] = slant === '|' ? [shift, -1, shift, size + 1] : slant === '-' ? [-1, shift, size + 1, shift]
+      : slant === '/' ? [shift - 1, size + 1, shift + size + 1, -1] : [shift - 1, -1, shift + size + 1, size + 1];
+    pen.moveTo(x0, y0);
+    pen.lineTo(x1, y1);
   }
   pen.stroke();
   return context.createPattern(tile, 'repeat')!;
@@ -74,6 +77,9 @@ function causeColours(): string[] {
   return BUBBLE_PARTS.map(part => style.getPropertyValue(`--part-${part}`).trim() || style.getPropertyValue('--idle2').trim());
 }
 
+// By BUBBLE_PARTS: causes are told apart by how their lines run, whatever colours one sees.
+const CAUSE_SLANTS: readonly Slant[] = ['/', '\\', '|', '-', '/'], CAUSE_SIZES = [7, 7, 5, 5, 12];
+
 export function makeColours(context: CanvasRenderingContext2D, palette: Palette, ratio: number): ChartColours {
   const groups = palette.group.map(parse);
   const ground = parse(palette.bg);
@@ -87,7 +93,7 @@ export function makeColours(context: CanvasRenderingContext2D, palette: Palette,
     fill: tints.map(list => list.map(css)),
     text: tints.map(list => list.map(textOn)),
     idle: hatch(context, palette.idle, palette.idle2, Math.round(8 * ratio), 1.1 * ratio),
-    cause: causeColours().map(line => hatch(context, palette.idle, line, Math.round(7 * ratio), 1.7 * ratio)),
+    cause: causeColours().map((line, k) => hatch(context, palette.idle, line, Math.round(CAUSE_SIZES[k]! * ratio), 1.7 * ratio, CAUSE_SLANTS[k])),
     weight: lines(Group.Weight).map(line => hatch(context, null, line, Math.round(5 * ratio), 1 * ratio)),
     input: lines(Group.Backward).map(line => rules(context, line, Math.round(5 * ratio), 1 * ratio)),
   };

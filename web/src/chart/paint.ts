@@ -1,10 +1,11 @@
 // Draws the chart. A pure function of the scene; everything here is in device pixels.
 import {linksFrom, linksTo, type Cells} from '../data/cells';
-import {FORWARD, FORWARD_BACKWARD, Group, INPUT_GRAD, KIND_CODES, KIND_GROUP, KIND_LANE, LANE_COUNT} from '../data/kind';
+import {FORWARD, FORWARD_BACKWARD, Group, KIND_GROUP, KIND_LANE, LANE_COUNT} from '../data/kind';
 import type {Part} from '../data/report';
 import type {Bubbles} from '../data/bubbles';
 import type {Ghosts, RunModel} from '../data/rows';
 import {bubbleBoxes} from './bubbles';
+import {CellBatch} from './cell_batch';
 import {tintOf, type ChartColours} from './colours';
 import {isSend, otherEnd} from '../data/messages';
 import {phasesOf} from '../data/phases';
@@ -32,14 +33,13 @@ export interface Scene {
 }
 
 export const RIGHT_MARGIN = 8;
-const LABEL_SIZES = [13, 11, 9.5];  // the largest at which the numbers of a kind fit its short cells
 const FONT = 'system-ui, "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", sans-serif';
 
 // Kept between frames so that painting allocates nothing of size.
-export interface Painter { context: CanvasRenderingContext2D; atlas: HTMLCanvasElement; raster: Raster; rasterWidth: number }
+export interface Painter { context: CanvasRenderingContext2D; atlas: HTMLCanvasElement; raster: Raster; rasterWidth: number; batch: CellBatch }
 
 export function makePainter(canvas: HTMLCanvasElement): Painter {
-  return {context: canvas.getContext('2d')!, atlas: document.createElement('canvas'), raster: makeRaster(1), rasterWidth: 1};
+  return {context: canvas.getContext('2d')!, atlas: document.createElement('canvas'), raster: makeRaster(1), rasterWidth: 1, batch: new CellBatch()};
 }
 
 export interface Frame {
@@ -113,43 +113,6 @@ function paintLabels(context: CanvasRenderingContext2D, scene: Scene, frame: Fra
   else context.fillText(weak, used + 7 * ratio, top + frame.rowHeight * 0.54, Math.max(1, limit - used - 7 * ratio));
 }
 
-function paintBig(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, cell: number, top: number, height: number): void {
-  const {cells, colours, ratio} = scene;
-  const kind = cells.kind[cell]!, group = KIND_GROUP[kind]!, tint = tintOf(cells.chunk[cell]!);
-  const left = Math.max(Math.round(frame.px(cells.start[cell]!)), frame.x - 4);
-  let right = Math.min(Math.round(frame.px(cells.start[cell]! + cells.dur[cell]!)), frame.x + frame.width + 4);
-  if (right - left > 5 * ratio) right -= Math.round(ratio);  // a seam between neighbours
-  const width = Math.max(right - left, 1);
-  // Round corners cost ten times a rectangle, and are seen on large cells only.
-  const round = width > 16 * ratio && height > 22 * ratio ? 2 * ratio : 0;
-  const cover = (style: string | CanvasPattern): void => {
-    context.fillStyle = style;
-    if (!round) return context.fillRect(left, top, width, height);
-    context.beginPath();
-    context.roundRect(left, top, width, height, round);
-    context.fill();
-  };
-  cover(colours.fill[group]![tint]!);
-  if (group === Group.Weight && width > 6 * ratio) cover(colours.weight[tint]!);
-  else if (kind === INPUT_GRAD && scene.model.markInputs && width > 6 * ratio) cover(colours.input[tint]!);
-  if (kind === FORWARD_BACKWARD) {
-    context.fillStyle = colours.fill[Group.Backward]![tint]!;
-    context.fillRect(left, top + height / 2, width, height / 2);
-  }
-  if (cells.microBatch[cell]! < 0 && kind !== FORWARD_BACKWARD || KIND_LANE[kind] !== 0 || height < 13 * ratio) return;
-  const text = cells.microBatch[cell]! >= 0 ? String(cells.microBatch[cell]) : KIND_CODES[kind]!;
-  const exact = cells.dur[cell]! * frame.width / (scene.view.t1 - scene.view.t0);
-  const usual = scene.labelDur[kind]! * frame.width / (scene.view.t1 - scene.view.t0);
-  const room = (letters: number, px: number): number => letters * px * 0.62 + 3 * ratio;
-  const size = LABEL_SIZES.map(px => px * ratio).find(px => px <= height * 0.6 && usual >= room(scene.labelLength, px));
-  if (size === undefined || exact < room(text.length, size)) return;
-  context.font = `600 ${size}px ${FONT}`;
-  context.textAlign = 'center';
-  context.textBaseline = 'middle';
-  context.fillStyle = kind === FORWARD_BACKWARD ? colours.text[Group.Backward]![tint]! : colours.text[group]![tint]!;
-  context.fillText(text, left + width / 2, top + height * (kind === FORWARD_BACKWARD ? 0.76 : 0.53));
-}
-
 // What one lane of one row comes to: rectangles, and whether its line of the atlas has anything.
 interface Strip { used: boolean; big: number[] }
 
@@ -180,20 +143,27 @@ function rasterRows(painter: Painter, scene: Scene, frame: Frame, first: number,
   return strips;
 }
 
-function paintRow(painter: Painter, scene: Scene, frame: Frame, index: number, strips: Strip[], atlasRow: number): void {
-  const {context, atlas} = painter, top = frame.rowTop(index);
+// The ground of every row and the causes of its waiting, then lane over lane: cells by style, not by row.
+function paintRows(painter: Painter, scene: Scene, frame: Frame, first: number, last: number, strips: Strip[]): void {
+  const {context, atlas, batch} = painter, causes: number[][] = [];
   context.fillStyle = scene.colours.idle;
-  context.fillRect(frame.x, top, frame.width, frame.rowHeight);
-  if (scene.bubbles)
-    for (const box of bubbleBoxes(scene.bubbles, scene.layout.rows[index]!, scene.step, scene.view, frame.width, scene.ratio)) {
-      context.fillStyle = scene.colours.cause[box.part]!;
-      context.fillRect(frame.x + Math.round(box.x0), top, Math.max(1, Math.round(box.x1) - Math.round(box.x0)), frame.rowHeight);
-    }
+  for (let index = first; index < last; ++index) context.fillRect(frame.x, frame.rowTop(index), frame.width, frame.rowHeight);
+  for (let index = first; index < last && scene.bubbles; ++index)
+    for (const {part, x0, x1} of bubbleBoxes(scene.bubbles, scene.layout.rows[index]!, scene.step, scene.view, frame.width, scene.ratio))
+      (causes[part] ??= []).push(frame.x + Math.round(x0), frame.rowTop(index), Math.max(1, Math.round(x1) - Math.round(x0)));
+  causes.forEach((boxes, part) => {
+    context.fillStyle = scene.colours.cause[part]!;
+    for (let i = 0; i < boxes.length; i += 3) context.fillRect(boxes[i]!, boxes[i + 1]!, boxes[i + 2]!, frame.rowHeight);
+  });
   for (const lane of [0, 2, 1, 3]) {
-    const strip = strips[atlasRow + lane]!, [share, part] = LANE_BOX[lane]!;
-    const y = Math.round(top + share * frame.rowHeight), height = top + frame.rowHeight - y - (share + part < 0.999 ? 1 : 0);
-    if (strip.used) context.drawImage(atlas, 0, atlasRow + lane, frame.width, 1, frame.x, y, frame.width, height);
-    for (const cell of strip.big) paintBig(context, scene, frame, cell, ...halfOf(scene.cells, cell, y, height));
+    const [share, part] = LANE_BOX[lane]!;
+    for (let index = first; index < last; ++index) {
+      const line = (index - first) * LANE_COUNT + lane, strip = strips[line]!, top = frame.rowTop(index);
+      const y = Math.round(top + share * frame.rowHeight), height = top + frame.rowHeight - y - (share + part < 0.999 ? 1 : 0);
+      if (strip.used) context.drawImage(atlas, 0, line, frame.width, 1, frame.x, y, frame.width, height);
+      for (const cell of strip.big) batch.add(scene, frame, cell, ...halfOf(scene.cells, cell, y, height));
+    }
+    batch.draw(context, scene, FONT);
   }
 }
 
@@ -329,7 +299,7 @@ export function paint(painter: Painter, scene: Scene): void {
   context.rect(frame.x, frame.top, frame.width, scene.height * ratio);
   context.clip();
   const strips = rasterRows(painter, scene, frame, first, last);
-  for (let i = first; i < last; ++i) paintRow(painter, scene, frame, i, strips, (i - first) * LANE_COUNT);
+  paintRows(painter, scene, frame, first, last, strips);
   const ghostStrips = (last - first) * LANE_COUNT;
   for (let i = first; i < last && scene.ghosts; ++i)
     paintGhosts(painter, scene, frame, i, strips[ghostStrips + i - first]!, ghostStrips + i - first);

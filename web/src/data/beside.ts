@@ -6,7 +6,13 @@ import {spanOf} from '../state';
 const ordersOf = (cells: Cells, model: RunModel, step: number): Uint32Array[] =>
   model.rows.map(row => row.lanes[0]!.cells.subarray(...laneRange(row.lanes[0]!, cells, step, -Infinity, Infinity)));
 
-export const recordedUnder = (cells: Cells, model: RunModel, step: number): Ghosts => ghostsOf(cells, ordersOf(cells, model, step));
+// The last one that was asked for: every move of a slider asks for the same.
+const kept = new WeakMap<Cells, {step: number; ghosts: Ghosts}>();
+export function recordedUnder(cells: Cells, model: RunModel, step: number): Ghosts {
+  let last = kept.get(cells);
+  if (last?.step !== step) kept.set(cells, last = {step, ghosts: ghostsOf(cells, ordersOf(cells, model, step))});
+  return last.ghosts;
+}
 
 export function besideOf(cells: Cells, model: RunModel, step: number, other: number): Ghosts {
   const shift = spanOf(model, step).t0 - spanOf(model, other).t0, orders = ordersOf(cells, model, other);

@@ -19,10 +19,15 @@ export const kindLegend = (kinds: Kind[]): HTMLElement => legend(kinds.map(kind 
 const swatch = (kinds: Kind[]): HTMLElement =>
   h('i', {class: 'swatch', 'aria-hidden': 'true'}, ...kinds.map(kind => h('b', {class: `kind-${kind}`})));
 
+// What is below 0 made the whole shorter: a frame at the end, over as much of what the others add up to, so that the bar's
+// filled part ends where the whole does.
 export function stack(parts: BarPart[], whole: number): HTMLElement {
-  return h('div', {class: 'stack', 'aria-hidden': 'true'}, ...parts.filter(part => part.value > 0).map(part =>
-    styled(h('span', {title: part.words}, ...part.kinds.map(kind => h('b', {class: `kind-${kind}`}))),
-      {width: `${whole > 0 ? Math.min(100, part.value / whole * 100) : 0}%`})));
+  const width = (value: number): string => `${whole > 0 ? Math.min(100, value / whole * 100) : 0}%`;
+  const boxes = (part: BarPart): HTMLElement[] => part.kinds.map(kind => h('b', {class: `kind-${kind}`}));
+  return h('div', {class: 'stack', 'aria-hidden': 'true'},
+    ...parts.filter(part => part.value > whole / 2000).map(part => styled(h('span', {title: part.words}, ...boxes(part)), {width: width(part.value)})),
+    ...parts.filter(part => part.value < 0 && -part.value >= whole / 1000).map(part => styled(h('span', {class: 'below', title: part.words}, ...boxes(part)),
+      {width: width(-part.value), 'margin-left': `-${width(-part.value)}`})));
 }
 
 const SCROLL_ROWS = 18, MOST_ROWS = 200;
@@ -30,7 +35,7 @@ const SCROLL_ROWS = 18, MOST_ROWS = 200;
 // `heads`: names of the columns after the bar. Without `whole` a row is drawn on the scale of the longest one.
 export function barTable(name: string, rowHead: string, heads: string[], all: BarRow[]): HTMLElement {
   const rows = all.slice(0, MOST_ROWS);
-  const total = (row: BarRow): number => row.parts.reduce((all, part) => all + part.value, 0);
+  const total = (row: BarRow): number => row.parts.reduce((all, part) => all + Math.max(0, part.value), 0);
   const longest = Math.max(...rows.map(total), 0);
   const table = h('table', {class: 'plot'},
     h('caption', {class: 'live'}, name),

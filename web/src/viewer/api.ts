@@ -14,13 +14,14 @@ export type LaneType = 'cells' | 'stream' | 'thread' | 'counter';
 export interface Lane {
   id: number; rank_index: number; name: string; type: LaneType;
   rows: number; hidden: number; slices: number; start_ns: number; end_ns: number;
+  lasting_rows?: number;   // rows through the last in which a slice lasts any time; none: all
 }
 export interface Step { number: number; start_ns: number; end_ns: number }
 export type Grouping = 'machine' | 'stage' | 'dp';
 export interface Run {
   palette: Record<Theme, Palette>;
   version: string; revision: number; whole: boolean; title: string; paths: string[]; description: string; format: string;
-  origin_ns: string; span_ns: number; slices: number;
+  origin_ns: string; span_ns: number; slices: number; chunks?: number;
   clock: {state: string; uncertainty_ns: number};
   kinds: Kind[]; ranks: Rank[]; groupings: Grouping[]; lanes: Lane[]; steps: Step[];
   flows: boolean;

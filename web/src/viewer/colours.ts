@@ -20,6 +20,12 @@ export interface Colours {
 // Of these a chunk has its own tint; the others have one colour.
 const TINTED = new Set(['forward', 'backward', 'weight', 'message']);
 
+// Forward's tint of every chunk, as its cells are painted.
+export function chunkTints(kinds: Run['kinds'], chunks: number, theme: Theme): string[] {
+  const forward = kinds.find(kind => kind.group === 'forward') ?? kinds[0], ground = parse(getComputedStyle(document.documentElement).getPropertyValue('--bg').trim());
+  return forward ? Array.from({length: Math.min(chunks, CHUNK_TINTS)}, (_, i) => css(mix(parse(forward[theme].fill), ground, tintShare(i)))) : [];
+}
+
 function diagonal(context: CanvasRenderingContext2D, ground: string | null, line: string, size: number, width: number): CanvasPattern {
   const tile = document.createElement('canvas');
   tile.width = tile.height = size;

@@ -5,6 +5,7 @@ import type {Actions} from './actions';
 import {timeAt} from './scene';
 import type {Stage} from './stage';
 import type {Store} from './store';
+import {w} from './words';
 
 type Move = 'in' | 'out' | 'left' | 'right';
 const HELD: Record<string, Move> = {KeyW: 'in', KeyS: 'out', KeyA: 'left', KeyD: 'right'};
@@ -22,6 +23,7 @@ export function listenToKeys(store: Store, stage: Stage, actions: Actions, activ
     const at = stage.pointed.x >= scene.gutter ? timeAt(scene, stage.pointed.x) : (view.t0 + view.t1) / 2;
     if (move === 'in' || move === 'out') store.setView(zoom(view, Math.exp(move === 'in' ? -amount : amount), at));
     else store.setView(pan(view, (move === 'left' ? -amount : amount) * 0.6));
+    if ((move === 'left' || move === 'right') && view.t0 <= store.home.t0 && view.t1 >= store.home.t1 && store.state.message !== w('held.home')) store.say(w('held.home'));
   }
   function tick(now: number): boolean {
     const elapsed = Math.min(now - last, 50) / 1000;
@@ -49,7 +51,9 @@ export function listenToKeys(store: Store, stage: Stage, actions: Actions, activ
     if (Number.isNaN(t0)) return;
     if (selected) stage.showLane(selected.lane);
     const span = view.t1 - view.t0, middle = (t0 + t1) / 2;
-    store.jump(again || t1 - t0 > span ? fit(t0 - (t1 - t0) * 0.1, t1 + (t1 - t0) * 0.1) : {t0: middle - span / 2, t1: middle + span / 2});
+    // Where all is in sight nothing can be brought to its middle.
+    const whole = view.t0 <= store.home.t0 && view.t1 >= store.home.t1;
+    store.jump(again || whole || t1 - t0 > span ? fit(t0 - (t1 - t0) * 0.1, t1 + (t1 - t0) * 0.1) : {t0: middle - span / 2, t1: middle + span / 2});
   }
 
   function pressed(event: KeyboardEvent): boolean {

@@ -28,11 +28,23 @@ const groupValue = (rank: Rank, grouping: State['grouping']): number =>
   grouping === 'machine' ? rank.machine : grouping === 'stage' ? rank.stage : grouping === 'dp' ? rank.dp : 0;
 const rankKey = (index: number): string => `r${index}`;
 
+// A group of one rank says nothing that the rank's own line could not: where all are such they have no lines of their own.
+const lone = new WeakMap<Run, Map<State['grouping'], boolean>>();
+export function groupsOfOne(run: Run, grouping: State['grouping']): boolean {
+  if (grouping === 'none') return false;
+  const known = lone.get(run) ?? new Map<State['grouping'], boolean>();
+  lone.set(run, known);
+  let alone = known.get(grouping);
+  if (alone === undefined) known.set(grouping, alone = new Set(run.ranks.map(rank => groupValue(rank, grouping))).size === run.ranks.length);
+  return alone;
+}
+
 interface Shape { lane: Lane; rows: number; more: number }
 
 function shapeOf(lane: Lane, state: State, most: number): Shape {
   const all = lane.type === 'counter' ? 1 : Math.max(lane.rows, 1);
-  const rows = state.expanded.has(lane.id) ? all : Math.min(all, most);
+  // Rows below in which nothing lasts, as of sends that only hand over, are folded: a third of the window for hairlines.
+  const rows = state.expanded.has(lane.id) ? all : Math.min(all, most, Math.max(lane.lasting_rows ?? all, 1));
   return {lane, rows, more: all - rows};
 }
 
@@ -58,7 +70,8 @@ function fittingHeight(shapes: number, headings: number, height: number): number
 export function makeLayout(run: Run, state: State, height: number): Layout {
   const byRank = lanesByRank(run, state), single = run.ranks.length === 1;
   const deepest = run.lanes.reduce((most, lane) => Math.max(most, lane.rows), 1), free = height - AXIS_HEIGHT;
-  const headings = byRank.filter(lanes => lanes.length > 1).length + (state.grouping === 'none' ? 0 : 4);
+  const alone = groupsOfOne(run, state.grouping);
+  const headings = byRank.filter(lanes => lanes.length > 1).length + (state.grouping === 'none' || alone ? 0 : 4);
   let shapes: Shape[][] = [], rowHeight = state.rowHeight, most = 0;
   for (most of deepest > MAX_ROWS.at(-1)! ? MAX_ROWS : MAX_ROWS.slice(-1)) {
     shapes = byRank.map(lanes => lanes.map(lane => shapeOf(lane, state, most)));
@@ -102,6 +115,10 @@ export function makeLayout(run: Run, state: State, height: number): Layout {
     }
     for (const [value, members] of [...groups].sort((a, b) => a[0] - b[0])) {
       const key = `g${state.grouping}${value}`, collapsed = state.collapsed.has(key);
+      if (alone) {
+        addRank(members[0]!, 0);
+        continue;
+      }
       rows.push({...blank, kind: 'group', key, y, h: HEADING, level: 0, value, count: members.length, collapsed});
       y += HEADING + gap;
       if (!collapsed) for (const index of members) addRank(index, 1);

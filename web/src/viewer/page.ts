@@ -35,6 +35,7 @@ export interface Shell {
   // is a place to come back to, with the browser's Back.
   moved(jumped?: boolean): void;
   say(sentence: string): void;  // read out
+  lost(what: string): void;     // a part of the address that leads to nothing: said above the page until one goes elsewhere
   toggleTheme(): void;
   toggleLang(): void;
   help(): void;

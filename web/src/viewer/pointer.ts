@@ -17,6 +17,7 @@ export interface PointerActions {
 export function listenToPointer(api: Api, store: Store, stage: Stage, actions: PointerActions): void {
   const {canvas, pointed} = stage, pointers = new Map<number, {x: number; y: number}>();
   let clicked: (SliceRef | null)[] = [];  // by the last two clicks: the drawer that the first opens may move the rows
+  let at = {x: 0, y: 0, time: -Infinity};             // of the last one, in the window
   let mode: 'none' | 'press' | 'pan' | 'area' | 'zoom' | 'axis' = 'none', startX = 0, startY = 0, moved = false, touch = false;
   const spanOf = (px: number): number => px / plotWidth(stage.scene());
 
@@ -98,6 +99,7 @@ export function listenToPointer(api: Api, store: Store, stage: Stage, actions: P
   function click(event: PointerEvent): void {
     const hit = hitTest(stage.scene(), event.offsetX, event.offsetY);
     clicked = [...clicked.slice(-1), hit?.slice ?? null];
+    at = {x: event.clientX, y: event.clientY, time: performance.now()};
     if (hit?.slice || !hit?.shares) return actions.select(hit?.slice ?? null, event.shiftKey);
     askSlice(api, stage.scene(), hit).then(slice => actions.select(slice, event.shiftKey)).catch(actions.failed);
   }
@@ -116,13 +118,23 @@ export function listenToPointer(api: Api, store: Store, stage: Stage, actions: P
     actions.tip(null, 0, 0);
     stage.drawOverlay();
   });
-  canvas.addEventListener('dblclick', event => {
-    const scene = stage.scene(), slice = clicked[0] ?? null;
+  // The drawer that the first click opens may stand where the second one falls: that is no click on it.
+  const second = (event: MouseEvent): boolean => event.detail > 1 && event.target !== canvas && performance.now() - at.time < 800 &&
+      Math.hypot(event.clientX - at.x, event.clientY - at.y) < 6;
+  for (const kind of ['mousedown', 'click'] as const)
+    document.addEventListener(kind, event => {
+      if (!second(event)) return;
+      event.preventDefault();
+      event.stopPropagation();
+    }, {capture: true});
+  document.addEventListener('dblclick', event => {
+    if (event.target !== canvas && !second(event)) return;
+    const scene = stage.scene(), slice = (event.target === canvas ? clicked[0] : clicked.at(-1)) ?? null;
     if (slice) {
       const {start, dur} = slice, length = Math.max(dur, 1), shift = store.shiftOf(slice.lane);
       if (store.state.selected?.slice !== slice.slice || store.state.selected.lane !== slice.lane) actions.select(slice, false);
       store.jump(fit(start + shift - length * 0.5, start + shift + length * 1.5));
-    } else if (rowAt(scene, event.offsetY)) {
+    } else if (event.target === canvas && rowAt(scene, event.offsetY)) {
       store.jump(zoom(store.state.view, 0.25, timeAt(scene, event.offsetX)));
     }
   });

@@ -2,7 +2,8 @@
 // "#v=…" is the timeline's, as the first viewers wrote it.
 export const PAGES = ['overview', 'pipeline', 'timeline', 'answers', 'compare'] as const;
 export type PageId = typeof PAGES[number];
-export interface Route { page: PageId; rest: string; query: string }  // rest: "idle", without slashes around it
+// rest: "idle", without slashes around it. `unknown`: what stands where a page's name should.
+export interface Route { page: PageId; rest: string; query: string; unknown?: string }
 
 const isPage = (text: string): text is PageId => (PAGES as readonly string[]).includes(text);
 
@@ -11,7 +12,7 @@ export function routeOf(hash: string): Route {
   if (text !== '' && !text.startsWith('/')) return {page: 'timeline', rest: '', query: text};
   const at = text.indexOf('?'), path = (at < 0 ? text : text.slice(0, at)).split('/').filter(Boolean);
   const page = path[0] ?? 'overview';
-  if (!isPage(page)) return {page: 'overview', rest: '', query: ''};
+  if (!isPage(page)) return {page: 'overview', rest: '', query: '', unknown: page};
   return {page, rest: path.slice(1).map(safeDecode).join('/'), query: at < 0 ? '' : text.slice(at + 1)};
 }
 

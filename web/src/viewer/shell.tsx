@@ -23,10 +23,11 @@ const CLOCKS: readonly string[] = ['shared', 'unaligned', 'per-rank', 'aligned',
 function Clock({clock}: {clock: Run['clock']}) {
   if (!CLOCKS.includes(clock.state)) return null;
   const state = clock.state as ClockState;
+  const said = report(`clock.${state}`) + (clock.uncertainty_ns > 0 ? `, ±${duration(clock.uncertainty_ns)}` : '');
   return (
-    <span class={`pill clock ${state}`} title={report(state === 'aligned' || state === 'partly-aligned' ? 'clock.shared.help'
-        : `clock.${state}.help`)}>
-      <i class="dot" aria-hidden="true" />{report(`clock.${state}`)}{clock.uncertainty_ns > 0 && `, ±${duration(clock.uncertainty_ns)}`}
+    <span class={`pill clock ${state}`} title={`${said}. ${report(state === 'aligned' || state === 'partly-aligned' ? 'clock.shared.help'
+        : `clock.${state}.help`)}`}>
+      <i class="dot" aria-hidden="true" /><span>{said}</span>
     </span>);
 }
 
@@ -38,7 +39,8 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
   addSentences(run.sentences);
   const pages = new Map<PageId, Page>(), stale = new Set<PageId>();
   const top = h('div', {class: 'top-place'}), place = h('div', {class: 'page-place'});
-  const live = h('p', {class: 'live', 'aria-live': 'polite', id: 'live'});
+  const live = h('p', {class: 'live', 'aria-live': 'polite', id: 'live'}), astray = h('div', {class: 'astray', role: 'status', hidden: true});
+  const missed = new Set<string>();  // what of the address leads nowhere
   const dark = matchMedia('(prefers-color-scheme: dark)');
   // Before a run is whole there is a timeline of it, and nothing that could be said of it.
   const shown = PAGES.filter(id => run.whole ? id !== 'pipeline' || hasPipeline(run) : id === 'timeline');
@@ -91,10 +93,23 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
     written = location.hash;
     const route = routeOf(location.hash), id = shown.includes(route.page) ? route.page : shown[0]!;
     if (current === id && location.hash === addressNow()) return;
+    found();
+    if (route.unknown !== undefined) shell.lost(`#/${route.unknown}`);
+    else if (id !== route.page && run.whole) shell.lost(w(`page.${route.page}`));
     const known = pages.get(id), {rest, query} = id === route.page ? route : {rest: '', query: ''};
     // A page that still is what the address says is not made anew: it keeps what no address holds.
     const kept = known !== undefined && location.hash === hashOf({page: id, ...known.address()});
     open(id, kept ? null : {rest, query});
+  }
+
+  function found(): void {
+    missed.clear();
+    sayMissed();
+  }
+  function sayMissed(): void {
+    astray.hidden = missed.size === 0;
+    astray.replaceChildren(h('span', {}, w('lost', [...missed].map(one => `“${one.length > 60 ? one.slice(0, 60) + '…' : one}”`).join(', '))),
+      h('button', {class: 'plain link', click: found}, w('close')));
   }
 
   const shell: Shell = {
@@ -108,6 +123,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
     go(id, to) {
       if (!shown.includes(id)) return;
       if (current !== null) write(addressNow(), false);
+      found();
       open(id, to ? {rest: to.rest ?? '', query: to.query ?? ''} : null);
       if (location.hash !== addressNow()) write(addressNow(), true);
     },
@@ -115,6 +131,10 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
       clearTimeout(saving);
       leap ||= jumped;
       saving = window.setTimeout(save, 200);
+    },
+    lost(what) {
+      missed.add(what);
+      sayMissed();
     },
     say(sentence) { if (live.textContent !== sentence) live.textContent = sentence; },
     toggleTheme() {
@@ -134,6 +154,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
   function restyle(): void {
     applyTheme(run.palette, theme);
     document.documentElement.lang = currentLang() === 'zh' ? 'zh-CN' : 'en';
+    sayMissed();
     for (const id of pages.keys()) if (id !== current) stale.add(id);
     if (current !== null) {
       document.title = `${run.title} · ${w(`page.${current}`)} · Stageline`;
@@ -208,7 +229,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
     restyle();
   });
 
-  root.replaceChildren(top, place, live);
+  root.replaceChildren(top, astray, place, live);
   restyle();
   follow();
   Object.assign((window as {stageline?: object}).stageline ??= {}, {run, page: () => current, go: shell.go});

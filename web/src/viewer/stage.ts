@@ -34,7 +34,9 @@ const BLANK_MS = 150;  // how long the first picture is waited for; then rows ar
 
 const gutterOf = (width: number): number => (width < 560 ? 104 : width < 900 ? 150 : 214);
 
-export function makeStage(api: Api, store: Store): Stage {
+// `drawer`: what the drawer below takes of the height now. Rows keep the height that they have without it, so that what was
+// clicked stays where it was.
+export function makeStage(api: Api, store: Store, drawer: () => number): Stage {
   const canvas = h('canvas', {class: 'rows', tabindex: '0', role: 'application'});
   const over = h('canvas', {class: 'over', 'aria-hidden': 'true'});
   const labels = makeLabels(store);
@@ -51,7 +53,7 @@ export function makeStage(api: Api, store: Store): Stage {
   const tiles = new Tiles(api, store, () => stage.draw()), counters = new Counters(api, store, () => stage.draw());
   const flows = new Flows(api, store, () => stage.drawOverlay());
 
-  const currentLayout = (): Layout => (layout ??= makeLayout(store.run, store.state, height));
+  const currentLayout = (): Layout => (layout ??= makeLayout(store.run, store.state, height + drawer()));
   function scene(): Scene {
     return {store, layout: currentLayout(), colours: colours!, tiles, counters, view: store.state.view, gutter: gutterOf(width),
             width, height, scroll: scroller.scrollTop, ratio, ticks: last.ticks};
@@ -197,7 +199,11 @@ export function makeStage(api: Api, store: Store): Stage {
   scroller.addEventListener('scroll', () => stage.draw(), {passive: true});
   new ResizeObserver(() => {
     if (!colours || scroller.clientWidth === 0 || (scroller.clientWidth === width && scroller.clientHeight === height)) return;
+    const lower = scroller.clientHeight < height, {selected, area} = store.state;
     resize();
+    // The drawer has opened: what it tells of is not left behind it.
+    const lane = selected?.lane ?? area?.lanes.at(-1);
+    if (lower && lane !== undefined) stage.showLane(lane);
     labels.rebuild();
     stage.draw();
   }).observe(scroller);

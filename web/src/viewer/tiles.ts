@@ -234,7 +234,10 @@ export class Tiles {
       batch = want ? [want] : [];
       lines = want ? want.rows * want.rowPx : 0;
     }
-    for (const [lane, entry] of finished) this.add(lane, entry);
+    for (const [lane, entry] of finished) {
+      entry.sheet.used = this.frame;  // shading took frames: what is new is not what was drawn longest ago
+      this.add(lane, entry);
+    }
     ++this.pictures;
     if (this.request === request) this.request = null;
     this.sweep();

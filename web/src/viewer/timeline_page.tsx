@@ -18,8 +18,9 @@ import {fromQuery, toQuery} from './url';
 import {w} from './words';
 
 export function makeTimeline(shell: Shell): Page {
-  const {api, run} = shell, store = new Store(run, shell.theme), stage = makeStage(api, store);
+  const {api, run} = shell, store = new Store(run, shell.theme);
   const bar = h('div', {class: 'toolbar-place'}), bottom = h('div', {class: 'panel-place'}), tip = makeTip(store);
+  const stage = makeStage(api, store, () => bottom.querySelector<HTMLElement>('.panel .body')?.offsetHeight ?? 0);
   const element = h('div', {}, bar, stage.element, bottom, tip.element);
   let actions: Actions;
   const doors = {
@@ -51,7 +52,7 @@ export function makeTimeline(shell: Shell): Page {
   return {
     element,
     show(route) {
-      if (route && (route.query || seen)) fromQuery(store, route.query, actions, api);
+      if (route && (route.query || seen)) fromQuery(store, route.query, actions, api, shell.lost);
       seen = true;
     },
     address: () => ({rest: '', query: toQuery(store)}),

@@ -1,13 +1,15 @@
 // What ranks and lanes are called.
 import {duration} from '../format';
 import type {Lane, Rank} from './api';
+import {groupsOfOne} from './layout';
 import type {Store} from './store';
 import {w, type Word} from './words';
 
 export const rankTitle = (rank: Rank): string => w('rank', rank.rank);
 
 export function rankNote(store: Store, index: number): string {
-  const rank = store.run.ranks[index]!, {grouping, shifts} = store.state, notes: string[] = [];
+  const rank = store.run.ranks[index]!, {shifts} = store.state, notes: string[] = [];
+  const grouping = groupsOfOne(store.run, store.state.grouping) ? 'none' : store.state.grouping;  // no heading says it
   if (rank.stage >= 0 && grouping !== 'stage') notes.push(w('note.stage', rank.stage));
   if (rank.dp >= 0 && grouping !== 'dp' && store.run.groupings.includes('dp')) notes.push(w('note.dp', rank.dp));
   if (rank.machine_name && grouping !== 'machine' && store.run.groupings.includes('machine')) notes.push(rank.machine_name);

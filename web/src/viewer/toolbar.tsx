@@ -1,7 +1,9 @@
 // The bar above the timeline: what colours mean, and the ways in for those who have no keys.
+import {CHUNK_TINTS} from '../chart/colours';
 import {currentLang, t as report, type Key} from '../i18n/i18n';
 import type {Actions} from './actions';
 import type {Grouping, Kind} from './api';
+import {chunkTints} from './colours';
 import type {Stage} from './stage';
 import type {State, Store} from './store';
 import {kindName, w} from './words';
@@ -34,6 +36,8 @@ export function Toolbar({store, stage, actions}: {store: Store; stage: Stage; ac
       <ul class="key">
         {legendOf(run.kinds).map(([kind, name]) => (
           <li><i style={{background: kind[store.theme].fill}} class={kind.group === 'weight' ? 'hatched' : ''} />{name}</li>))}
+        {(run.chunks ?? 0) > 1 && <li class="chunks">{chunkTints(run.kinds, run.chunks!, store.theme).map(fill => <i style={{background: fill}} />)}
+          {report('chart.chunks', Array.from({length: Math.min(run.chunks!, CHUNK_TINTS)}, (_, i) => i).join(', '))}</li>}
         <li><i class="idle" />{w('key.idle')}</li>
         {stage.tiles.error && <li class="error" role="alert">{stage.tiles.error}</li>}
       </ul>

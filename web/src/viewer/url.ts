@@ -67,12 +67,18 @@ async function findSlice(store: Store, api: Api, text: string | null): Promise<S
   return null;
 }
 
-export function fromQuery(store: Store, text: string, actions: Actions, api: Api): void {
+// `lost` hears of what is in the address and not in the run.
+export function fromQuery(store: Store, text: string, actions: Actions, api: Api, lost: (what: string) => void): void {
   const query = new URLSearchParams(text), {run} = store, patch: Partial<State> = {};
   const [t0, t1] = numbers(query.get('v'));
-  patch.view = t1! > t0! ? clamp({t0: t0!, t1: t1!}, store.home) : store.home;
-  const ids = (key: string): number[] | null => query.has(key) ? query.get(key)!.split('~').map(one => laneOfKey(store, one))
-      .filter(id => id >= 0) : null;
+  const fits = t1! > t0! && t0! < store.home.t1 && t1! > store.home.t0;
+  patch.view = fits ? clamp({t0: t0!, t1: t1!}, store.home) : store.home;
+  if (query.has('v') && !fits) lost(`v=${query.get('v')}`);
+  const ids = (key: string): number[] | null => query.has(key) ? query.get(key)!.split('~').map(one => {
+    const id = laneOfKey(store, one);
+    if (id < 0) lost(`${key}=${one}`);
+    return id;
+  }).filter(id => id >= 0) : null;
   patch.pinned = ids('pin') ?? [];
   patch.hidden = new Set(ids('hide') ?? []);
   patch.collapsed = new Set((query.get('fold') ?? '').split('~').filter(Boolean));
@@ -111,15 +117,17 @@ export function fromQuery(store: Store, text: string, actions: Actions, api: Api
   patch.panel ??= store.state.panel === 'marks' ? 'marks' : 'none';
   actions.select(null);
   store.change(patch);
-  restore(store, query, actions, api).catch(actions.failed);
+  restore(store, query, actions, api, lost).catch(actions.failed);
 }
 
 // What the server has to be asked for: the slices, and the names that are lit.
-async function restore(store: Store, query: URLSearchParams, actions: Actions, api: Api): Promise<void> {
+async function restore(store: Store, query: URLSearchParams, actions: Actions, api: Api, lost: (what: string) => void): Promise<void> {
   const selected = await findSlice(store, api, query.get('sel'));
   if (selected) actions.select(selected);
+  else if (query.get('sel')) lost(`sel=${query.get('sel')}`);
   const second = await findSlice(store, api, query.get('cmp'));
   if (second) store.change({second});
+  else if (query.get('cmp')) lost(`cmp=${query.get('cmp')}`);
   const wish = query.get('lit');
   if (!wish) return;
   const lit = await lightOf(api, wish), [min, max] = numbers(query.get('litdur'));

@@ -5,11 +5,11 @@ import {grouped, shown} from '../format';
 import {cellValue, columnTitle, t, tableTitle} from '../i18n/i18n';
 import type {TextTip} from './text_tip';
 
-const FIRST_ROWS = 100, LEAST_TO_FILTER = 8, LONG = 40;
+const FIRST_ROWS = 100, PAGE_ROWS = 1000, LEAST_TO_FILTER = 8, LONG = 40;
 const SENTENCES = new Set(['meaning', 'words', 'sentence', 'what_to_do', 'agrees', 'recommendation', 'message']);
 
 // How a table is shown; kept by those who remake it.
-export interface TableView { sorted: string; down: boolean; filter: string; whole: boolean }
+export interface TableView { sorted: string; down: boolean; filter: string; whole: boolean; page?: number }
 export interface TableUse {
   tip: TextTip;
   link?(table: Table, row: number, column: Column, words: string): Child;  // what a cell leads to; false: only its words
@@ -66,6 +66,7 @@ export function dataTable(table: Table, use: TableUse): HTMLElement {
       const first = column.type !== 'text' && column.type !== 'integer';
       view.down = own ? !view.down : first;
       view.sorted = column.name;
+      view.page = 0;
       draw();
       use.changed?.(view);
       holder.querySelectorAll<HTMLElement>('th button')[index]?.focus();
@@ -90,22 +91,39 @@ export function dataTable(table: Table, use: TableUse): HTMLElement {
     return h('td', {class: sentence ? 'text wrap' : 'text', title: !sentence && value.length > LONG ? value : null}, content(row, i));
   }
   function draw(): void {
-    const rows = chosen(), shownRows = view.whole ? rows : rows.slice(0, FIRST_ROWS);
+    const rows = chosen(), pages = Math.ceil(rows.length / PAGE_ROWS), page = Math.max(0, Math.min(view.page ?? 0, pages - 1));
+    const shownRows = view.whole ? rows.slice(page * PAGE_ROWS, (page + 1) * PAGE_ROWS) : rows.slice(0, FIRST_ROWS);
     use.tip.hide();
     holder.replaceChildren(
       h('table', {}, h('thead', {}, h('tr', {}, ...table.columns.map((_, i) => header(i)))),
         h('tbody', {}, ...shownRows.map(row => h('tr', {}, ...table.columns.map((column, i) =>
           cell(row, column, i)))))),
-      ...(shownRows.length < rows.length ? [h('button', {class: 'plain link', click: () => {
+      ...(view.whole && pages > 1 ? [pager(rows.length, page, pages)] : []),
+      ...(!view.whole && shownRows.length < rows.length ? [h('button', {class: 'plain link', click: () => {
         view.whole = true;
         draw();
         use.changed?.(view);
       }}, t('tables.showAll', grouped(rows.length)))] : []));
     counted.textContent = rows.length < count ? t('tables.filtered', grouped(rows.length), grouped(count)) : '';
   }
+  // A page in place of all rows: a hundred thousand of them stop a browser.
+  function pager(all: number, page: number, pages: number): HTMLElement {
+    const go = (id: string, words: string, to: number): HTMLElement => h('button', {class: 'plain link', 'data-go': id, disabled: to < 0 || to >= pages || to === page,
+      click: () => {
+        view.page = to;
+        draw();
+        holder.scrollTop = 0;
+        (holder.querySelector<HTMLElement>(`[data-go=${id}]:not(:disabled)`) ?? holder.querySelector<HTMLElement>('[data-go]:not(:disabled)'))?.focus();
+      }}, words);
+    return h('p', {class: 'quiet rows-pager'}, h('span', {role: 'status'}, t('tables.page', grouped(page * PAGE_ROWS + 1),
+        grouped(Math.min((page + 1) * PAGE_ROWS, all)), grouped(all))), ' ',
+      go('first', t('tables.page.first'), 0), ' ', go('before', t('tables.page.before'), page - 1), ' ',
+      go('next', t('tables.page.next'), page + 1), ' ', go('last', t('tables.page.last'), pages - 1));
+  }
   const field = h('input', {type: 'search', class: 'filter', value: view.filter, placeholder: t('tables.filter'),
                             'aria-label': t('tables.filterOf', tableTitle(table)), input: () => {
     view.filter = field.value;
+    view.page = 0;
     draw();
     use.changed?.(view);
   }});

@@ -13,7 +13,7 @@ export interface Offer {
 }
 export interface Offers { answers: Offer[]; paths: string[]; other: {title: string; paths: string[]} | null }
 export interface Note { name: string; severity: 'info' | 'warning' | 'loss'; count: number; message: string }
-export type AnswerTable = Table & { origin: string };  // what times count from, as text: it may pass 2^53
+export type AnswerTable = Table & { origin: string; count: number };  // what times count from, as text: it may pass 2^53
 export interface Answer { analysis: string; tables: AnswerTable[]; notes: Note[] }
 export interface Working { state: 'waiting' | 'running'; seconds: number }
 export type Choice = Record<string, string>;  // options that are not the default
@@ -24,12 +24,16 @@ interface WireAnswer {
   tables: {name: string; title: string; columns: WireColumn[]; row_count: number; origin_ns: string; rows: Value[][]}[];
 }
 
-// Rows to columns, as the report has them; units are those that people see.
-const tableOf = (wire: WireAnswer['tables'][number]): AnswerTable => ({
-  name: wire.name, title: wire.title, rowCount: wire.row_count, origin: wire.origin_ns,
-  columns: wire.columns.map(column => ({...column, unit: shownUnit(column.type)})),
-  values: wire.columns.map((_, i) => wire.rows.map(row => row[i]!)),
-});
+// Rows to columns, as the report has them; units are those that people see. `count`: rows that are here.
+function tableOf(wire: WireAnswer['tables'][number]): AnswerTable {
+  let values: Value[][] | null = null;
+  return {
+    name: wire.name, title: wire.title, rowCount: wire.row_count, origin: wire.origin_ns, count: wire.rows.length,
+    columns: wire.columns.map(column => ({...column, unit: shownUnit(column.type)})),
+    // A table that nobody unfolds and no chart draws stays as it came.
+    get values() { return values ??= wire.columns.map((_, i) => wire.rows.map(row => row[i]!)); },
+  };
+}
 
 const FIRST_PAUSE_MS = 60, LONGEST_PAUSE_MS = 150;  // what is done is shown within 200 ms
 
@@ -61,6 +65,12 @@ export class Desk {
   async answer(name: string, options: Choice, watch: (now: Working) => void): Promise<Answer> {
     const wire = await this.ask<WireAnswer>('answer', {...options, name}, watch);
     return read(wire);
+  }
+  // Rows of one table from `from` on: of a long one an answer has the first alone.
+  async rows(name: string, options: Choice, table: string, from: number, watch: (now: Working) => void): Promise<AnswerTable> {
+    const answer = await this.answer(name, {...options, page_of: table, from: String(from)}, watch), found = answer.tables[0];
+    if (!found) throw new ApiError(404, `no table ${table}`, '');
+    return found;
   }
   async clocks(watch: (now: Working) => void): Promise<Answer> {
     return read(await this.ask<WireAnswer>('clocks', {}, watch));

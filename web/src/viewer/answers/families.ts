@@ -10,7 +10,7 @@ import {modules, operators} from '../../profile/operators';
 import {rankMap} from '../../profile/rank_map';
 import {steps} from '../../profile/steps';
 import type {Topic} from '../../profile/topic';
-import {critical, clockQuality, schedulePlot, slowness, waterfall} from './plots';
+import {critical, clockQuality, schedulePlot, slowness, transfers, waterfall} from './plots';
 
 export interface Family { id: FamilyId; answers: string[]; topics: Topic[] }
 export const FAMILY_IDS = ['time', 'idle', 'schedule', 'slow', 'critical', 'kernels', 'operators', 'communication', 'memory', 'launches',
@@ -31,7 +31,7 @@ export const FAMILIES: readonly Family[] = [
   {id: 'operators', answers: ['operators', 'aten-op-kernels-and-delay', 'tb-operator', 'tb-module', 'compute-op-sum', 'cann-api-sum',
                               'call-graph'], topics: [operators, modules]},
   {id: 'communication', answers: ['comm-comp-overlap', 'tb-distributed', 'links', 'communication-matrix', 'communication-time-sum',
-                                  'hccl-sum', 'slow-link'], topics: [communication, links]},
+                                  'hccl-sum', 'slow-link'], topics: [communication, transfers, links]},
   {id: 'memory', answers: ['memory-categories', 'memory-timeline', 'tb-memory'], topics: [memory]},
   {id: 'launches', answers: ['cuda-kernel-launch-stats'], topics: [launches]},
   {id: 'counters', answers: ['queue-length-summary', 'queue-length-time-series', 'time-spent-blocked-on-full-queue', 'memory-bw-summary',

@@ -49,8 +49,8 @@ export function makeAnswers(shell: Shell): Page {
         tables = answers.flatMap(answer => answer.tables);
     const report = reportOf(shell, tables), ranks = new Set<number>();
     for (const table of tables)
-      if (table.rowCount < 100_000)
-        for (const value of table.values[table.columns.findIndex(column => column.name === 'rank')] ?? []) if (typeof value === 'number') ranks.add(value);
+      if (table.rowCount < 100_000 && table.columns.some(column => column.name === 'rank'))
+        for (const value of table.values[table.columns.findIndex(column => column.name === 'rank')]!) if (typeof value === 'number') ranks.add(value);
     const profile: Profile = {app: {report}, home: {tables: [], use: {tip}}, ranks: [...ranks].sort((a, b) => a - b), rank: shown.rank,
       setRank(rank) {
         const focus = document.activeElement?.id;
@@ -84,6 +84,7 @@ export function makeAnswers(shell: Shell): Page {
     const route = wanted,
         id = families.find(family => family.id === route?.rest)?.id ?? (route?.rest ? undefined : current) ?? families[0]!.id;
     wanted = null;
+    if (route?.rest && route.rest !== id) shell.lost(route.rest);
     current = id;
     let shown = made.get(id);
     if (!shown) made.set(id, shown = familyView(families.find(family => family.id === id)!));
@@ -92,7 +93,8 @@ export function makeAnswers(shell: Shell): Page {
     place.replaceChildren(h('header', {}, shown.title, h('p', {class: 'lead'}, w(`family.${id}.what`))), shown.charts,
         h('h2', {class: 'tables-head'}, w('answers.tables')),
       ...[...shown.sections.values()].map(section => section.element));
-    for (const section of shown.sections.values()) section.start();
+    const alone = shown.offers.every(offer => !offer.in_report);
+    for (const section of shown.sections.values()) section.start(alone);
     if (route) goTo(shown, route.query);
   }
   function restyleShown(shown: Shown): void {
@@ -107,10 +109,12 @@ export function makeAnswers(shell: Shell): Page {
       shown.rank = rank === 'all' ? null : Number(rank);
       drawCharts(shown);
     }
-    const section = shown.sections.get(query.get('answer') ?? '');
+    const answer = query.get('answer'), section = shown.sections.get(answer ?? ''), table = query.get('table');
+    if (answer && !section) shell.lost(answer);
+    if (table && section && !shown.offers.find(one => one.name === answer)!.tables.some(one => one.name === table)) shell.lost(table);
     if (!section) { element.scrollTo({top: 0}); return; }
     for (const other of shown.sections.values()) if (other !== section) other.choose('', null);
-    section.choose(query.get('table') ?? '', query);
+    section.choose(table ?? '', query);
   }
   function fetchOffers(): void {
     desk.offers().then(found => {

@@ -1,5 +1,5 @@
 // Charts of questions that only the viewer draws: waterfall, schedule, stragglers, critical path, clocks.
-import {frameOf, groupBy, most, sum, type Row} from '../../data/frame';
+import {frameOf, most, sum, type Row} from '../../data/frame';
 import type {Table} from '../../data/report';
 import {h} from '../../dom';
 import {duration, percent} from '../../format';
@@ -17,7 +17,7 @@ const time = (row: Row, name: string): string => (row.text(name) === '' ? '–' 
 // Parts of the step, in the colours of the bar on the first screen.
 const PART_KINDS: Record<string, Kind> = {
   'compute': 'part-compute', 'schedule bubble': 'part-bubble', 'stage imbalance': 'part-imbalance', 'jitter': 'part-jitter',
-  'message latency': 'part-comm', 'tail': 'part-tail'};
+  'message latency': 'part-comm', 'unexplained': 'part-rest', 'before and after the pipeline': 'part-tail'};
 const STAGE_PARTS: readonly (readonly [string, Kind, Word])[] = [
   ['busy_ns', 'part-compute', 'part.compute'], ['schedule_ns', 'part-bubble', 'part.bubble'],
       ['imbalance_ns', 'part-imbalance', 'part.imbalance'],
@@ -42,8 +42,7 @@ export const waterfall: Topic = {
         barTable(w('plot.stages'), w('plot.stage'), [...parts.map(([, , word]) => w(word)), w('plot.pipeline')],
             stages.rows.map((row): BarRow => ({
           label: row.text('stage'),
-          parts: parts.map(([column, kind, word]) => ({kinds: [kind], value: Math.max(0, row.num(column)),
-              words: `${w(word)}: ${time(row, column)}`})),
+          parts: parts.map(([column, kind, word]) => ({kinds: [kind], value: row.num(column), words: `${w(word)}: ${time(row, column)}`})),
           cells: [...parts.map(([column]) => time(row, column)), time(row, 'pipeline_ns')]}))));
     }
     return {nodes, tables: []};
@@ -54,11 +53,15 @@ export const schedulePlot: Topic = {
   id: 'schedulePlot',
   build({app: {report}}) {
     const nodes: Node[] = [], names = frameOf(report, 'recognition', 'score'), loss = frameOf(report, 'theory-loss', 'mean_ns');
+    // Forwards and backwards alone may fit several: then weight gradients tell them apart.
+    const tied = names !== null && names.rows.length > 1 && names.has('order_score') && names.rows[0]!.num('score') === names.rows[1]!.num('score');
     if (names) nodes.push(h('h3', {}, w('plot.recognised')),
-      barTable(w('plot.recognised'), w('plot.schedule'), [w('plot.score'), w('plot.lists')], names.rows.slice(0, 8).map((row): BarRow => ({
-        label: row.text('schedule'), whole: 1,
-        parts: [{kinds: ['plain'], value: row.num('score'), words: share(row, 'score')}],
-        cells: [share(row, 'score'), `${row.text('equal_lists')} / ${row.text('lists')}`]}))));
+      barTable(w('plot.recognised'), w('plot.schedule'), [w('plot.score'), w('plot.lists'), ...(tied ? [w('plot.withW')] : [])],
+          names.rows.slice(0, 8).map((row, i): BarRow => ({
+        label: row.text('schedule') + (tied && i === 0 ? ` (${w('plot.named')})` : ''), whole: 1,
+        parts: [{kinds: ['plain'], value: row.num(tied ? 'order_score' : 'score'), words: share(row, 'score')}],
+        cells: [share(row, 'score'), `${row.text('equal_lists')} / ${row.text('lists')}`, ...(tied ? [share(row, 'order_score')] : [])]}))),
+      ...(tied ? [h('p', {class: 'quiet'}, w('plot.tied', names.rows[0]!.text('schedule')))] : []));
     if (loss) nodes.push(h('h3', {}, w('plot.theory')),
       barTable(w('plot.theory'), w('plot.part'), [w('plot.time'), w('plot.ofPipeline')], loss.rows.map((row): BarRow => ({
         label: said(loss.table, row, 'part'),
@@ -70,26 +73,30 @@ export const schedulePlot: Topic = {
 };
 
 const MOST_WORKERS = 64;
+const SLOW = new Set(['persistent', 'late launches', 'pauses']);  // verdicts that call a rank slow
 export const slowness: Topic = {
   id: 'slowness',
   build({app: {report}}) {
     const frame = frameOf(report, 'straggler-workers', 'busy_ns', 'peer_ratio');
     if (!frame) return null;
-    const rows = [...frame.rows].sort((a, b) => b.num('busy_ratio') - a.num('busy_ratio')).slice(0, MOST_WORKERS);
+    const rows = [...frame.rows].sort((a, b) => b.num('busy_ratio') - a.num('busy_ratio') || b.num('busy_ns') - a.num('busy_ns'))
+      .slice(0, MOST_WORKERS);
+    const ratio = (row: Row, name: string): string => (row.text(name) === '' ? '–' : `${row.num(name).toFixed(2)}×`);
+    // Where every rank holds a stage of its own there is nobody to be compared with.
+    const ratios = ([['busy_ratio', 'plot.ratio'], ['peer_ratio', 'plot.peers']] as const).filter(([name]) => rows.some(row => row.text(name) !== ''));
     return {tables: [], nodes: [h('h3', {}, w('plot.workers')), barTable(w('plot.workers'), t('details.rank'),
-      [w('plot.busy'), w('plot.ratio'), w('plot.peers'), w('plot.verdict')], rows.map((row): BarRow => ({
+      [w('plot.busy'), ...ratios.map(([, word]) => w(word)), w('plot.verdict')], rows.map((row): BarRow => ({
         label: [rankLabel(row.num('rank')), row.text('stage') !== '' && t('row.stage', row.text('stage'))].filter(Boolean).join(' · '),
         title: row.text('words'),
-        parts: [{kinds: [row.text('verdict') === 'fine' ? 'part-compute' : 'part-imbalance'], value: row.num('busy_ns'),
+        parts: [{kinds: [SLOW.has(row.text('verdict')) ? 'part-imbalance' : 'part-compute'], value: row.num('busy_ns'),
                  words: `${w('plot.busy')}: ${time(row, 'busy_ns')}`}],
-        cells: [time(row, 'busy_ns'), row.text('busy_ratio') === '' ? '–' : `${row.num('busy_ratio').toFixed(2)}×`,
-                row.text('peer_ratio') === '' ? '–' : `${row.num('peer_ratio').toFixed(2)}×`, said(frame.table, row, 'verdict')]})))]};
+        cells: [time(row, 'busy_ns'), ...ratios.map(([name]) => ratio(row, name)), said(frame.table, row, 'verdict')]})))]};
   },
 };
 
 const TYPE_KINDS: Record<string, Kind> = {forward: 'mem-activation', backward: 'mem-gradient', 'weight gradient': 'mem-parameter',
-  computation: 'computing', communication: 'communication', memory: 'memory', host_operators: 'host'};
-const kindOfType = (type: string): Kind => TYPE_KINDS[type] ?? (/send|receive|collective|comm|nccl/.test(type) ? 'communication' : 'other');
+  computation: 'computing', communication: 'communication', memory: 'memory', 'host operators': 'host'};
+const kindOfType = (type: string): Kind => TYPE_KINDS[type] ?? (/gap|wait|delay|hand-over/.test(type) ? 'idle' : /send|receive|collective|comm|nccl/.test(type) ? 'communication' : 'other');
 
 export const critical: Topic = {
   id: 'critical',
@@ -103,16 +110,34 @@ export const critical: Topic = {
             words: time(row, 'path_ns')}],
         cells: [time(row, 'path_ns'), share(row, 'path_share')]}))));
     if (host) {
-      const kinds = [...new Set(host.rows.map(row => row.text('bound_by')))];
-      const rows = [...groupBy(host.rows, row => row.text('rank'))].map(([rank, list]): BarRow => ({
-        label: rankLabel(Number(rank)), whole: sum(list, row => row.num('dur_ns')),
-        parts: list.map(row => ({kinds: [kindOfType(row.text('bound_by'))], value: row.num('dur_ns'),
-            words: `${said(host.table, row, 'bound_by')}: ${time(row, 'dur_ns')}`})),
-        cells: kinds.map(kind => { const row = list.find(one => one.text('bound_by') === kind); return row ? share(row,
-            'path_share') : '–'; })}));
-      nodes.push(h('h3', {}, w('plot.hostPath')), barTable(w('plot.hostPath'), t('details.rank'), kinds, rows));
+      // A bar a kind, of the whole time looked at; the last two rows are totals.
+      const whole = host.rows.find(row => row.text('bound_by') === 'wall')?.num('dur_ns') ?? sum(host.rows, row => row.num('dur_ns'));
+      const rows = host.rows.filter(row => !['path', 'wall'].includes(row.text('bound_by'))).map((row): BarRow => ({
+        label: said(host.table, row, 'bound_by'), whole,
+        parts: [{kinds: [kindOfType(row.text('bound_by'))], value: row.num('dur_ns'), words: time(row, 'dur_ns')}],
+        cells: [time(row, 'dur_ns'), share(row, 'wall_share')]}));
+      const title = w('plot.hostPath', host.rows[0]!.text('rank'), duration(whole));
+      nodes.push(h('h3', {}, title), barTable(title, w('plot.boundBy'), [w('plot.time'), w('plot.ofWall')], rows));
+      if (report.parts.length > 1) nodes.push(h('p', {class: 'quiet'}, w('plot.oneRank', host.rows[0]!.text('rank'), report.parts.length)));
     }
     return nodes.length > 0 ? {nodes, tables: []} : null;
+  },
+};
+
+const MOST_LINKS = 64;
+export const transfers: Topic = {
+  id: 'transfers',
+  build({app: {report}}) {
+    const frame = frameOf(report, 'links', 'median_ns', 'class_ns');
+    if (!frame) return null;
+    if (most(frame.rows, row => row.num('median_ns')) <= 0) return {tables: [], nodes: [h('p', {}, w('plot.noTransfers'))]};
+    const ratio = (row: Row): string => (row.text('ratio') === '' ? '–' : `${row.num('ratio').toFixed(2)}×`);
+    const rows = [...frame.rows].sort((a, b) => b.num('median_ns') - a.num('median_ns')).slice(0, MOST_LINKS).map((row): BarRow => ({
+      label: `${rankLabel(row.num('from_rank'))} → ${row.text('to_rank')} · ${said(frame.table, row, 'direction')}`,
+      parts: [{kinds: [/^slow/.test(row.text('reading')) ? 'part-imbalance' : 'communication'], value: row.num('median_ns'), words: time(row, 'median_ns')}],
+      cells: [time(row, 'median_ns'), time(row, 'class_ns'), ratio(row), said(frame.table, row, 'reading')]}));
+    return {tables: [], nodes: [h('h3', {}, w('plot.transfers')), barTable(w('plot.transfers'), w('plot.link'),
+      [w('plot.transfer'), w('plot.usual'), w('plot.toUsual'), w('plot.verdict')], rows)]};
   },
 };
 

@@ -8,12 +8,14 @@ import type {TextTip} from '../../views/text_tip';
 import type {Shell} from '../page';
 import {w, wordOr} from '../words';
 import {CLOCKS} from './families';
-import type {Answer, Choice, Desk, Offer, Working} from './ask';
+import type {Answer, AnswerTable, Choice, Desk, Offer, Working} from './ask';
 import {failure, working} from './working';
+
+const ASKED_ALONE = 1_000_000;  // slices of a run in which what takes longer is there soon
 
 export interface Section {
   element: HTMLElement;
-  start(): void;             // asks, once, what is asked without being told to
+  start(alone: boolean): void;  // asks, once, what is asked without being told to; `alone`: nothing else of the page is
   busy(): boolean;
   answer(): Answer | null;
   choose(table: string, query: URLSearchParams | null): void;  // from an address; null: not this one
@@ -37,7 +39,7 @@ export function answerSection(use: SectionUse): Section {
   const views = new Map<string, TableView>(), open = new Set<string>();
   let options: Choice = {}, answer: Answer | null = null, wrong: unknown = null, now: Working | null = null, asked = false, busy = false,
       chosen = '';
-  let how = false, turn = 0, first = true;
+  let how = false, turn = 0, first = true, wanted = false;  // wanted: by a press, though it takes longer
 
   function ask(): void {
     const mine = ++turn, watch = (state: Working): void => { if (mine === turn && state.seconds > 0.3) { now = state; draw(); } };
@@ -46,8 +48,8 @@ export function answerSection(use: SectionUse): Section {
     (offer.name === CLOCKS ? desk.clocks(watch) : desk.answer(offer.name, options, watch)).then(found => {
       if (mine !== turn) return;
       answer = found;
-      if (first && !chosen) for (const table of found.tables.slice(0, 1)) if (table.rowCount > 0 &&
-          table.rowCount <= 40) open.add(table.name);
+      const full = found.tables.find(table => table.rowCount > 0);
+      if (first && !chosen && full && full.rowCount <= 40) open.add(full.name);
       first = false;
     }, (error: unknown) => { if (mine === turn) { wrong = error; answer = null; } }).finally(() => {
       if (mine !== turn) return;
@@ -66,19 +68,31 @@ export function answerSection(use: SectionUse): Section {
     return step !== undefined && h('a', {href: shell.href('timeline', {query: `v=${step.start_ns},${step.end_ns}`}),
         title: w('answers.toStep')}, words);
   }
-  function fold(table: Table): HTMLElement {
-    const count = table.values[0]?.length ?? 0;
+  function fold(table: AnswerTable): HTMLElement {
     const view = views.get(table.name) ?? {sorted: '', down: false, filter: '', whole: false};
     views.set(table.name, view);
     const element = h('details', {class: 'fold', id: `table-${table.name}`, open: open.has(table.name)},
       h('summary', {}, tableTitle(table), h('small', {}, table.rowCount === 1 ? t('tables.rows.one') : t('tables.rows',
           grouped(table.rowCount)))));
-    const fill = (): void => {
-      if (element.children.length > 1) return;
-      element.append(dataTable(table, {tip, view, link, changed() { chosen = table.name; use.changed(); }}));
-      if (count < table.rowCount) element.append(h('p', {class: 'quiet'}, w('answers.first', grouped(count), grouped(table.rowCount)), ' ',
-        h('code', {}, `${commandOf(offer.name, use.paths, options)} --table ${table.name} --format csv`)));
+    const show = (rows: AnswerTable, from: number): HTMLElement => h('div', {}, dataTable(rows, {tip, view, link,
+        changed() { chosen = table.name; use.changed(); }}), table.count < table.rowCount && pager(rows, from));
+    // Of a long table so many rows are here at a time; they are sorted and filtered among themselves.
+    const pager = (rows: AnswerTable, from: number): HTMLElement => {
+      const said = h('span', {role: 'status'}, w('answers.rows', grouped(from + 1), grouped(from + rows.count), grouped(table.rowCount)));
+      const turn = (to: number): void => {
+        said.textContent = w('answers.rows.wait');
+        desk.rows(offer.name, options, table.name, to, () => undefined).then(found => {
+          const shown = show(found, to);
+          element.children[1]!.replaceWith(shown);
+          shown.querySelector<HTMLElement>('.pager button:not(:disabled)')?.focus();
+        }, (error: unknown) => { said.textContent = String(error instanceof Error ? error.message : error); });
+      };
+      return h('p', {class: 'quiet pager'}, said, ' ',
+        h('button', {class: 'plain link', disabled: from === 0, click: () => turn(Math.max(0, from - table.count))}, w('answers.rows.before', grouped(table.count))), ' ',
+        h('button', {class: 'plain link', disabled: from + rows.count >= table.rowCount, click: () => turn(from + table.count)}, w('answers.rows.next', grouped(table.count))), ' ',
+        w('answers.rows.all'), ' ', h('code', {}, `${commandOf(offer.name, use.paths, options)} --table ${table.name} --format csv`));
     };
+    const fill = (): void => { if (element.children.length < 2) element.append(show(table, 0)); };
     if (open.has(table.name)) fill();
     element.addEventListener('toggle', () => {
       if (element.open) {
@@ -135,7 +149,7 @@ export function answerSection(use: SectionUse): Section {
   function content(): Child[] {
     if (busy && !answer) return [working(w('answers.working'), now)];
     if (wrong) return [failure(wrong, ask), howMade()];
-    if (!answer) return [h('p', {class: 'quiet'}, w('answers.notAsked'), ' ', h('button', {class: 'ask', click: ask}, w('answers.ask')))];
+    if (!answer) return [h('p', {class: 'quiet'}, w('answers.notAsked'), ' ', h('button', {class: 'ask', click: () => { wanted = true; ask(); use.changed(); }}, w('answers.ask')))];
     const full = answer.tables.filter(table => table.rowCount > 0), empty = answer.tables.filter(table => table.rowCount === 0);
     return [busy && working(w('answers.working'), now), ...full.map(fold),
       empty.length > 0 && h('p', {class: 'quiet'}, t('tables.without', empty.map(tableTitle).join(t('list.comma')))),
@@ -147,7 +161,7 @@ export function answerSection(use: SectionUse): Section {
   }
   return {
     element: own,
-    start() { if (!asked && offer.in_report) ask(); else if (!asked) draw(); },
+    start(alone) { if (!asked && (offer.in_report || (alone && shell.run.slices <= ASKED_ALONE))) ask(); else if (!asked) draw(); },
     busy: () => busy,
     answer: () => answer,
     choose(table, query) {
@@ -156,6 +170,7 @@ export function answerSection(use: SectionUse): Section {
       for (const [key, value] of query) if (known.has(key) && key !== 'rank' && key !== 'table') next[key] = value;
       const other = JSON.stringify(next) !== JSON.stringify(options);
       options = next;
+      wanted ||= !offer.in_report;
       chosen = offer.tables.some(one => one.name === table) ? table : '';
       if (chosen) {
         open.add(chosen);
@@ -169,7 +184,7 @@ export function answerSection(use: SectionUse): Section {
       (chosen ? own.querySelector(`#table-${CSS.escape(chosen)}`) : own)?.scrollIntoView({block: 'start'});
     },
     address() {
-      if (!chosen && Object.keys(options).length === 0) return null;
+      if (!chosen && Object.keys(options).length === 0 && !wanted) return null;
       const view = views.get(chosen);
       return {...options, ...(chosen ? {table: chosen} : {}), ...(view?.sorted ? {sort: (view.down ? '-' : '') + view.sorted} : {}),
               ...(view?.filter ? {filter: view.filter} : {})};

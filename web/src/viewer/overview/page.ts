@@ -87,7 +87,7 @@ export function makeOverview(shell: Shell): Page {
     return stepBarsView(times, () => usualStep(steps)?.number ?? null, number => {
       const step = steps.find(one => one.number === number);
       if (step) shell.go('timeline', {query: windowOf(step)});
-    });
+    }, !hasPipeline(run));
   }
   function headline(): HTMLElement {
     const none = t('headline.none', countOf('ranks', run.ranks.length), countOf('steps', run.steps.length), grouped(run.slices));
@@ -100,7 +100,7 @@ export function makeOverview(shell: Shell): Page {
     const findings = told ? [...told.findings.map(findingOf), ...closing(told), ...told.offers.map(findingOf)] : [];
     const runLine = told ? (currentLang() === 'zh' ? told.run_zh : told.run_en) : '';
     sheet.replaceChildren(
-      h('p', {class: 'run-line'}, h('b', {}, run.title), runLine ? ` ${runLine}` : ''), headline(),
+      h('p', {class: 'run-line'}, told && h('b', {}, run.title), runLine ? ` ${runLine}` : ''), headline(),  // until then the heading names it
       h('div', {class: 'cols'},
         h('div', {}, told?.note_en && !told.why_not ? h('p', {class: 'quiet'}, currentLang() === 'zh' ? told.note_zh : told.note_en) : '',
           told ? findingsView(findings, evidence) : '',

@@ -7,22 +7,25 @@ import type {Lane, SlicesAnswer, Step} from '../api';
 import type {Shell} from '../page';
 import {w} from '../words';
 
-const MOST_ROWS = 16, ROW = 30, GAP = 5, FIRST_COMPUTE = 'compute';
+const ROW = 30, GAP = 5, FIRST_COMPUTE = 'compute';
+// Half a window of them.
+const mostRows = (): number => Math.max(16, Math.floor(innerHeight * 0.5 / (ROW + GAP)));
 
 // The first replica's ranks, by stage; of many every so manyth, the first and the last always.
-function lanesOf(shell: Shell): Lane[] {
+function lanesOf(shell: Shell): {lanes: Lane[]; all: number} {
   const {run} = shell, ofRank = (i: number): Lane | undefined =>
     run.lanes.find(lane => lane.rank_index === i && lane.type === 'cells' && lane.name === FIRST_COMPUTE);
   const dps = run.ranks.map(rank => rank.dp).filter(dp => dp >= 0), first = dps.length > 0 ? Math.min(...dps) : -1;
   const ranks = run.ranks.map((rank, i) => ({rank, i})).filter(({rank}) => first < 0 || rank.dp === first)
     .sort((a, b) => a.rank.stage - b.rank.stage || a.rank.rank - b.rank.rank);
   const lanes = ranks.flatMap(({i}) => ofRank(i) ?? []);
-  if (lanes.length <= MOST_ROWS) return lanes;
-  return Array.from({length: MOST_ROWS}, (_, k) => lanes[Math.round(k * (lanes.length - 1) / (MOST_ROWS - 1))]!);
+  const most = mostRows();
+  return {all: lanes.length, lanes: lanes.length <= most ? lanes
+    : Array.from({length: most}, (_, k) => lanes[Math.round(k * (lanes.length - 1) / (most - 1))]!)};
 }
 
 export function stepPicture(shell: Shell, step: Step | undefined): HTMLElement | null {
-  const {run} = shell, lanes = lanesOf(shell);
+  const {run} = shell, {lanes, all} = lanesOf(shell);
   if (!step || lanes.length === 0) return null;
   const canvas = h('canvas', {role: 'img'}), ends = h('div', {class: 'picture-ends quiet'}, h('span', {}, '0'),
       h('span', {}, duration(step.end_ns - step.start_ns)));
@@ -76,5 +79,5 @@ export function stepPicture(shell: Shell, step: Step | undefined): HTMLElement |
   }), h('li', {}, styled(h('i', {}), {background: run.palette[shell.theme].idle,
       'box-shadow': `inset 0 0 0 1px ${run.palette[shell.theme].idle2}`}), t('group.idle')));
   return h('section', {class: 'step-picture'}, h('div', {class: 'chart-head'}, h('h2', {}, w('overview.picture.title', step.number)), key),
-      place);
+      place, lanes.length < all && h('p', {class: 'quiet'}, w('overview.picture.some', lanes.length, all)));
 }

@@ -7,7 +7,7 @@ import {listenToPointer} from '../../chart/pointer';
 import {bubbleAt, BUBBLE_PARTS} from '../../data/bubbles';
 import {h, styled} from '../../dom';
 import {duration} from '../../format';
-import {t} from '../../i18n/i18n';
+import {currentLang, t} from '../../i18n/i18n';
 import {detailsView} from '../../views/details';
 import {homeOf} from '../../state';
 import {makeTip, type PageTip} from '../../views/tip';
@@ -18,6 +18,7 @@ import {w} from '../words';
 import {stateOf, toQuery} from './address';
 import {deskOf} from '../answers/ask';
 import {timelineQuery} from './cell';
+import {Kept} from './kept';
 import {Head} from './head';
 import {StepMap, Workers} from './heat';
 import {loadPipeline, loadTables} from './load';
@@ -190,7 +191,7 @@ export function makePipeline(shell: Shell): Page {
     if (!pipe) return;
     render(<StepHead pipe={pipe} />, top);
     render(<Head pipe={pipe} showBoth={both => showBoth(pipe!, both)} />, controls);
-    const {other, both} = pipe, shown = both ? other : null;
+    const {other, both, app: {state}} = pipe, shown = both ? other : null, now = [pipe.tables, currentLang()];
     render(shown ? <RunsWords pipe={pipe} other={shown} /> : null, runsWords);
     render(shown ? <RunName pipe={pipe} other={shown} side="a" /> : null, names[0]);
     render(shown ? <RunName pipe={pipe} other={shown} side="b" /> : null, names[1]);
@@ -200,9 +201,9 @@ export function makePipeline(shell: Shell): Page {
         <WhatIf pipe={pipe} redraw={schedule} />
         {pipe.tablesError && <p class="notice" role="alert">{pipe.tablesError}</p>}
         {!pipe.tables && !pipe.tablesError && <p class="quiet">{w('pipe.tables.wait')}</p>}
-        <Stages pipe={pipe} />
-        <Workers pipe={pipe} />
-        <StepMap pipe={pipe} />
+        <Kept by={[...now, state.step, state.dp, shown, other?.between]}><Stages pipe={pipe} /></Kept>
+        <Kept by={[...now, state.dp, state.open]}><Workers pipe={pipe} /></Kept>
+        <Kept by={[...now, state.step]}><StepMap pipe={pipe} /></Kept>
       </>, body);
     const {cells} = pipe.recorded.report;
     notice.hidden = cells.count >= cells.total;

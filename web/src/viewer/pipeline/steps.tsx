@@ -54,7 +54,7 @@ function StepBars({pipe}: {pipe: Pipe}) {
         chooseStep(pipe, times[Math.min(Math.max(i, 0), times.length - 1)]!.step);
       }}>
       {times.map((time, i) => {
-        const height = barHeight(time.span, low, high);
+        const height = barHeight(time.span, high);
         return (
           <rect x={(i * pitch).toFixed(2)} y={(46 - height).toFixed(1)} width={(pitch - (pitch > 4 ? 2 : 0)).toFixed(2)} height={height.toFixed(1)}
             class={time.step === app.state.step ? 'now' : time.step === app.state.beside ? 'beside' : ''} data-step={time.step}>

@@ -1,4 +1,4 @@
-// What the text of an mstx range says.
+// What the text of an mstx (or NVTX) range says.
 //
 //   {'name': 'forward_step', 'current_microbatch': 3}      Python's str(dict), as the vendor's guide makes it
 //   {"name": "forward_step", "mb": 3}                      JSON; also with its quotes escaped: {\"name\": …}
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace stageline::ascend {
+namespace stageline {
 
 struct RangeText {
   std::string name;
@@ -27,4 +27,4 @@ struct RangeText {
 inline constexpr size_t kMostMembers = 64;
 RangeText parse_range_message(std::string_view message);
 
-}  // namespace stageline::ascend
+}  // namespace stageline

@@ -1,4 +1,4 @@
-#include "readers/ascend/range_message.h"
+#include "model/range_message.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include "base/number.h"
 #include "base/text.h"
 
-namespace stageline::ascend {
+namespace stageline {
 namespace {
 
 constexpr std::array<std::string_view, 6> kMicroBatch = {"current_microbatch", "micro_batch",   "microbatch", "mb",
@@ -136,4 +136,4 @@ RangeText parse_range_message(std::string_view message) {
   return out;
 }
 
-}  // namespace stageline::ascend
+}  // namespace stageline

@@ -1,0 +1,243 @@
+// stageline record: the variables that make a program record, the program itself, and what came of it.
+#include <dlfcn.h>
+#include <errno.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <set>
+
+#include "base/number.h"
+#include "cli/commands.h"
+#include "cli/launch.h"
+#include "cli/run_common.h"
+
+namespace stageline {
+namespace {
+
+namespace fs = std::filesystem;
+using Variables = std::map<std::string, std::string>;
+
+constexpr int64_t kMostBytesCounted = int64_t{1} << 29;      // beyond that reading them again is left to the user
+constexpr int kExitNotRunnable = 126, kExitNoProgram = 127;  // as shells say it
+
+std::string variable(const char* name) {
+  const char* value = getenv(name);
+  return value ? value : "";
+}
+
+// Where the recorder's parts lie: in the build tree, in an installation, in a wheel.
+struct Parts {
+  std::string package;  // folder of the Python package, "" where there is none
+  std::string library;  // "" where there is none
+};
+Parts find_parts() {
+  std::error_code failed;
+  const fs::path program = fs::read_symlink("/proc/self/exe", failed);
+  const fs::path here = program.parent_path();
+  Parts parts;
+  for (const fs::path& folder : {here / "python/stageline", here / "../share/stageline/python/stageline", here / ".."})
+    if (parts.package.empty() && fs::exists(folder / "launch/sitecustomize.py", failed))
+      parts.package = folder.lexically_normal().string();
+  if (parts.package.ends_with('/')) parts.package.pop_back();
+  const std::string name = "libstageline_record.so.1";
+  for (const fs::path& folder : {fs::path(parts.package) / "lib", here / "record", here / "../lib"})
+    if (parts.library.empty() && fs::exists(folder / name, failed))
+      parts.library = (folder / name).lexically_normal().string();
+  return parts;
+}
+
+// True when the library has the entry that an injection calls.
+bool has_entry(const std::string& library, const char* entry) {
+  void* handle = dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  const bool found = handle && dlsym(handle, entry);
+  if (handle) dlclose(handle);
+  return found;
+}
+
+// Puts our library where a tool's is looked for, and the tool that stands there behind it (STAGELINE_CHAIN_…). NCCL has
+// one plugin: ours takes the place, as was asked for.
+void inject(const char* name, const char* chain, const std::string& library, Variables& variables) {
+  const std::string there = variable(name);
+  if (!there.empty() && there != library && chain) variables[chain] = there;
+  variables[name] = library;
+}
+
+// Whether every rank has a launcher of its own (srun stageline record, mpirun stageline record).
+int64_t own_rank() {
+  for (const char* name :
+       {"STAGELINE_RANK", "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PADDLE_TRAINER_ID"})
+    if (const auto rank = parse_int(variable(name))) return *rank;
+  return -1;
+}
+
+Status take_steps(const Arguments& arguments, Variables& variables) {
+  if (!arguments.has("steps")) return {};
+  int64_t first = 0, last = 0;
+  if (Status s = parse_step_range(arguments.get("steps"), first, last); !s) return s;
+  const int64_t most = INT_MAX;
+  variables["STAGELINE_STEPS"] =
+      std::to_string(std::clamp<int64_t>(first, 0, most)) + ":" + std::to_string(std::clamp<int64_t>(last, 0, most));
+  return {};
+}
+
+Status take_injections(const Arguments& arguments, const Parts& parts, Variables& variables) {
+  const struct {
+    const char *flag, *entry, *name, *chain;
+  } kInjections[] = {
+      {"nvtx", "InitializeInjectionNvtx2", "NVTX_INJECTION64_PATH", "STAGELINE_CHAIN_NVTX"},
+      {"nvtx", "InitInjectionMstx", "MSTX_INJECTION_PATH", "STAGELINE_CHAIN_MSTX"},
+      {"nccl", "ncclProfiler_v4", "NCCL_PROFILER_PLUGIN", nullptr},
+      {"kernels", "InitializeInjection", "CUDA_INJECTION64_PATH", "STAGELINE_CHAIN_CUDA"},
+  };
+  for (const auto& injection : kInjections) {
+    if (!arguments.has(injection.flag)) continue;
+    if (!has_entry(parts.library, injection.entry))
+      return Error{ErrorCode::kUnavailable,
+                   std::string("--") + injection.flag + ": this build's recorder has no " + injection.entry,
+                   {},
+                   ""};
+    inject(injection.name, injection.chain, parts.library, variables);
+  }
+  return {};
+}
+
+// The folder, made and tried out: better now than after a day of training. Its whole path, since programs go elsewhere.
+Result<std::string> ready_folder(const std::string& wanted) {
+  std::error_code failed;
+  const fs::path folder = fs::absolute(wanted, failed).lexically_normal();
+  fs::create_directories(folder, failed);
+  if (!fs::is_directory(folder) || access(folder.c_str(), W_OK | X_OK) != 0)
+    return Error{ErrorCode::kIo,
+                 "cannot write to " + folder.string() + ": " + (failed ? failed.message() : std::strerror(errno)),
+                 {},
+                 "choose another folder: -o DIR"};
+  std::string path = folder.string();
+  if (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path;
+}
+
+std::set<std::string> recordings_in(const std::string& folder) {
+  std::set<std::string> found;
+  std::error_code failed;
+  for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end; entry.increment(failed)) {
+    const std::string name = entry->path().filename().string();
+    if (name.ends_with(".slrec") || name.ends_with(".slhot")) found.insert(entry->path().string());
+  }
+  return found;
+}
+
+Variables variables_for(const Parts& parts, const std::string& folder) {
+  Variables variables{{"STAGELINE_DIR", folder}, {"STAGELINE_RECORD_LIBRARY", parts.library}};
+  // Torch's agent calls all its runs "none", and without a scheduler nobody says a name.
+  if (variable("STAGELINE_JOB").empty() && own_rank() < 0) {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    const int64_t seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
+    variables["STAGELINE_JOB"] = "record-" + std::to_string(seconds) + "-" + std::to_string(getpid());
+  }
+  if (!parts.package.empty()) {
+    const std::string launch = parts.package + "/launch", before = variable("PYTHONPATH");
+    const bool there = before == launch || before.starts_with(launch + ":");  // a recording inside a recording
+    variables["PYTHONPATH"] = there ? before : before.empty() ? launch : launch + ":" + before;
+  }
+  return variables;
+}
+
+std::string counted(int64_t n, const char* one, const char* many) { return grouped(n) + " " + (n == 1 ? one : many); }
+
+// Records that are gone; those that only lack a device's time are said among the notes.
+int64_t dropped(const Diagnostics& diagnostics) {
+  int64_t sum = 0;
+  for (const char* reason : {"ring_full", "no_ring", "too_deep", "reentrant", "bad_handle"})
+    sum += diagnostics.count(std::string("recording.") + reason);
+  return sum;
+}
+
+// "4 ranks, 1 152 jobs in 4 steps, none dropped"; "" and a note where the files cannot be read.
+std::string what_is_in(const Arguments& arguments, const Terminal& terminal, const std::vector<std::string>& files) {
+  Result<Trace> trace = open_run(arguments, terminal, files);
+  if (!trace) {
+    fail(trace.error());
+    return "";
+  }
+  std::set<int32_t> steps;
+  for (const int32_t step : trace->cells.step)
+    if (step >= 0) steps.insert(step);
+  const auto cells = static_cast<int64_t>(trace->cells.size());
+  const int64_t others = static_cast<int64_t>(trace->slice_count()) - cells, lost = dropped(trace->diagnostics);
+  std::string text =
+      counted(static_cast<int64_t>(trace->parts.size()), "rank", "ranks") + ", " + counted(cells, "job", "jobs");
+  if (!steps.empty()) text += " in " + counted(static_cast<int64_t>(steps.size()), "step", "steps");
+  if (others > 0) text += ", " + counted(others, "other range", "other ranges");
+  text += ", " + (lost == 0 ? "none dropped" : grouped(lost) + " dropped");
+  return text;
+}
+
+// The last words: where the files are, what is in them, what to type next. On stderr: stdout is the program's.
+void say_what_came(const Arguments& arguments, const Terminal& terminal, const std::string& folder,
+                   const std::string& shown, const std::set<std::string>& before) {
+  std::vector<std::string> fresh;
+  int64_t bytes = 0;
+  for (const std::string& path : recordings_in(folder)) {
+    if (before.count(path) > 0) continue;
+    fresh.push_back(path);
+    std::error_code failed;
+    if (const auto size = fs::file_size(path, failed); !failed && path.ends_with(".slrec"))
+      bytes += static_cast<int64_t>(size);
+  }
+  if (fresh.empty()) {
+    note(terminal,
+         "stageline: nothing was recorded. The hooks wait for the first training step of torch.distributed.pipelining, "
+         "Megatron-Core, MindSpeed,\n  DeepSpeed or Paddle, in a Python that reads PYTHONPATH (not -S, -I, -E); other "
+         "programs call the recorder themselves, or have NVTX\n  ranges for --nvtx");
+    return;
+  }
+  std::string text;
+  if (bytes <= kMostBytesCounted) text = what_is_in(arguments, terminal, fresh);
+  note(terminal, "stageline: " + counted(static_cast<int64_t>(fresh.size()), "file", "files") + ", " +
+                     human_bytes(static_cast<double>(bytes)) + " in " + shown + (text.empty() ? "" : ": " + text) +
+                     "\n  stageline report " + shown);
+}
+
+}  // namespace
+
+int run_record(const Arguments& arguments) {
+  Result<Terminal> terminal = terminal_for(arguments);
+  if (!terminal) return fail(terminal.error());
+  const std::string shown = arguments.get("output", "stageline-rec");
+  const Parts parts = find_parts();
+  if (parts.library.empty())
+    return fail({ErrorCode::kUnavailable,
+                 "libstageline_record.so.1 is not beside this program",
+                 {},
+                 "install it with the program (cmake --install), or use the build tree as it is"});
+  Result<std::string> folder = ready_folder(shown);
+  if (!folder) return fail(folder.error());
+  Variables variables = variables_for(parts, *folder);
+  if (Status s = take_steps(arguments, variables); !s) return fail(s.error());
+  if (Status s = take_injections(arguments, parts, variables); !s) return fail(s.error());
+  if (parts.package.empty()) note(*terminal, "stageline: without hooks for Python, which are not beside this program");
+  if (variable("STAGELINE_OFF") == "1")
+    note(*terminal, "stageline: STAGELINE_OFF=1 is set, so nothing will be recorded");
+  const std::set<std::string> before = recordings_in(*folder);
+  const int64_t rank = own_rank();
+  if (!before.empty() && rank < 0)
+    note(*terminal, "stageline: " + shown + " has " + counted(static_cast<int64_t>(before.size()), "file", "files") +
+                        " of earlier runs; give each run a folder of its own (-o)");
+  Result<Ended> ended = run_program(arguments.operands, variables);
+  if (!ended) {
+    fail(ended.error());
+    std::error_code failed;
+    fs::remove(*folder, failed);  // if it is empty
+    return ended.error().code == ErrorCode::kNotFound ? kExitNoProgram : kExitNotRunnable;
+  }
+  // Of many launchers, one a rank, the first speaks: the folder is the same.
+  if (rank <= 0) say_what_came(arguments, *terminal, *folder, shown, before);
+  return end_alike(*ended);
+}
+
+}  // namespace stageline

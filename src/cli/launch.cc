@@ -1,0 +1,106 @@
+#include "cli/launch.h"
+
+#include <errno.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+
+extern char** environ;
+
+namespace stageline {
+namespace {
+
+// What may be meant for the program when it is sent to us. Ctrl-Z (SIGTSTP) stops both of us by itself.
+constexpr int kSentOn[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH};
+
+std::vector<std::string> environment_with(const std::map<std::string, std::string>& variables) {
+  std::vector<std::string> out;
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string_view text = *entry;
+    if (variables.count(std::string(text.substr(0, text.find('=')))) == 0) out.emplace_back(text);
+  }
+  for (const auto& [name, value] : variables) out.push_back(name + "=" + value);
+  return out;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  for (std::string& text : texts) out.push_back(text.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+// Waits for the child; until then signals are taken in turn, which needs no handler.
+Ended wait_for(pid_t child, const sigset_t& waited) {
+  for (;;) {
+    siginfo_t info{};
+    const int signal = sigwaitinfo(&waited, &info);
+    if (signal < 0) continue;  // EINTR: stopped and continued
+    if (signal != SIGCHLD) {
+      // The terminal's own go to the whole group, so to the program too.
+      const bool by_terminal = info.si_code == SI_KERNEL;
+      if (!by_terminal) kill(child, signal);
+      continue;
+    }
+    int status = 0;
+    const pid_t done = waitpid(child, &status, WNOHANG);
+    if (done != child) continue;
+    if (WIFSIGNALED(status)) return {128 + WTERMSIG(status), WTERMSIG(status)};
+    if (WIFEXITED(status)) return {WEXITSTATUS(status), 0};
+  }
+}
+
+}  // namespace
+
+Result<Ended> run_program(const std::vector<std::string>& command,
+                          const std::map<std::string, std::string>& variables) {
+  std::vector<std::string> words = command, environment = environment_with(variables);
+  sigset_t waited, before, to_default;
+  sigemptyset(&waited);
+  sigaddset(&waited, SIGCHLD);
+  for (const int signal : kSentOn) sigaddset(&waited, signal);
+  sigprocmask(SIG_BLOCK, &waited, &before);
+  std::signal(SIGCHLD, SIG_DFL);  // ignored by our parent, there would be nothing to wait for
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigemptyset(&to_default);
+  for (const int signal : {SIGPIPE, SIGXFSZ}) sigaddset(&to_default, signal);  // we ignore them; the program need not
+  posix_spawnattr_setsigdefault(&attributes, &to_default);
+  posix_spawnattr_setsigmask(&attributes, &before);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+  pid_t child = 0;
+  const int failed = posix_spawnp(&child, words[0].c_str(), nullptr, &attributes, pointers(words).data(),
+                                  pointers(environment).data());
+  posix_spawnattr_destroy(&attributes);
+  if (failed != 0) {
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+    if (failed == ENOENT)
+      return Error{ErrorCode::kNotFound,
+                   "no program \"" + words[0] + "\"" + (words[0].find('/') == std::string::npos ? " on the PATH" : ""),
+                   {},
+                   ""};
+    return Error{ErrorCode::kIo, "cannot run \"" + words[0] + "\": " + std::strerror(failed), {}, ""};
+  }
+  const Ended ended = wait_for(child, waited);
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  return ended;
+}
+
+int end_alike(const Ended& ended) {
+  if (ended.signal == 0) return ended.exit_code;
+  const rlimit none{0, 0};
+  setrlimit(RLIMIT_CORE, &none);  // one core is enough
+  std::signal(ended.signal, SIG_DFL);
+  sigset_t mask;
+  sigemptyset(&mask);
+  sigaddset(&mask, ended.signal);
+  sigprocmask(SIG_UNBLOCK, &mask, nullptr);
+  raise(ended.signal);
+  return ended.exit_code;
+}
+
+}  // namespace stageline

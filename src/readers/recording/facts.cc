@@ -1,0 +1,124 @@
+#include "readers/recording/facts.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "model/range_message.h"
+
+namespace stageline::recording {
+namespace {
+
+constexpr std::string_view kNccl = "nccl:";
+
+std::string_view message_name(CellKind kind) {
+  switch (kind) {
+    case CellKind::kSendForward:
+    case CellKind::kSendBackward: return "send";
+    case CellKind::kRecvForward:
+    case CellKind::kRecvBackward: return "recv";
+    default: return {};
+  }
+}
+
+std::string hex(uint64_t number) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
+  return text;
+}
+
+// The entry whose index is `wanted`; entries are in order of their index.
+template <class T>
+const T* find_index(const std::vector<T>& entries, uint32_t wanted) {
+  const auto at = std::lower_bound(entries.begin(), entries.end(), wanted,
+                                   [](const T& entry, uint32_t index) { return entry.index < index; });
+  return at != entries.end() && at->index == wanted ? &*at : nullptr;
+}
+
+}  // namespace
+
+void FactMaker::add_lanes(const Content& content, int32_t rank) {
+  for (const auto& [id, lane] : content.lanes)
+    if (lane.device_kind == kCommunicatorLane) rank_of_.try_emplace({lane.stream, lane.device}, rank);
+}
+
+void FactMaker::add(const Op& op, const Row& row, const LaneRow* lane, std::string_view name, std::string_view domain) {
+  if (op.is_cell && !has_cells_) {
+    has_cells_ = true;
+    ranges_ = {};
+  }
+  Message message;
+  message.index = op.file_index;
+  message.rank = op.rank;
+  message.peer = row.peer;
+  message.bytes = row.bytes;
+  message.sequence = row.sequence;
+  if (lane && lane->device_kind == kCommunicatorLane) {
+    message.communicator = lane->stream;
+    message.own = lane->device;
+    message.size = static_cast<int32_t>(std::min<uint32_t>(lane->thread, kMaxRankNumber));
+    message.timed = !row.host_instead;
+    if (name.starts_with(kNccl)) name.remove_prefix(kNccl.size());
+    message.name = trace_.names.intern(name);
+    messages_.push_back(message);
+    return;
+  }
+  const std::string_view direction = message_name(op.kind);
+  if (!direction.empty() && (row.peer >= 0 || row.bytes >= 0)) {
+    message.name = trace_.names.intern(direction);
+    messages_.push_back(message);
+    return;
+  }
+  if (has_cells_ || op.is_cell || row.kind != 0 || name.empty()) return;
+  const RangeText said = parse_range_message(name);
+  Range range{op.file_index, {}};
+  range.fact.message = trace_.names.intern(name);
+  range.fact.domain = trace_.names.intern(domain);
+  range.fact.micro_batch = said.micro_batch;
+  range.fact.chunk = said.chunk;
+  range.fact.stage = said.stage;
+  range.fact.step = said.step >= 0 ? said.step : op.step;
+  ranges_.push_back(range);
+}
+
+CollectiveFact FactMaker::fact_of(const Message& m) const {
+  CollectiveFact fact;
+  fact.name = m.name;
+  fact.peer = m.peer;
+  fact.bytes = m.bytes;
+  const std::string name(trace_.names.text(m.name));
+  int32_t other = m.peer;  // a job's peer is a global rank
+  if (m.communicator != 0) {
+    fact.group = trace_.names.intern(hex(m.communicator));
+    fact.group_size = m.size;
+    const auto known = rank_of_.find({m.communicator, m.peer});
+    other = known == rank_of_.end() ? -1 : known->second;
+  }
+  if (m.timed) fact.seq = m.sequence;
+  const bool send = name == "send", receive = name == "recv";
+  if (send || receive) {
+    fact.src_rank = send ? m.rank : other;
+    fact.dst_rank = send ? other : m.rank;
+  } else if (m.communicator != 0 && m.timed && m.sequence >= 0) {
+    fact.comms_id = trace_.names.intern(hex(m.communicator) + " " + name + " " + std::to_string(m.sequence));
+  }
+  return fact;
+}
+
+void FactMaker::fill() {
+  if (messages_.empty() && ranges_.empty()) return;
+  for (Part& part : trace_.parts)
+    for (uint32_t i = 0; i < part.slices.size(); ++i) {
+      const uint32_t index = part.slices.file_index[i];
+      if (const Message* message = find_index(messages_, index)) {
+        part.collectives.push_back(fact_of(*message));
+        part.collectives.back().slice = i;
+      } else if (const Range* range = find_index(ranges_, index)) {
+        part.ranges.push_back(range->fact);
+        part.ranges.back().slice = i;
+      }
+    }
+  messages_ = {};
+  ranges_ = {};
+}
+
+}  // namespace stageline::recording

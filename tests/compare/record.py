@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""./dev compare --record: the installed torch trains a pipeline on four processes (torchrun, gloo, CPU) under `stageline record`.
+
+record.py [--only CASE,CASE] [--marked] [--keep DIR]     exit 1 when something differs
+
+Every cell is compared with what the stage objects ran (kinds, order, chunks, micro-batches, times), and the schedule that stageline
+recognises with the class that ran. Each case once as it is, by the hooks, and 1f1b once more with a program that marks its jobs itself.
+"""
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+BIN = pathlib.Path(os.environ.setdefault('STAGELINE_BIN', str(ROOT / 'build/dev/stageline'))).resolve()
+sys.path[:0] = [str(ROOT / 'bench'), str(ROOT / 'tests/torch')]
+import pipelines  # noqa: E402
+import record_pipelines  # noqa: E402
+import rival as rivals  # noqa: E402
+
+# case → the schedule's name as stageline says it
+CASES = {'1f1b': '1f1b', 'interleaved': 'vpp', 'gpipe': 'fthenb', '1f1b-two-replicas': '1f1b', 'looped-bfs': 'bfs',
+         'interleaved-zb': 'interleaved-zb', 'zbv': 'zb-v', 'dualpipe-v': 'dualpipev'}
+SECONDS = 420
+
+
+def train(python, case, folder, marked):
+    environment = {k: v for k, v in os.environ.items() if not k.startswith('STAGELINE_')}
+    environment.update(OMP_NUM_THREADS='1', GLOO_SOCKET_IFNAME='lo')
+    if marked:
+        environment['PYTHONPATH'] = str(BIN.parent / 'python')
+    program = [python, '-m', 'torch.distributed.run', '--standalone', '--nproc-per-node', '4', str(HERE / 'record_training.py'), case,
+               str(folder), *(['--marked'] if marked else [])]
+    recorder = [] if marked else [str(BIN), 'record', '-o', str(folder / 'rec'), '--']
+    environment['STAGELINE_DIR'] = str(folder / 'rec')
+    return subprocess.run([*recorder, *program], env=environment, capture_output=True, text=True, timeout=SECONDS)
+
+
+def compare(tally, python, case, folder, marked):
+    what = f'{case}{" marked" if marked else ""}'
+    done = train(python, case, folder, marked)
+    if done.returncode != 0:
+        tally.check(what, f'exit {done.returncode}: {done.stderr[-600:]}')
+        return
+    if not marked:
+        tally.check(what, '' if 'none dropped' in done.stderr else done.stderr[-400:])
+    _, chunks, style, options = record_pipelines.CASES[case]
+    stages = [record_pipelines.stages_of(r, chunks, style, 4 // options.get('replicas', 1)) for r in range(4)]
+    executed = {(rank, step): calls for rank in range(4) for step, calls in enumerate(json.loads((folder / f'truth{rank}.json').read_text()))}
+    cells, note = pipelines.cells_of(folder / 'rec')
+    if cells is None:
+        tally.check(what, note)
+        return
+    pipelines.compare(tally, what, cells, lambda rank, chunk: stages[rank][chunk], {k: [c[0] for c in v] for k, v in executed.items()},
+                      {k: [tuple(c[1:]) for c in v] for k, v in executed.items()})
+    said = subprocess.run([BIN, 'info', folder / 'rec'], capture_output=True, text=True).stdout
+    schedule = next((line.split(maxsplit=1)[1] for line in said.splitlines() if line.startswith('schedule ')), 'none')
+    tally.check(what, '' if schedule.lower().startswith(CASES[case]) else f'recognised as {schedule}, ran {CASES[case]}')
+    print(f'{what}: {schedule}', flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--only', default='')
+    parser.add_argument('--marked', action='store_true', help='only with the program that marks its jobs itself')
+    parser.add_argument('--keep', default='')
+    options = parser.parse_args()
+    python = rivals.find_torch()
+    if not python or not (BIN.parent / 'python/stageline/_record.abi3.so').exists():
+        print('skipped: training under stageline record, torch cannot be installed here or Python has no headers')
+        return 0
+    only = [name for name in options.only.split(',') if name] or list(CASES)
+    tally = pipelines.Tally(12)
+    with tempfile.TemporaryDirectory() as scratch:
+        for case, marked in [(c, False) for c in only if not options.marked] + [(c, True) for c in only if c == '1f1b' or options.marked]:
+            folder = pathlib.Path(options.keep or scratch).resolve() / f'{case}{"-marked" if marked else ""}'
+            folder.mkdir(parents=True)
+            compare(tally, python, case, folder, marked)
+    print(f'{tally.passed} of {tally.passed + tally.failed} passed: cells of recorded training')
+    return 1 if tally.failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

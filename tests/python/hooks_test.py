@@ -1,0 +1,228 @@
+"""Frameworks under `stageline record`, with stand-ins that have the field's names: what becomes of their pipelines."""
+import unittest
+
+from recorded import STAND_IN, Recorded, info, launch_ranks, needs_extension
+
+
+def kinds(cells, *wanted):
+    return [c for c in cells if c.strip('-0123456789') in wanted]
+
+
+@needs_extension
+class Hooks(Recorded):
+    def train(self, code, ranks=1, check=0, flags=(), **env):
+        program = launch_ranks(code, ranks, **env) if ranks > 1 else code
+        more = {} if ranks > 1 else {'RANK': '0', 'WORLD_SIZE': '1', 'PADDLE_TRAINER_ID': '0', 'PADDLE_TRAINERS_NUM': '1'}
+        return self.record('python3', '-c', program, check=check, flags=flags, env={'PYTHONPATH': str(STAND_IN), **more, **env})
+
+    def schedule(self):
+        report = info(self.out)
+        self.assertEqual([d['name'] for d in report['diagnostics'] if d['severity'] != 'info'], [])
+        return report['schedule']['name'] if isinstance(report['schedule'], dict) else report['schedule']
+
+    def test_torch_1f1b(self):
+        done = self.train('''
+import os, sys
+from torch.distributed import pipelining
+from torch.optim import Optimizer
+rank = int(os.environ['RANK'])
+plan = pipelining.Schedule1F1B(pipelining.PipelineStage(rank, 4, rank, 4), 6)
+optimizer = Optimizer()
+optimizer.step()                 # before the first step: of nobody
+for _ in range(3):
+    plan.step()
+    optimizer.step()
+plan.eval()
+''', 4)
+        self.assertIn('4 ranks, 156 jobs in 3 steps, none dropped', done.stderr)
+        cells = self.cells()
+        self.assertEqual(cells[3][:4], ['0F0', '0B0', '0F1', '0B1'])
+        self.assertEqual(cells[0][:5], ['0F0', '0F1', '0F2', '0F3', '0B0'])
+        self.assertEqual(len(kinds(cells[0], 'F')), 18)
+        self.assertEqual(len(kinds(cells[0], 'O')), 3)
+        self.assertIn('1f1b', str(self.schedule()).lower())
+
+    def test_torch_interleaved_and_replicas(self):
+        self.train('''
+import os, sys
+from torch.distributed import pipelining
+rank = int(os.environ['RANK']) // 2  # two replicas, which turn faster
+stages = [pipelining.PipelineStage(rank + 2 * c, 4, rank, 2) for c in range(2)]
+plan = pipelining.ScheduleInterleaved1F1B(stages, 4)
+for _ in range(2):
+    plan.step()
+''', 4, PP='2')
+        cells = self.cells()
+        self.assertEqual(cells[0], cells[1])
+        self.assertEqual(cells[2][:5], ['0F0', '0F1', '1F0', '1B0', '1F1'])
+        report = info(self.out)
+        self.assertEqual([report['stages'], report['replicas'] if 'replicas' in report else 2], [2, 2])
+
+    def test_torch_halves_of_backwards_and_a_v(self):
+        self.train('''
+from torch.distributed import pipelining
+stages = [pipelining.PipelineStage(i, 4, 0, 2) for i in (0, 3)]
+for s in stages:
+    s.stage_index_to_group_rank = {0: 0, 1: 1, 2: 1, 3: 0}
+pipelining.schedules.ScheduleSplit(stages, 1).step()
+''')
+        self.assertEqual(self.cells()[0], ['0F0', '1F0', '1I0', '1W0', '0B0'])
+
+    def test_steps(self):
+        self.train('''
+from torch.distributed import pipelining
+plan = pipelining.Schedule1F1B(pipelining.PipelineStage(0, 1, 0, 1), 2)
+for _ in range(6):
+    plan.step()
+''', flags=['--steps', '2:3'])
+        self.assertEqual(len(self.cells()[0]), 8)
+        self.assertEqual(info(self.out)['steps'], 2)
+
+    def test_the_programs_own_steps_go_first(self):
+        self.train('''
+from stageline import record
+from torch.distributed import pipelining
+plan = pipelining.Schedule1F1B(pipelining.PipelineStage(0, 1, 0, 1), 2)
+record.init()
+for number in (100, 200):
+    record.step(number)
+    plan.step()
+''')
+        self.assertEqual(sorted(self.cells('--steps', '200')[0]), ['0B0', '0B1', '0F0', '0F1'])
+
+    def test_a_recording_that_others_began_learns_its_stages(self):
+        self.train('''
+import os
+from stageline import record
+record.init()
+from torch.distributed import pipelining
+rank = int(os.environ['RANK'])
+plan = pipelining.Schedule1F1B(pipelining.PipelineStage(rank, 2, rank, 2), 3)
+for _ in range(2):
+    plan.step()
+''', 2)
+        report = info(self.out)
+        self.assertEqual([report['stages'], report['steps']], [2, 2])
+        self.assertEqual(self.cells()[1][:4], ['0F0', '0B0', '0F1', '0B1'])
+
+    def test_what_fails_in_the_program_fails_as_it_would(self):
+        done = self.train('''
+from torch.distributed import pipelining
+plan = pipelining.Schedule1F1B(pipelining.PipelineStage(0, 1, 0, 1), 2)
+try:
+    plan.step('fail')
+except ValueError as error:
+    print('caught', error)
+try:
+    plan._stage.forward_one_chunk()
+except TypeError as error:
+    print(error)
+plan.step()
+''')
+        self.assertIn('caught forward failed', done.stdout)
+        self.assertIn("missing 2 required positional arguments: 'fwd_chunk_id' and 'args'", done.stdout)
+        self.assertEqual(len(self.cells()[0]), 5)  # the forward that failed, too
+
+    def test_a_framework_that_is_not_as_known(self):
+        (self.dir / 'torch/distributed/pipelining').mkdir(parents=True)
+        for name in ('torch', 'torch/distributed', 'torch/distributed/pipelining'):
+            (self.dir / name / '__init__.py').write_text('')
+        (self.dir / 'torch/distributed/pipelining/stage.py').write_text('other = 1\n')
+        done = self.record('python3', '-c', 'import torch.distributed.pipelining.stage as s; print(s.other, s.__spec__.loader, s.__loader__)',
+                           env={'PYTHONPATH': str(self.dir)})
+        self.assertIn('torch.distributed.pipelining.stage is not recorded: AttributeError', done.stderr)
+        self.assertTrue(done.stdout.startswith('1 <_frozen_importlib_external.SourceFileLoader'), done.stdout)
+
+    def test_megatron(self):
+        self.train('''
+from megatron.core.pipeline_parallel.schedules import get_forward_backward_func
+run = get_forward_backward_func()
+for _ in range(2):
+    run(forward_step_func=None, data_iterator=None, model=[None], num_microbatches=6)
+run(forward_step_func=None, data_iterator=None, model=[None], num_microbatches=6, forward_only=True)
+''', 4)
+        cells = self.cells()
+        self.assertEqual(kinds(cells[2], 'F', 'B')[:6], ['0F0', '0F1', '0B0', '0F2', '0B1', '0F3'])
+        self.assertEqual([len(kinds(cells[0], k)) for k in ('F', 'B', 'RF', 'RB', 'SB')], [12, 12, 12, 6, 6])
+        self.assertIn('1f1b', str(self.schedule()).lower())
+
+    def test_megatron_chunks_by_either_way_and_no_pipeline(self):
+        self.train('''
+from megatron.core.pipeline_parallel.schedules import get_forward_backward_func
+get_forward_backward_func(virtual=True)(forward_step_func=None, data_iterator=None, model=[None, None], num_microbatches=2)
+get_forward_backward_func(pipeline=False)(forward_step_func=None, data_iterator=None, model=[None], num_microbatches=2)
+''')
+        self.assertEqual(self.cells()[0], ['0F0', '0F1', '1F0', '1F1', '1B0', '1B1', '0B0', '0B1', '0F0', '0B0', '0F1', '0B1'])
+
+    def test_mindspeed_dualpipev(self):
+        self.train('''
+from mindspeed.core.pipeline_parallel.dualpipev import dualpipev_schedules
+dualpipev_schedules.forward_backward_pipelining_with_cutinhalf(forward_step_func=None, data_iterator=None, model=[None, None],
+                                                               num_microbatches=4)
+''')
+        cells = self.cells()[0]
+        self.assertEqual([c for c in cells if not c.startswith(('W', '-1W', '0W'))], ['0F0', '1F0', '0F&B1', '1B0', '0B0'])
+        self.assertEqual(len(cells), 6)  # and one W: the empty pop is none
+
+    def test_deepspeed(self):
+        self.train('''
+from deepspeed.runtime.pipe.engine import PipelineEngine
+engine = PipelineEngine(6)
+for _ in range(2):
+    engine.train_batch()
+''', 4)
+        cells = self.cells()
+        self.assertEqual(kinds(cells[1], 'F', 'B')[:6], ['0F0', '0F1', '0F2', '0B0', '0F3', '0B1'])
+        self.assertEqual(len(kinds(cells[1], 'O')), 2)
+        self.assertEqual(kinds(cells[3], 'RB'), [f'0RB{i}' for i in range(6)] * 2)
+        self.assertIn('1f1b', str(self.schedule()).lower())
+
+    def test_paddle(self):
+        self.train('''
+from paddle.distributed.fleet.meta_parallel.pipeline_parallel import PipelineParallel
+engine = PipelineParallel(6)
+for _ in range(2):
+    engine.train_batch(None)
+    engine.eval_batch(None)
+''', 4)
+        cells = self.cells()
+        self.assertEqual(len(cells[0]), 24)
+        self.assertEqual(cells[3][:4], ['0F0', '0B0', '0F1', '0B1'])
+        self.assertIn('1f1b', str(self.schedule()).lower())
+
+    def test_paddle_chunks(self):
+        self.train('''
+from paddle.distributed.fleet.meta_parallel.pipeline_parallel import PipelineParallelWithInterleaveFthenB
+PipelineParallelWithInterleaveFthenB(2, chunks=2).train_batch(None)
+''')
+        self.assertEqual(self.cells()[0], ['0F0', '0F1', '1F0', '1F1', '1B0', '1B1', '0B0', '0B1'])
+
+    def test_forked_workers_and_spawned_ones_write_no_files(self):
+        self.train('''
+import multiprocessing, os
+from torch.distributed import pipelining
+from stageline import record
+plan = pipelining.Schedule1F1B(pipelining.PipelineStage(0, 1, 0, 1), 2)
+
+def work(n):
+    with record.job('F', n):
+        record.push('x')
+        record.pop()
+    return record.recording()
+
+if __name__ == '__main__':
+    plan.step()
+    for way in ('fork', 'forkserver'):
+        context = multiprocessing.get_context(way)
+        child = context.Process(target=work, args=(1,)) if way == 'fork' else context.Process(target=os.getpid)
+        child.start()
+        child.join()
+        assert child.exitcode == 0, way
+    plan.step()
+''')
+        self.assertEqual(len(list(self.out.iterdir())), 1)
+        self.assertEqual(len(self.cells()[0]), 8)
+
+
+if __name__ == '__main__':
+    unittest.main()

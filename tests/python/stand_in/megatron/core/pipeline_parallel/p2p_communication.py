@@ -1,0 +1,14 @@
+import time
+
+
+def recv_forward(tensor_shape, config):
+    time.sleep(0.0005)
+
+
+def send_forward_recv_backward(output_tensor, tensor_shape, config):
+    time.sleep(0.0005)
+
+
+class P2PCommunicator:
+    def send_backward(self, input_tensor_grads, is_first_stage):
+        time.sleep(0.0005)

@@ -1,0 +1,10 @@
+// For children of this test only: the clocks that the recorder and fake devices read, and the name of the machine.
+#pragma once
+
+#include <cstdint>
+
+void set_wall_clock_ahead(int64_t ns);
+void set_host_name(const char* name);
+// From now on all clocks but those of processor time stand still, except for 25 ns at every reading, and for this.
+void stop_time();
+void advance_time(int64_t ns);
