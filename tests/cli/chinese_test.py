@@ -81,7 +81,7 @@ class Dictionary(unittest.TestCase):
             for note in re.finditer(r'\.add\(\s*"[a-z_]+\.[a-z_0-9]+",\s*Severity::k\w+,\s*"((?:[^"\\]|\\.)*)"', text):
                 words = note[1].replace('\\"', '"')
                 with self.subTest(file=path.name):
-                    self.assertIn(words, known, 'write it, with {0} for what varies, into web/src/i18n/sentences_zh.json')
+                    self.assertTrue(words in known, f'"{words}" goes, with {{0}} for what varies, into web/src/i18n/sentences_zh.json')
 
 
 if __name__ == '__main__':
