@@ -4,7 +4,7 @@ import pathlib
 import re
 import unittest
 
-from support import SOURCE, Case, run
+from support import SOURCE, Case, page_answer, run
 
 READERS = SOURCE / 'tests/golden/readers'
 SENTENCES = json.loads((SOURCE / 'web/src/i18n/sentences_zh.json').read_text(encoding='utf-8'))
@@ -57,14 +57,15 @@ class Chinese(Case):
                 self.assertLessEqual(done.returncode, 1, done.err)
                 self.assertEqual(english(done.out + done.err), [])
         run('report', self.dir / 'run', '--lang', 'zh', '-o', self.dir / 'r.html', check=0)
-        page = (self.dir / 'r.html').read_text(encoding='utf-8')
-        report = json.loads(re.search(r'<script [^>]*id="report">(.*?)</script>', page, re.S)[1])
-        known = {en for en, zh in report['sentences'] if re.search('[\u4e00-\u9fff]', zh)}
-        said = {f['message'] for f in report['flaws']}
-        for table in report['tables']:
-            for column, values in zip(table['columns'], table['values']):
-                if column['type'] == 'text' and column['name'] in ('words', 'sentence', 'what_to_do') and isinstance(values, list):
-                    said |= {v for v in values if v and ' ' in v}
+        said, known = set(), set()
+        for analysis in CELLS[:-1]:
+            answer = page_answer(self.dir / 'r.html', f'answer {analysis}')
+            known |= {en for en, zh in answer['sentences'] if re.search('[\u4e00-\u9fff]', zh)}
+            said |= {note['message'] for note in answer['notes']}
+            for table in answer['tables']:
+                for i, column in enumerate(table['columns']):
+                    if column['type'] == 'text' and column['name'] in ('words', 'sentence', 'what_to_do'):
+                        said |= {row[i] for row in table['rows'] if row[i] and ' ' in row[i]}
         self.assertGreater(len(said), 3)
         self.assertEqual(sorted(said - known), [])
 
