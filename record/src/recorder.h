@@ -27,7 +27,7 @@ struct Control {
   std::atomic<uint32_t> on;
 };
 extern std::atomic<Control*> control;
-inline bool is_on() { return control.load(std::memory_order_relaxed)->on.load(std::memory_order_acquire) != 0; }
+inline bool is_on() { return control.load(std::memory_order_acquire)->on.load(std::memory_order_acquire) != 0; }
 
 // A ring as its owner sees it; private memory, so that a child's copy is its own.
 struct Thread {
@@ -60,7 +60,7 @@ struct State {
   int hot_fd;  // −1: anonymous
   char hot_path[1400];
   uint32_t ring_records;
-  uint32_t recording;  // counts slr_init, so that nothing of an earlier recording is used
+  std::atomic<uint32_t> recording;  // counts slr_init, so that nothing of an earlier recording is used
   std::atomic<uint64_t> free_rings[kMaxRings / 64];
   Thread threads[kMaxRings];
 

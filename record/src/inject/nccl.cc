@@ -50,7 +50,7 @@ enum HandleKind : uint32_t { kOpHandle = 0x4f70, kKernelHandle = 0x4b65 };
 struct Op {
   HandleKind kind;
   std::atomic<uint32_t> open;  // its stop, and channels that have not ended; 0: free
-  Comm* comm;
+  std::atomic<Comm*> comm;     // finalize() looks at those of other threads
   DoneRange range;
   std::atomic<uint64_t> first_ticks, last_ticks;  // the device's
 };
@@ -176,7 +176,7 @@ int64_t difference(Comm& comm, uint64_t timer) {
 
 void note_kernel(Op& op, uint64_t start_timer, uint64_t stop_timer) {
   if (start_timer == 0 || stop_timer < start_timer || !is_on()) return;
-  const int64_t clocks = difference(*op.comm, stop_timer);
+  const int64_t clocks = difference(*op.comm.load(std::memory_order_relaxed), stop_timer);
   const auto ticks = [&](uint64_t timer) {
     return static_cast<uint64_t>(
         clocks + static_cast<int64_t>(static_cast<double>(timer % 1'000'000'000'000'000) * ticks_per_ns()));
@@ -233,7 +233,7 @@ void* start_op(Comm* comm, const Said& said) {
     return nullptr;
   }
   op->kind = kOpHandle;
-  op->comm = comm;
+  op->comm.store(comm, std::memory_order_relaxed);
   op->first_ticks.store(UINT64_MAX, std::memory_order_relaxed);
   op->last_ticks.store(0, std::memory_order_relaxed);
   op->range = {now_ticks(),
@@ -387,7 +387,7 @@ int finalize(void* context) {
   if (!comm) return 0;
   comm->mask = nullptr;
   for (Op& op : ops)
-    if (op.comm == comm) give_up(op);
+    if (op.comm.load(std::memory_order_relaxed) == comm) give_up(op);
   return 0;
 }
 
