@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/gzip_bytes.h"
+#include "base/html_text.h"
 #include "base/json_writer.h"
 #include "base/output_file.h"
 #include "base/text.h"
@@ -25,21 +26,6 @@ namespace stageline {
 namespace {
 
 constexpr size_t kMostPageNames = size_t{8} << 20;  // bytes of all names; above, long ones are cut
-
-std::string html_text(std::string_view text) {
-  std::string out;
-  for (const char c : valid_utf8(text)) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\0': break;
-      default: out += c;
-    }
-  }
-  return out;
-}
 
 // What is drawn as a curve, and nobody reads row by row.
 size_t rows_of_page(const Table& table) {
@@ -64,7 +50,8 @@ class PageWriter {
     const bool zh = options_.lang == "zh";
     file_.write("<!doctype html>\n<html lang=\"");
     file_.write(zh ? "zh-CN" : "en");
-    file_.write("\" data-command=\"" + html_text(options_.command) + "\">\n<head>\n<meta charset=\"utf-8\">\n");
+    file_.write("\" data-command=\"" + html_text(valid_utf8(options_.command)) +
+                "\">\n<head>\n<meta charset=\"utf-8\">\n");
     file_.write("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src '");
     file_.write(web_viewer_js_hash());
     file_.write("'; style-src '");
@@ -73,7 +60,7 @@ class PageWriter {
     file_.write("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
     file_.write("<meta name=\"color-scheme\" content=\"light dark\">\n");
     file_.write("<meta name=\"generator\" content=\"Stageline " STAGELINE_VERSION "\">\n<title>");
-    file_.write(html_text(options_.title.empty() ? "Stageline" : options_.title + " – Stageline"));
+    file_.write(html_text(valid_utf8(options_.title.empty() ? "Stageline" : options_.title + " – Stageline")));
     file_.write("</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>");
     file_.write(web_viewer_css());
     file_.write("</style>\n</head>\n<body>\n<noscript>\n");
@@ -92,7 +79,7 @@ class PageWriter {
   void plain_words(const Findings& findings, bool zh) {
     const auto line = [&](const char* tag, const std::string& en, const std::string& chinese) {
       const std::string& text = zh && !chinese.empty() ? chinese : en;
-      if (!text.empty()) file_.write(std::string("<") + tag + ">" + html_text(text) + "</" + tag + ">\n");
+      if (!text.empty()) file_.write(std::string("<") + tag + ">" + html_text(valid_utf8(text)) + "</" + tag + ">\n");
     };
     line("h1", findings.headline.title_en, findings.headline.title_zh);
     line("p", findings.headline.lead_en, findings.headline.lead_zh);

@@ -1,6 +1,7 @@
 #include "exporters/html/html.h"
 
 #include "base/gzip_bytes.h"
+#include "base/html_text.h"
 #include "base/number.h"
 #include "base/output_file.h"
 #include "exporters/html/payload.h"
@@ -9,21 +10,6 @@
 
 namespace stageline {
 namespace {
-
-std::string html_text(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\0': break;
-      default: out += c;
-    }
-  }
-  return out;
-}
 
 // In a JSON text "<" stands only inside strings. Escaped, no "</script" can end the block early and
 // no "<!--" can hide its end.
