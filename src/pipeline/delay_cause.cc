@@ -21,6 +21,7 @@ constexpr double kRare = 0.1;         // of the cells: what is late more often i
 constexpr double kLongPause = 0.5;    // of the median cell: a collector's pauses are no shorter
 constexpr double kMostOneWay = 0.3;   // of a worker's cells of one direction: more of them are its message's doing
 constexpr size_t kLeastCells = 4;
+constexpr int64_t kLeastOneWay = 3;  // late cells of one direction: fewer are pauses, whatever their share
 constexpr double kEverywhere = 0.8;  // of the steps in which a cell is late, and of the late cells that such cells are
 constexpr size_t kLeastSteps = 3;    // fewer say nothing of every step
 
@@ -270,7 +271,7 @@ class Delays {
     const Late& other = by_way_[way_of({key.first, !key.second})];
     if (other.count * 5 > other.of) return false;
     const int32_t from = scene_.times.workers()[key.first].stage + (key.second ? -1 : 1);
-    return from >= 0 && from < scene_.times.stages() &&
+    return from >= 0 && from < scene_.times.stages() && late.count >= kLeastOneWay &&
            static_cast<double>(late.count) >= kMostOneWay * static_cast<double>(late.of);
   }
 
