@@ -244,6 +244,7 @@ void* start_op(Comm* comm, const Said& said) {
                said.peer,
                bytes_of(said.datatype, said.count),
                sequence,
+               false,
                false};
   const int channels = kernels_wanted.load(std::memory_order_relaxed) && said.channels > 0 ? said.channels : 0;
   op->open.store(1 + static_cast<uint32_t>(channels), std::memory_order_release);
