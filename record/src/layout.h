@@ -100,9 +100,11 @@ inline constexpr uint32_t kDropReasons = 16;
 // A lane of NCCL's operations: `device` is the rank's number in the communicator, `thread_id` its ranks, `stream_id`
 // its number, the same on all of them.
 inline constexpr uint8_t kCommunicator = 4;
+// A lane of a stream's kernels, as CUPTI numbers it: `thread_id` is the context. Host's times, whoever took them.
+inline constexpr uint8_t kKernels = 5;
 
 struct LaneEntry {
-  uint8_t device_kind;  // enum slr_device, kCommunicator
+  uint8_t device_kind;  // enum slr_device, kCommunicator, kKernels
   uint8_t clock;        // 0: host, else the number of a device clock
   int16_t device;       // −1: unknown
   uint32_t thread_id;

@@ -111,6 +111,13 @@ class Launch(Recorded):
         again = self.record(sys.executable, '-c', code, flags=['--nvtx'], env={'NVTX_INJECTION64_PATH': said[2]}).stdout.split('\n')
         self.assertEqual([again[2], again[4]], [said[2], ''])  # ours is not chained to itself
 
+    def test_kernels_put_the_library_where_the_driver_looks_and_keep_who_was_there(self):
+        code = "import os\nprint(os.environ['CUDA_INJECTION64_PATH'], os.environ.get('STAGELINE_CHAIN_CUDA'))"
+        said = self.record(sys.executable, '-c', code, flags=['--kernels'], env={'CUDA_INJECTION64_PATH': '/opt/other.so'}).stdout.split()
+        self.assertTrue(said[0].endswith('libstageline_record.so.1'))
+        self.assertEqual(said[1], '/opt/other.so')
+        self.assertEqual(self.record(sys.executable, '-c', code, flags=['--kernels']).stdout.split()[1], 'None')
+
     def test_nothing_recorded_is_said(self):
         done = self.record('true')
         self.assertIn('nothing was recorded', done.stderr)

@@ -113,6 +113,7 @@ Meta parse_meta(std::string_view json) {
     if (m.key == "host") meta.host = valid_utf8(json_text(m.value));
     if (m.key == "job") meta.job = valid_utf8(json_text(m.value));
     if (m.key == "devices") meta.devices = valid_utf8(json_text(m.value));
+    if (m.key == "kernels") meta.kernels = valid_utf8(json_text(m.value));
     if (m.key == "hot") meta.hot = json_text(m.value);
   }
   return meta;
