@@ -57,7 +57,7 @@ struct State {
   Settings settings;
   HotHeader* hot;  // mapped; of a file, or anonymous where there can be none
   uint64_t hot_bytes;
-  int hot_fd;  // −1: anonymous
+  OwnFile hot_file;  // closed: anonymous
   char hot_path[1400];
   uint32_t ring_records;
   std::atomic<uint32_t> recording;  // counts slr_init, so that nothing of an earlier recording is used
