@@ -32,11 +32,11 @@ bool costs_little(const Cause& c, const CauseList& list) {
 }
 
 // A pause is none by chance: its length is far beyond what cells differ by, and only how many fall into a step varies.
-// Nor are long sequences, of which forwards and backwards agree on every stage.
+// Nor are long sequences, of which forwards and backwards agree on every stage, or what its own search found certain.
 bool may_be_chance(const Cause& c, const CauseList& list) {
-  const bool certain =
+  const bool counted =
       c.kind == CauseKind::kPauses || c.kind == CauseKind::kLateStarts || c.kind == CauseKind::kLongSequences;
-  if (certain && c.count >= kLeastPauses && c.lost_ns > c.error_ns) return false;
+  if ((c.certain || (counted && c.count >= kLeastPauses)) && c.lost_ns > c.error_ns) return false;
   return !beyond_noise(c.lost_ns, c.error_ns, list.steps);
 }
 
