@@ -183,6 +183,37 @@ class Align(Case):
         run('export', logs, '-o', self.dir / 'cells.csv', check=0)
         clocks(logs, '--trust-clocks')
 
+    def test_every_reader(self):
+        """What each format's smallest run says of its clocks, in every mode: a table, or a refusal that names the ranks; nothing else."""
+        tied = refused = 0
+        for folder in sorted((SOURCE / 'tests/golden/readers').iterdir()):
+            for mode in ('auto', 'always'):
+                with self.subTest(reader=folder.name, mode=mode):
+                    done = run('align', folder / 'input', '--format', 'csv', '--align', mode)
+                    rows = list(csv.DictReader(io.StringIO(done.out)))
+                    self.assertIn(done.returncode, (0, 2), done.err)
+                    self.assertTrue(rows)
+                    untied = [r for r in rows if r['method'] == 'untied']
+                    self.assertEqual(done.returncode == 2, bool(untied), done.err)
+                    if untied:
+                        self.assertRegex(done.err, 'cannot be put on the clock of rank')
+                        refused += 1
+                    for r in rows:
+                        if r['method'] in ('messages', 'collectives', 'messages and collectives', 'compute gaps'):
+                            tied += 1
+                            self.assertGreaterEqual(int(r['offset_half_ns']), 0)
+                            self.assertLessEqual(float(r['offset_error_ns']), int(r['offset_half_ns']))
+                    self.assertFalse([r for r in csv.DictReader(io.StringIO(run('align', folder / 'input', '--format', 'csv', '--align', mode,
+                                      '--trust-clocks', check=0).out)) if r['method'] == 'untied'])
+            # Stamps as they are: whatever the source says of its clocks, the same as not asking.
+            self.assertEqual(run('export', folder / 'input', '--to', 'csv', '-o', '-', '--align', 'never').out,
+                             run('export', folder / 'input', '--to', 'csv', '-o', '-').out)
+            drawn = run('export', folder / 'input', '--to', 'chrome', '-o', self.dir / 'never.json', '--align', 'never')
+            if drawn.returncode == 0:
+                self.assertNotEqual(json.loads((self.dir / 'never.json').read_text()).get('otherData', {}).get('clock'), 'aligned')
+        self.assertGreater(tied, 10)
+        self.assertGreater(refused, 0)
+
     def test_usage(self):
         logs, _ = self.simulate('logs')
         for flags, hint in [(['--align', 'sometimes'], 'auto'), (['--align-on', '0-1'], '--align-on 0:3:'), (['--align-on', '0:9:F0'], 'rank 9'),
