@@ -92,7 +92,9 @@ class StepWriter {
       part_of_[{trace.parts[p].dp, trace.parts[p].stage}] = static_cast<int32_t>(p);
   }
 
-  void add_to(WireColumns& columns, std::vector<WhatIf::WorldCell> cells) {
+  // `dp`: those of one replica, and of ranks that are in none.
+  void add_to(WireColumns& columns, std::vector<WhatIf::WorldCell> cells, int64_t dp) {
+    if (dp >= 0) std::erase_if(cells, [&](const WhatIf::WorldCell& cell) { return cell.dp >= 0 && cell.dp != dp; });
     for (WhatIf::WorldCell& cell : cells)
       if (cell.part == kUnknown)
         if (const auto at = part_of_.find({cell.dp, cell.stage}); at != part_of_.end()) cell.part = at->second;
@@ -177,6 +179,8 @@ Result<std::string> pipeline_what_if_answer(const PipelineView& view, const Quer
       return Error{ErrorCode::kUsage, "a scale fits no operation of this run", {}, "/api/run lists stages and ranks"};
   const Result<int64_t> number = integer_parameter(query, "step", kUnknown, INT32_MIN, INT32_MAX);
   if (!number) return std::move(number).error();
+  const Result<int64_t> dp = integer_parameter(query, "dp", kUnknown, kUnknown, INT32_MAX);
+  if (!dp) return std::move(dp).error();
   WireColumns columns;
   JsonWriter json;
   json.begin_object();
@@ -186,7 +190,7 @@ Result<std::string> pipeline_what_if_answer(const PipelineView& view, const Quer
   const auto step = std::find_if(steps.begin(), steps.end(), [&](const GraphStep& s) { return s.step == *number; });
   if (step != steps.end()) {
     const auto at = static_cast<uint32_t>(step - steps.begin());
-    StepWriter(view.trace(), *step).add_to(columns, model.step_cells(*changes, at));
+    StepWriter(view.trace(), *step).add_to(columns, model.step_cells(*changes, at), *dp);
     ns_or_null(json, "this_recorded_ns", static_cast<double>(step->span_ns));
     ns_or_null(json, "this_step_ns", priced.step_ns[at]);
   }

@@ -4,7 +4,7 @@ import {useEffect, useRef, useState} from 'preact/hooks';
 import {duration, percent} from '../../format';
 import {currentLang} from '../../i18n/i18n';
 import {w} from '../words';
-import {setWorld, type Pipe, type World} from './pipe';
+import {setWorld, shownAlone, type Pipe, type World} from './pipe';
 import {askWorld, commandOf, paramsOf, type Asked, type Fix, type Fixes, type Price} from './world';
 
 const zh = (en: string, other: string): string => (currentLang() === 'zh' && other ? other : en);
@@ -55,6 +55,12 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
     setAsked(atRest(fixes));
     setPrice(null);
   }, [pipe.world, step]);
+
+  // Ranks are unfolded, or another replica: of the world only what was shown had come.
+  useEffect(() => {
+    const {world} = pipe;
+    if (fixes && world && world.dp !== null && world.dp !== shownAlone(pipe)) void ask(asked, fixes);
+  }, [app.state.dp, app.state.open, app.state.folded]);
 
   // One question at a time; of those that come meanwhile the last.
   async function ask(next: Asked, run: Fixes): Promise<void> {
