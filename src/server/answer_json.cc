@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "base/chinese.h"
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "engine/clock_table.h"
@@ -157,6 +158,18 @@ std::string joined_answer(std::string_view apart) {
     done = end + 1;
   }
   return out.append(json, done);
+}
+
+std::string unanswered_json(const Error& error) {
+  const std::string where = error.where.text(), what = where.empty() ? error.what : where + ": " + error.what;
+  JsonWriter json;
+  json.begin_object().field("error", valid_utf8(what)).field("hint", valid_utf8(error.hint));
+  json.key("sentences").begin_array();
+  for (const std::string& text : {what, error.hint})
+    if (const std::string chinese = in_chinese(text); chinese != text)
+      json.begin_array().value(valid_utf8(text)).value(valid_utf8(chinese)).end_array();
+  json.end_array().end_object();
+  return json.take();
 }
 
 bool has_clocks(const Trace& trace) { return !clock_summary(trace).by.empty() || trace.alignment != AlignState::kRaw; }

@@ -43,6 +43,9 @@ Result<std::string> two_runs_json(const Analysis& analysis, const AnalysisOption
 // The JSON of an answer that was written apart: the same bytes as in the other form.
 std::string joined_answer(std::string_view apart);
 
+// What a run has to say to a right question that it has no answer to: {error, hint, sentences: [[English, Chinese]]}.
+std::string unanswered_json(const Error& error);
+
 // The table of `stageline align`, in the same form; where clocks were measured.
 bool has_clocks(const Trace& trace);
 std::string clocks_json(const Trace& trace, RowLimit limit);

@@ -4,11 +4,13 @@
 #include <cmath>
 #include <map>
 
+#include "base/chinese.h"
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "engine/schedule_list.h"
 #include "engine/what_if_answer.h"
 #include "model/run_extent.h"
+#include "server/answer_json.h"
 #include "server/pipeline_view.h"
 #include "server/wire.h"
 
@@ -40,7 +42,8 @@ void write_price(JsonWriter& json, const Price& price) {
   ns_or_null(json, "step_ns", price.step_ns);
   ns_or_null(json, "saving_ns", price.saving_ns);
   ns_or_null(json, "error_ns", price.error_ns);
-  json.field("saving_share", price.share()).field("steps", price.steps).field("why_not", price.why_not);
+  json.field("saving_share", price.share()).field("steps", price.steps);
+  json.field("why_not", price.why_not).field("why_not_zh", in_chinese(price.why_not));
   json.key("held");
   if (std::isfinite(price.held))
     json.value(price.held);
@@ -134,6 +137,7 @@ class StepWriter {
 
 Result<std::string> pipeline_fixes_answer(const PipelineView& view, const Query&) {
   const Result<const PricedRun*> run = priced(view);
+  if (!run && view.trace().cells.size() > 0) return unanswered_json(run.error());
   if (!run) return std::move(run).error();
   const WhatIf& model = (*run)->model;
   const OrderModel& order = model.order();
@@ -143,7 +147,7 @@ Result<std::string> pipeline_fixes_answer(const PipelineView& view, const Query&
   ns_or_null(json, "graph_ns", model.error().graph_ns);
   ns_or_null(json, "order_ns", model.error().order_ns);
   json.field("stages", model.graph().stage_count);
-  json.field("why_not", order.why_not());
+  json.field("why_not", order.why_not()).field("why_not_zh", in_chinese(order.why_not()));
   json.key("schedule");
   if (order.known()) {
     const ScheduleCandidate& best = order.recognition().best();

@@ -147,12 +147,7 @@ Result<RunAnswers::Answer> RunAnswers::ask(const std::string& key, AnswerDesk::W
   const AnswerDesk::Answer answer = desk_.ask(key, std::move(work), kPatience);
   if (!answer.done) return Answer{202, working_json(answer)};
   if (*answer.done) return Answer{200, **answer.done, is_apart};
-  // The request was right, and this is what the run has to say to it.
-  const Error& error = answer.done->error();
-  JsonWriter json;
-  json.begin_object().field("error", valid_utf8(placed(error)));
-  json.field("hint", valid_utf8(error.hint)).end_object();
-  return Answer{200, json.take()};
+  return Answer{200, unanswered_json(answer.done->error())};
 }
 
 Result<RunAnswers::Answer> RunAnswers::explain() {

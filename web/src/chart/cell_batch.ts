@@ -11,6 +11,10 @@ const lists = (count: number): number[][] => Array.from({length: count}, () => [
 export const labelOf = (cells: Cells, cell: number): string =>
   (cells.microBatch[cell]! >= 0 ? String(cells.microBatch[cell]) : KIND_CODES[cells.kind[cell]!]!);
 
+// Numbers of a class all show, or none: halves of overlapped pairs are long where cells of their kind may be short.
+export const LABEL_CLASSES = 32;
+export const labelClass = ({kind, pair}: Pick<Cells, 'kind' | 'pair'>, cell: number): number => kind[cell]! + (pair[cell]! >= 0 ? LABEL_CLASSES / 2 : 0);
+
 export class CellBatch {
   // By group and tint: x, y, width, height, radius of each.
   private readonly fills = lists(GROUP_COUNT * CHUNK_TINTS);
@@ -31,7 +35,7 @@ export class CellBatch {
     else if (kind === INPUT_GRAD && scene.model.markInputs && wide > 6 * ratio) this.inputs[tint]!.push(left, top, width, height, round);
     if (kind === FORWARD_BACKWARD) this.halves[tint]!.push(left, top + height / 2, width, height / 2, 0);
     if (cells.microBatch[cell]! < 0 && kind !== FORWARD_BACKWARD || KIND_LANE[kind] !== 0 || height < 13 * ratio) return;
-    const scale = frame.width / (frame.view.t1 - frame.view.t0), usual = scene.labelDur[kind]! * scale;
+    const scale = frame.width / (frame.view.t1 - frame.view.t0), usual = scene.labelDur[labelClass(cells, cell)]! * scale;
     const room = (letters: number, px: number): number => letters * px * ratio * 0.62 + 3 * ratio;
     const size = LABEL_SIZES.findIndex(px => px * ratio <= height * 0.6 && usual >= room(scene.labelLength, px));
     if (size < 0) return;

@@ -6,6 +6,7 @@ import {t} from '../i18n/i18n';
 import {homeOf, spanOf} from '../state';
 import {foldedTitle, replicaName, rowTitle} from '../words';
 import {makeColours, type ChartColours} from './colours';
+import {LABEL_CLASSES, labelClass} from './cell_batch';
 import {AXIS_HEIGHT, makeLayout, type Layout} from './layout';
 import {cellBox, countDrawn, makePainter, paint, RIGHT_MARGIN, type Scene} from './paint';
 import {Rolling} from './rolling';
@@ -25,12 +26,12 @@ export interface Chart {
 const MAX_HEIGHT = 640;
 const REST_FRAMES = 2;
 
-// By kind: nine tenths of its time lie in cells of this duration or longer. From at most some thousand of them.
-export function shortDurations(cells: Pick<Cells, 'count' | 'kind' | 'dur'>): Float64Array {
+// By labelClass: nine tenths of its time lie in cells of this duration or longer. From at most some thousand of them.
+export function shortDurations(cells: Pick<Cells, 'count' | 'kind' | 'dur' | 'pair'>): Float64Array {
   const step = Math.max(1, Math.floor(cells.count / 8192));
   const byKind: number[][] = [];
-  for (let i = 0; i < cells.count; i += step) (byKind[cells.kind[i]!] ??= []).push(cells.dur[i]!);
-  const short = new Float64Array(16);
+  for (let i = 0; i < cells.count; i += step) (byKind[labelClass(cells, i)] ??= []).push(cells.dur[i]!);
+  const short = new Float64Array(LABEL_CLASSES);
   byKind.forEach((list, kind) => {
     const durations = Float64Array.from(list).sort();
     // A tenth of their time, not of their number: what is short and rare (DualPipeV's gradients of the loss) blanks no others.
@@ -59,7 +60,7 @@ export function makeChart(app: App, maxHeight: () => number = () => MAX_HEIGHT):
   const element = h('div', {class: 'chart'}, sizer);
   const painter = makePainter(canvas), rolling = new Rolling(canvas);
   let colours: ChartColours | undefined;
-  let measured: Cells | null = null, labelLength = 1, labelDur: Float64Array = new Float64Array(16);
+  let measured: Cells | null = null, labelLength = 1, labelDur: Float64Array = new Float64Array(LABEL_CLASSES);
   let layout: Layout = makeLayout(app.model, app.report.parts, app.state, 1000), laidOut: readonly unknown[] = [];
   let width = 0, height = 0, ratio = 1, scheduled = false, moves = 0;
 

@@ -28,12 +28,12 @@ export interface Scene {
   marks: Uint8Array | null;     // by cell: how it differs from its like
   theoryEnds: number[];         // where the steps shown could have ended
   labelLength: number;          // digits of the largest micro-batch
-  labelDur: Float64Array;       // by kind: duration of a short cell; numbers of a kind all show, or none
+  labelDur: Float64Array;       // by labelClass: duration of a short cell; numbers of a class all show, or none
   rowTitle: (part: Part) => [strong: string, weak: string];
 }
 
 export const RIGHT_MARGIN = 8;
-const FONT = 'system-ui, "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", sans-serif';
+export const FONT = 'system-ui, "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", sans-serif';
 
 // Kept between frames so that painting allocates nothing of size.
 export interface Painter {

@@ -47,6 +47,14 @@ function tableOf(wire: WireAnswer['tables'][number], apart: Wire<unknown> | null
   };
 }
 
+// Throws what a run has to say to a right question that it has no answer to.
+export function answered<T>(answer: T): T {
+  const {error, hint, sentences} = answer as {error?: string; hint?: string; sentences?: Both[]};
+  if (error === undefined) return answer;
+  addSentences(sentences ?? []);
+  throw new ApiError(422, error, hint ?? '');
+}
+
 const FIRST_PAUSE_MS = 60, LONGEST_PAUSE_MS = 150;  // what is done is shown within 200 ms
 
 export class Desk {
@@ -92,8 +100,7 @@ export class Desk {
       const found: {done: boolean; answer: unknown; wire?: Wire<unknown> | null} =
         path === 'answer' ? await this.api.longRows<unknown>(path, params) : await this.api.long<unknown>(path, params);
       if (found.done) {
-        const {error, hint} = found.answer as {error?: string; hint?: string};
-        if (error) throw new ApiError(422, error, hint ?? '');  // of the run, not of the request
+        answered(found.answer);
         if (found.wire) (found.answer as WireAnswer).wire = found.wire;
         return found.answer;
       }

@@ -8,13 +8,13 @@ import {shownAlone, type Pipe, type World} from './pipe';
 
 export interface Price {
   recorded_ns: number | null; step_ns: number | null; saving_ns: number | null; error_ns: number | null;
-  saving_share: number; steps: number; held: number | null; why_not: string;
+  saving_share: number; steps: number; held: number | null; why_not: string; why_not_zh: string;
 }
 export interface Fix extends Price {
   id: string; bound: boolean; name: string; name_zh: string; assumes: string; assumes_zh: string; how: string; how_zh: string;
 }
 export interface Fixes {
-  recorded_ns: number; graph_ns: number | null; order_ns: number | null; stages: number; why_not: string;
+  recorded_ns: number; graph_ns: number | null; order_ns: number | null; stages: number; why_not: string; why_not_zh: string;
   schedule: {name: string; chunks: number; micro_batches: number; stages: number} | null;
   schedules: {name: string; chunks: number}[];
   fixes: Fix[];
