@@ -150,7 +150,7 @@ function expose(app: App, chart: ReturnType<typeof makeChart>): void {
     },
     coverage: (row: number, lane: number, view: Viewport, width: number) => coverage(app.model.rows[row]!.lanes[lane]!, app.cells, view, width),
     select: (i: number) => select(app, i),
-    shortDuration: (dur: number[]) => shortDurations({count: dur.length, kind: new Uint8Array(dur.length), dur: Float64Array.from(dur)})[0],
+    shortDuration: (dur: number[]) => shortDurations({count: dur.length, kind: new Uint8Array(dur.length), pair: new Int32Array(dur.length).fill(-1), dur: Float64Array.from(dur)})[0],
     missingKeys,
   }});
 }

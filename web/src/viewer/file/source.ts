@@ -10,7 +10,7 @@ import {startAnswerer, type Answerer} from './worker';
 const own = typeof document === 'undefined' ? null : document.currentScript;
 
 const reply = (status: number, body: ArrayBuffer): Reply =>
-  ({status, json: async () => JSON.parse(new TextDecoder().decode(body)) as unknown, bytes: async () => body});
+  ({status, isJson: true, json: async () => JSON.parse(new TextDecoder().decode(body)) as unknown, bytes: async () => body});
 const no = (status: number, error: string, hint: string): Reply => reply(status, bytesOf({error, hint}));
 
 // null: the page came from a server.
@@ -39,7 +39,7 @@ export function fileSource(): Source | null {
   }
   return {
     async ask(path, params, signal) {
-      const {revision: _, ...asked} = params;
+      const {revision: _, rows: _form, ...asked} = params;  // what is kept is JSON
       if (path === 'status') return reply(200, bytesOf({state: 'ready', revision: 1, bytes_read: 0, bytes_total: 0, events: 0, message: ''}));
       if (answersOf(path)) {
         const {status, body} = await (await timeline()).ask(path, asked, signal);
