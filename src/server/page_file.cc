@@ -69,11 +69,16 @@ class PageWriter {
   }
   void answer(std::string_view name, std::string_view body) { block("data-answer", name, body); }
   void timeline(std::string_view name, std::string_view body) { block("data-timeline", name, body); }
-  void end() {
+  void slices(const PagePiece& piece) {
+    const std::string lanes = std::to_string(piece.first_lane) + "-" + std::to_string(piece.last_lane);
+    block("data-lanes", lanes, piece.bytes);
+  }
+  void script() {
     file_.write("<script>");
     file_.write(web_viewer_js());
-    file_.write("</script>\n</body>\n</html>\n");
+    file_.write("</script>\n");
   }
+  void end() { file_.write("</body>\n</html>\n"); }
 
  private:
   void plain_words(const Findings& findings, bool zh) {
@@ -155,8 +160,9 @@ void write_timeline(PageWriter& page, const Timeline& timeline, const PageOption
   json.end_array().field("has_chunks", timeline.chunk_count() > 1).field("links", static_cast<int64_t>(links.count));
   json.field("longest_ns", longest_ns(timeline, lanes)).end_object();
   page.timeline("head", json.take());
-  write_page_slices(timeline, lanes, places, [&](std::string_view piece) { page.timeline("slices", piece); });
   page.timeline("links", links.bytes);
+  page.script();  // it begins while the browser reads on
+  write_page_slices(timeline, lanes, places, [&](const PagePiece& piece) { page.slices(piece); });
 }
 
 }  // namespace

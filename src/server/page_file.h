@@ -4,8 +4,9 @@
 //   <noscript>                      headline and findings, for readers without scripts
 //   <script data-answer="run">      the answer to /api/run; so for explain, answers, pipeline, pipeline/fixes, clocks,
 //   …                               and "answer NAME" for every analysis
-//   <script data-timeline="head">   names and lanes; "slices" (several), "links" (page_slices.h)
-//   <script>                        the viewer's own
+//   <script data-timeline="head">   names and lanes; "links"
+//   <script>                        the viewer's own, which runs while the browser reads what follows
+//   <script data-lanes="0-15">      the slices of these lanes; several, in the order of lanes (page_slices.h)
 //
 // Blocks are gzip in base64, so that no name in a trace is markup. The page's Content-Security-Policy lets it fetch
 // nothing, and run nothing but its script, there or in a worker.

@@ -60,12 +60,12 @@ function withoutFileWords(path, answer) {
 }
 
 async function sameAnswers(tools, name, rounds, seed, more = answer => answer) {
-  const module = await storeModule(tools.folder), {packed} = blocksOf(reportOf(tools, name)), store = await module.makeStore(packed);
+  const module = await storeModule(tools.folder), {packed} = blocksOf(reportOf(tools, name)), made = await module.makeStore(packed);
   const server = await tools.serve(name);
   await ready(server);
-  const run = await (await fetch(`${server}/api/run`)).json(), asked = questions(run, store.names, rounds, seed);
+  const run = await (await fetch(`${server}/api/run`)).json(), asked = questions(run, made.store.names, rounds, seed);
   for (const [path, params] of asked) {
-    const own = module.answer(store, path, params), theirs = await said_(server, path, params), where = `${name} ${path} ${JSON.stringify(params)}`;
+    const own = await module.answer(made, path, params), theirs = await said_(server, path, params), where = `${name} ${path} ${JSON.stringify(params)}`;
     assert.equal(own.status, theirs.status, where);
     if (own.status === 200)
       assert.deepEqual(more(withoutFileWords(path, said(path, own.body, params))), more(withoutFileWords(path, said(path, theirs.body, params))), where);
@@ -105,12 +105,28 @@ export const cases = [
   }],
   ['report: questions get the answers that the server gives', async (open, tools) => {
     let asked = 0;
-    for (const [name, rounds] of [['pipeline', 12], ['vpp', 8], ['profile', 12], ['busy', 8], ['counter', 8], ['odd', 8], ['one', 3]])
+    for (const [name, rounds] of [['pipeline', 12], ['vpp', 8], ['profile', 12], ['busy', 8], ['counter', 8], ['odd', 8], ['one', 3], ['spread', 6]])
       asked += await sameAnswers(tools, name, rounds, rounds + 5);
     // Recorded stacks stay with the run.
     asked += await sameAnswers(tools, 'stacks', 8, 3, ({stack: _, ...rest}) => rest);
     asked += await sameAnswers(tools, 'ascend', 8, 4, ({stack: _, ...rest}) => rest);
     assert.ok(asked > 500, `${asked} questions`);
+  }],
+  ['report: only what is asked about is read, and what is damaged spoils nothing else', async (open, tools) => {
+    const {makeStore, answer} = await storeModule(tools.folder), {packed} = blocksOf(reportOf(tools, 'spread'));
+    const groups = packed.groups.map(({first, last}) => [first, last]), [long, short] = [groups.findIndex(([a, b]) => a === b), groups.findIndex(([a, b]) => a < b)];
+    assert.ok(groups.length >= 3 && long >= 0 && short >= 0, JSON.stringify(groups));
+    assert.ok(packed.groups[long].pieces[0].length > 0);
+    const damaged = groups.length - 1 === short ? groups.length - 2 : groups.length - 1, from = await makeStore(
+        {...packed, groups: packed.groups.map((group, g) => ({...group, pieces: g === damaged ? group.pieces.map(text => text.slice(0, text.length >> 3 << 2)) : [...group.pieces]}))});
+    assert.equal(from.loader.groupsRead(), 0);
+    assert.equal((await answer(from, 'tiles', {lanes: String(groups[short][0]), n: 100})).status, 200);
+    assert.equal(from.loader.groupsRead(), 1);
+    await assert.rejects(answer(from, 'tiles', {lanes: String(groups[damaged][0]), n: 100}));
+    for (const [first, last] of groups.filter((_, g) => g !== damaged)) assert.equal((await answer(from, 'select', {lanes: `${first}-${last}`})).status, 200);
+    await assert.rejects(answer(from, 'search', {q: 'op'}));  // of all of them
+    await assert.rejects(makeStore({...packed, groups: packed.groups.slice(1)}), /cut off/);
+    await assert.rejects(makeStore({...packed, groups: packed.groups.slice(0, -1)}), /cut off/);
   }],
   ['report: the same without a worker', async (open, tools) => {
     const {page} = await openReport(tools.context, reportOf(tools, 'pipeline'), '?lang=en#/timeline', {scripts: 'window.Worker = class { constructor() { throw new Error("forbidden"); } };'});
@@ -173,10 +189,10 @@ export const cases = [
     }
   }],
   ['report: small, and the script within its budget', async (open, tools) => {
-    const path = reportOf(tools, 'busy'), html = readFileSync(path, 'utf8'), script = /<script>([\s\S]*)<\/script>/.exec(html)[1], css = /<style>([\s\S]*?)<\/style>/.exec(html)[1];
+    const path = reportOf(tools, 'busy'), html = readFileSync(path, 'utf8'), script = /<script>([\s\S]*?)<\/script>/.exec(html)[1], css = /<style>([\s\S]*?)<\/style>/.exec(html)[1];
     const zipped = gzipSync(script).length + gzipSync(css).length;
     assert.ok(zipped <= 200_000, `script and style are ${zipped} B gzipped`);
-    const {packed} = blocksOf(path), slices = packed.pieces.reduce((sum, piece) => sum + piece.length, 0);
+    const {packed} = blocksOf(path), slices = packed.groups.flatMap(group => group.pieces).reduce((sum, piece) => sum + piece.length, 0);
     assert.ok(slices / 40_000 <= 6, `${slices / 40_000} B a slice`);
     assert.ok(statSync(path).size > slices);
   }],

@@ -30,6 +30,10 @@ export function makeRuns(stageline, folder) {
   const busy = [];
   for (let i = 0; i < 40000; ++i) busy.push(slice(i % 3 ? 'small op' : 'other op', i * 10 + (i * 7919) % 5, 1 + (i * 104729) % 7,
       {tid: 1 + i % 2}));
+  // One thread of more slices than a block of a report has, and thirty others.
+  const spread = [];
+  for (let i = 0; i < 66000; ++i) spread.push(slice(`long op ${i % 5}`, i * 10, 3 + (i * 104729) % 7));
+  for (let i = 0; i < 45000; ++i) spread.push(slice(`op ${(i * 7919) % 40}`, Math.floor(i / 30) * 440 + (i * 31) % 200, (i * 104729) % 230, {tid: 2 + i % 30}));
   const pipeline = simulated('pipeline', '1f1b', '--stages', '4', '--dp', '2', '--micro-batches', '8', '--steps', '4', '--cost', '10,20',
         '--jitter', '0.08',
                         '--messages', '--optimizer', '5');
@@ -52,6 +56,7 @@ export function makeRuns(stageline, folder) {
     recorded: once('recorded', out => execFileSync('python3', [join(gen, 'recording.py'), '-o', out], {stdio: 'ignore'})),
     stacks: once('stacks', out => python('-o', out, '--ranks', '1', '--events', '4000', '--steps', '2', '--python', '--format', 'json')),
     busy: chrome(folder, 'busy', busy),
+    spread: chrome(folder, 'spread', spread),
     counter: chrome(folder, 'counter',
         [slice('work', 0, 1000),
         ...Array.from({length: 200}, (_, i) => ({ph: 'C', name: 'level', pid: 1, ts: i * 5, args: {value: i * i}}))]),
