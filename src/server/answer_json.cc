@@ -5,16 +5,18 @@
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "engine/clock_table.h"
+#include "engine/diff_json.h"
 #include "engine/engine.h"
 #include "exporters/table_text.h"
 #include "exporters/table_words.h"
 #include "model/run_extent.h"
+#include "pipeline/run_diff.h"
 
 namespace stageline {
 namespace {
 
 constexpr size_t kMostSentenceRows = 100'000;  // of a table, looked through for words that have a Chinese form
-constexpr size_t kMostEventRows = 2'000'000;  // as in all_tables(): above, no row per event
+constexpr size_t kMostEventRows = 2'000'000;   // as in all_tables(): above, no row per event
 
 bool is_dump(const Analysis& analysis) { return std::string_view(analysis.name) == "events"; }
 
@@ -128,6 +130,13 @@ Result<std::string> two_runs_json(const Analysis& analysis, const AnalysisOption
   input.control = &control;
   input.test = &test;
   return made_json(analysis, std::move(input), control, limit, part);
+}
+
+Result<std::string> compare_json(const Trace& control, const Trace& test) {
+  if (control.cells.size() == 0 && test.cells.size() == 0) return std::string("{}");  // trace-diff says what differs
+  const Result<RunDiff> diff = diff_runs(control, test);
+  if (!diff) return diff.error();
+  return diff_json(*diff);
 }
 
 bool has_clocks(const Trace& trace) { return !clock_summary(trace).by.empty() || trace.alignment != AlignState::kRaw; }

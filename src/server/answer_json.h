@@ -36,6 +36,10 @@ Result<std::string> analysis_json(const Analysis& analysis, const AnalysisOption
 Result<std::string> two_runs_json(const Analysis& analysis, const AnalysisOptions& options, const Trace& control,
                                   const Trace& test, RowLimit limit, const TablePart& part = {});
 
+// What differs and why, as `stageline diff --json` says it; {}: neither run has a pipeline. Errors: those of
+// diff_runs().
+Result<std::string> compare_json(const Trace& control, const Trace& test);
+
 // The table of `stageline align`, in the same form; where clocks were measured.
 bool has_clocks(const Trace& trace);
 std::string clocks_json(const Trace& trace, RowLimit limit);

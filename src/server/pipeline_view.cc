@@ -6,9 +6,9 @@
 #include <numeric>
 
 #include "base/json_writer.h"
-#include "exporters/html/payload.h"
-#include "exporters/html/report_json.h"
 #include "pipeline/waterfall.h"
+#include "server/cell_payload.h"
+#include "server/pipeline_json.h"
 #include "server/timeline.h"
 #include "server/wire.h"
 
@@ -118,11 +118,6 @@ Result<std::string> pipeline_answer(const PipelineView& view, const Query&) {
   if (trace.cells.size() == 0) return no_cells();
   const TheoryRun& theory = view.theory();
   const CellPayload payload = make_cell_payload(trace, kMostPipelineCells, &theory.theory);
-  const std::vector<Table> no_tables;
-  const Headline no_headline;
-  const std::vector<Finding> no_findings;
-  const ExportInput input{trace,       no_tables,       no_headline,
-                          no_findings, ExportOptions{}, [&]() -> const Theory& { return theory.theory; }};
   WireColumns columns;
   const size_t at = columns.add_bytes(payload.bytes);
   JsonWriter json;
@@ -130,7 +125,7 @@ Result<std::string> pipeline_answer(const PipelineView& view, const Query&) {
   write_shifts(json, view.timeline(), payload);
   add_bubbles(columns, trace, theory, payload);
   columns.describe(json);
-  json.key("report").raw(report_json(input, payload, HtmlLimits{}));
+  json.key("report").raw(pipeline_json(trace, theory.theory, payload));
   json.end_object();
   return std::move(columns).with_header(json.take());
 }

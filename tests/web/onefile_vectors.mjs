@@ -6,13 +6,13 @@ import {fileURLToPath, pathToFileURL} from 'node:url';
 
 const web = join(dirname(fileURLToPath(import.meta.url)), '../../web');
 
-// The store as a module of node's.
-export async function storeModule(folder) {
-  const {build} = await import(pathToFileURL(join(web, 'node_modules/esbuild/lib/main.js')));
-  const outfile = join(folder, 'store.mjs');
-  await build({entryPoints: [join(web, 'src/viewer/file/store.ts')], outfile, bundle: true, format: 'esm', logLevel: 'warning'});
+// Parts of the page as a module of node's: `contents` exports them.
+export async function moduleOf(folder, name, contents) {
+  const {build} = await import(pathToFileURL(join(web, 'node_modules/esbuild/lib/main.js'))), outfile = join(folder, `${name}.mjs`);
+  await build({stdin: {contents, resolveDir: join(web, 'src'), loader: 'ts'}, outfile, bundle: true, format: 'esm', logLevel: 'warning'});
   return import(pathToFileURL(outfile));
 }
+export const storeModule = folder => moduleOf(folder, 'store', `export * from './viewer/file/store';`);
 
 // The blocks of a report, as they stand in it.
 export function blocksOf(path) {

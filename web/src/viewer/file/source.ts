@@ -64,7 +64,7 @@ export function fileSource(): Source | null {
         const {status, body} = await (await timeline()).ask(path, asked, signal);
         return reply(status, body);
       }
-      const {name, ...options} = asked, key = path === 'answer' ? `answer ${String(name)}` : path;
+      const {name, run, ...options} = asked, key = path === 'answer' ? `answer ${String(name)}` : run === undefined ? path : `${path} ${String(run)}`;
       if (path === 'pipeline/what-if') return price(asked);
       if (Object.values(options).some(value => value !== undefined)) return no(404, w('file.options'), command);
       if (kept.has(key)) return fromKept(key);
