@@ -71,8 +71,8 @@ int main(int argc, char** argv) {
   const double found = seconds_since(start);
   start = std::chrono::steady_clock::now();
   (void)explain(trace, {}, true);
-  std::fprintf(stderr, "with offers %.3f, %zu findings\n", seconds_since(start), said.findings.size());
-  std::printf("%zu %.3f %.3f %.3f %s %lld %.3f %.3f %.9f\n", trace.cells.size(), recognised, replayed, judged,
-              theory.theory.schedule.c_str(), static_cast<long long>(late.found), split, found, rest);
+  const double offered = seconds_since(start);
+  std::printf("%zu\t%.3f\t%.3f\t%.3f\t%s\t%lld\t%.3f\t%.3f\t%zu\t%.3f\t%.9f\n", trace.cells.size(), recognised, replayed, judged,
+              theory.theory.schedule.c_str(), static_cast<long long>(late.found), split, found, said.findings.size(), offered, rest);
   return 0;
 }

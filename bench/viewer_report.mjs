@@ -2,7 +2,7 @@
 // viewer_bench.mjs.
 import {spawnSync} from 'node:child_process';
 import {readFileSync, statSync} from 'node:fs';
-import {join} from 'node:path';
+import {join, resolve} from 'node:path';
 import {gzipSync} from 'node:zlib';
 import {chromiumPath, launch} from '../tests/web/browser.mjs';
 import {pageMemory} from './viewer_memory.mjs';
@@ -11,7 +11,7 @@ const OPENED = 7, SIZE = {width: 1600, height: 900};
 
 // `tools`: what viewer_bench.mjs has for all: row, traceOf, painted, coloured, median, ms, mb.
 export async function measureReport(stageline, cache, slices, {row, traceOf, painted, coloured, median, ms, mb}) {
-  const path = join(cache, `report-${slices}.html`), size = `${(slices / 1e6).toFixed(0)} M slices`, began = performance.now();
+  const path = resolve(cache, `report-${slices}.html`), size = `${(slices / 1e6).toFixed(0)} M slices`, began = performance.now();
   const written = spawnSync('/usr/bin/env', ['bash', '-c', 'exec 3>&2; TIMEFORMAT="%U %S"; time "$@" >/dev/null 2>&3', '-', stageline, 'report',
                                              traceOf(slices), '-o', path, '--quiet'], {encoding: 'utf8'});
   if (written.status !== 0) throw new Error(`stageline report: ${written.stderr}`);

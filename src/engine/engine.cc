@@ -171,16 +171,18 @@ std::vector<Table> all_tables(const Trace& trace, Diagnostics& diagnostics, bool
 }
 
 Findings findings_of(const Trace& trace, const std::vector<Table>& tables) {
-  return findings_of(trace, tables, trace.cells.size() > 0 ? theory_of(trace) : TheoryRun{});
+  const TheoryRun theory = trace.cells.size() > 0 ? theory_of(trace) : TheoryRun{};
+  return findings_of(trace, tables, theory, RunCoverage(trace, theory));
 }
 
-Findings findings_of(const Trace& trace, const std::vector<Table>& tables, const TheoryRun& theory) {
+Findings findings_of(const Trace& trace, const std::vector<Table>& tables, const TheoryRun& theory,
+                     const RunCoverage& coverage) {
   const bool profiled = std::any_of(trace.parts.begin(), trace.parts.end(),
                                     [](const Part& part) { return part.event_count > 0 && part.slices.has_facts(); });
-  if (!profiled) return find_findings(trace, theory);
+  if (!profiled) return find_findings(trace, theory, coverage);
   Findings of_slices = profile_findings(trace, tables);
   if (trace.cells.size() == 0) return of_slices;
-  return merge_findings(find_findings(trace, theory), std::move(of_slices));
+  return merge_findings(find_findings(trace, theory, coverage), std::move(of_slices));
 }
 
 namespace {

@@ -58,8 +58,9 @@ std::vector<Table> all_tables(const Trace& trace, Diagnostics& diagnostics, bool
 
 // What is worth saying about the trace: of pipeline cells, or of a profiler trace from its `tables`.
 Findings findings_of(const Trace& trace, const std::vector<Table>& tables);
-// The same with the theory of a trace with cells, where it is known already.
-Findings findings_of(const Trace& trace, const std::vector<Table>& tables, const TheoryRun& theory);
+// The same of a trace with cells whose theory and coverage are known already.
+Findings findings_of(const Trace& trace, const std::vector<Table>& tables, const TheoryRun& theory,
+                     const RunCoverage& coverage);
 
 // Writes the trace at `path` in the kind `to` ("" : by extension), which is not the page (server/page_export.h). A kind
 // that has one file per rank writes `path` for a single rank, and rank_path(path, rank) for each of several. `written`

@@ -93,11 +93,10 @@ void make_offers(WhatIf model, Explanation& e) {
 struct Replayed {
   Diagnostics notes;
   Result<StepGraph> graph;
-  RunCoverage coverage;
   CauseList causes;  // empty without a graph
 
-  Replayed(const Trace& trace, const TheoryRun& theory)
-      : graph(build_step_graph(trace, notes, LaunchRule::kInOrder)), coverage(trace, theory) {
+  Replayed(const Trace& trace, const TheoryRun& theory, const RunCoverage& coverage)
+      : graph(build_step_graph(trace, notes, LaunchRule::kInOrder)) {
     if (graph) causes = find_causes(trace, *graph, theory, coverage);
   }
 };
@@ -108,20 +107,21 @@ Explanation explain(const Trace& trace, const std::vector<Table>& tables, bool w
   Explanation e;
   const bool cells = trace.cells.size() > 0;
   const TheoryRun theory = cells ? theory_of(trace) : TheoryRun{};
+  const RunCoverage coverage(trace, theory);
   Findings known;
   std::optional<Replayed> replayed;
   parallel_for(2, [&](size_t half) {  // both take seconds of a large run, and neither needs the other
     if (half == 0)
-      known = findings_of(trace, tables, theory);
+      known = findings_of(trace, tables, theory, coverage);
     else if (cells)
-      replayed.emplace(trace, theory);
+      replayed.emplace(trace, theory, coverage);
   });
   e.headline = known.headline;
   e.parts = known.headline.parts;
   std::set<std::string> said;
   bool priced = false;
   if (cells) {
-    auto& [notes, graph, coverage, causes] = *replayed;
+    auto& [notes, graph, causes] = *replayed;
     say_coverage(coverage, e);
     if (graph) {
       priced = true;
@@ -131,6 +131,8 @@ Explanation explain(const Trace& trace, const std::vector<Table>& tables, bool w
       e.lost_error_ns = std::isnan(causes.together_error_ns) ? 0 : causes.together_error_ns;
       const DoubtWords doubt = doubt_words(causes, known.headline);
       e.doubt_en = doubt.en, e.doubt_zh = doubt.zh;
+      const DoubtWords next = hidden_words(causes);
+      e.next_en = next.en, e.next_zh = next.zh;
       const bool whole = !causes.untold && coverage.whole();
       ShareFindings shares;
       if (whole) shares = share_findings(trace, known.headline, causes, *graph);
@@ -183,6 +185,7 @@ Findings explained_findings(const Explanation& e) {
   }
   if (!findings.list.empty()) {
     if (!e.doubt_en.empty()) findings.headline.lead_en += " " + e.doubt_en, findings.headline.lead_zh += e.doubt_zh;
+    if (!e.next_en.empty()) findings.headline.lead_en += " " + e.next_en, findings.headline.lead_zh += e.next_zh;
     return findings;
   }
   Finding none;

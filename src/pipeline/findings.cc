@@ -453,7 +453,10 @@ void add_per_rank_clock(const FindingFacts& f, std::vector<Finding>& out) {
 Findings find_findings(const Trace& trace) { return find_findings(trace, theory_of(trace)); }
 
 Findings find_findings(const Trace& trace, const TheoryRun& theory) {
-  const RunCoverage coverage(trace, theory);
+  return find_findings(trace, theory, RunCoverage(trace, theory));
+}
+
+Findings find_findings(const Trace& trace, const TheoryRun& theory, const RunCoverage& coverage) {
   const FindingFacts facts = collect(trace, coverage);
   Findings result;
   if (facts.sums.ranks.empty()) {

@@ -5,6 +5,7 @@
 
 #include "model/finding.h"
 #include "model/trace.h"
+#include "pipeline/run_coverage.h"
 #include "pipeline/theory.h"
 
 namespace stageline {
@@ -18,7 +19,8 @@ struct Findings {
 
 // Expects linked cells. Thresholds: a stage or rank 1.1× its median, a step 1.3× the median step,
 // 10 % of a step outside the pipeline. Definitions: docs/analyses/findings.md. O(cells).
-// `theory` of this trace.
+// `theory` and `coverage` of this trace.
+Findings find_findings(const Trace& trace, const TheoryRun& theory, const RunCoverage& coverage);
 Findings find_findings(const Trace& trace, const TheoryRun& theory);
 Findings find_findings(const Trace& trace);
 

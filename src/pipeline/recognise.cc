@@ -9,12 +9,13 @@
 #include "pipeline/counted.h"
 #include "pipeline/divergence.h"
 #include "pipeline/edit_distance.h"
+#include "pipeline/link_cells.h"
 #include "schedules/make.h"
 
 namespace stageline {
 namespace {
 
-constexpr size_t kMostPlausible = 8;       // candidates that are generated
+constexpr size_t kMostPlausible = 8;       // candidates that are generated, but for those as near as the nearest
 constexpr double kPlausible = 0.35;        // of the warm-up forwards may differ
 constexpr size_t kMostSizes = 4;           // different numbers of micro-batches a step that are generated
 constexpr double kRenumberGain = 0.02;     // of score, below which labels are believed
@@ -117,11 +118,15 @@ std::vector<Plausible> plausible_ones(const WorkLists& lists) {
       consider(def, sizes);
     }
   }
-  // The nearest, and a few in any case: labels and gaps may hide the warm-up.
+  // The nearest, and a few in any case: labels and gaps may hide the warm-up. Of one micro-batch nearly all are as
+  // near.
   std::stable_sort(found.begin(), found.end(),
                    [](const Plausible& a, const Plausible& b) { return a.distance < b.distance; });
   size_t kept = 0;
-  while (kept < found.size() && kept < kMostPlausible && (kept < 3 || found[kept].distance <= kPlausible)) ++kept;
+  const auto keeps = [&](const Plausible& p) {
+    return p.distance == found.front().distance || (kept < kMostPlausible && (kept < 3 || p.distance <= kPlausible));
+  };
+  while (kept < found.size() && keeps(found[kept])) ++kept;
   found.resize(kept);
   return found;
 }
@@ -284,6 +289,21 @@ void settle_unsplit(std::vector<Ranked>& all) {
   std::rotate(all.begin(), chosen, chosen + 1);
 }
 
+// Schedules of one micro-batch are the same lists in a loop and in a V: of equals, one whose chunks lie as the times
+// say.
+void settle_layout(const Trace& trace, std::vector<Ranked>& all) {
+  const auto equals_first = [&](const Ranked& one) {
+    return one.candidate.score == all.front().candidate.score &&
+           one.candidate.order_score == all.front().candidate.order_score;
+  };
+  const auto end = std::find_if_not(all.begin(), all.end(), equals_first);
+  const auto differs = [&](const Ranked& one) { return one.candidate.layout != all.front().candidate.layout; };
+  if (std::none_of(all.begin(), end, differs)) return;
+  const ChunkLayout layout = guess_chunk_layout(trace);
+  const auto chosen = std::find_if(all.begin(), end, [&](const Ranked& one) { return one.candidate.layout == layout; });
+  if (chosen != end) std::rotate(all.begin(), chosen, chosen + 1);
+}
+
 // What the trace itself calls the micro-batches that lists of one step and replica have numbered.
 class OwnLabels {
  public:
@@ -404,6 +424,7 @@ Recognition recognise(const Trace& trace, RankLists* kept) {
   }
   if (all.empty()) return result;
   settle_unsplit(all);
+  settle_layout(trace, all);
   result.rule = all.front().lists->rule;
   for (const Ranked& one : all) {
     const ScheduleCandidate& best = all.front().candidate;

@@ -1,8 +1,11 @@
 #include "pipeline/run_coverage.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <tuple>
+#include <unordered_map>
+#include <utility>
 
 #include "base/number.h"
 #include "base/parallel.h"
@@ -49,6 +52,79 @@ std::string ranges_text(const std::vector<int32_t>& numbers, const char* to, con
 }
 
 std::string text_of(double count) { return grouped(static_cast<int64_t>(count)); }
+
+struct Work {
+  int32_t micro_batch, chunk;
+  CellKind kind;
+  uint32_t cell;
+  auto key() const { return std::tuple(micro_batch, chunk, kind); }
+};
+
+// Lowest and highest of some numbers; how many a table of them all has.
+struct Range {
+  int64_t low = INT64_MAX, high = INT64_MIN;
+  void see(int64_t value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  int64_t size() const { return high - low + 1; }
+};
+
+// Whether some work of one rank's step may be there twice; no is sure. Labels as they usually are need no sorting.
+// `seen` is reused. O(work).
+bool may_repeat(const std::vector<Work>& work, std::vector<uint8_t>& seen) {
+  constexpr int64_t kKinds = 5;  // F, B, I, W, F&B
+  if (work.size() < 2) return false;
+  Range batches, chunks;
+  for (const Work& w : work) batches.see(w.micro_batch), chunks.see(w.chunk);
+  const auto most = static_cast<int64_t>(work.size() * 16 + 1024);
+  if (batches.size() > most || chunks.size() > most || batches.size() * chunks.size() * kKinds > most) return true;
+  seen.assign(static_cast<size_t>(batches.size() * chunks.size() * kKinds), 0);
+  for (const Work& w : work) {
+    uint8_t& at = seen[static_cast<size_t>(((w.micro_batch - batches.low) * chunks.size() + w.chunk - chunks.low) *
+                                               kKinds +
+                                           static_cast<int64_t>(w.kind))];
+    if (at != 0) return true;
+    at = 1;
+  }
+  return false;
+}
+
+struct Listed {
+  int64_t list;
+  int32_t micro_batch;
+  auto key() const { return std::pair(list, micro_batch); }
+};
+
+// Leaves each (list, micro-batch) once, in any order. Numbers as they usually are need no sorting.
+void keep_different(std::vector<Listed>& all) {
+  if (all.empty()) return;
+  Range lists, batches;
+  for (const Listed& one : all) lists.see(one.list), batches.see(one.micro_batch);
+  const auto most = static_cast<int64_t>(all.size() * 16 + 4096);
+  if (lists.size() <= most && batches.size() <= most / lists.size()) {
+    std::vector<uint8_t> seen(static_cast<size_t>(lists.size() * batches.size()), 0);
+    std::erase_if(all, [&](const Listed& one) {
+      uint8_t& at =
+          seen[static_cast<size_t>((one.list - lists.low) * batches.size() + one.micro_batch - batches.low)];
+      return std::exchange(at, uint8_t{1}) != 0;
+    });
+    return;
+  }
+  std::sort(all.begin(), all.end(), [](const Listed& a, const Listed& b) { return a.key() < b.key(); });
+  all.erase(
+      std::unique(all.begin(), all.end(), [](const Listed& a, const Listed& b) { return a.key() == b.key(); }),
+      all.end());
+}
+
+// Calls body(i) for all cells, step by step and several steps at a time.
+template <class Body>
+void each_cell(const Cells& cells, const Body& body) {
+  const std::vector<StepRange> ranges = step_ranges(cells);
+  parallel_for(ranges.size(), [&](size_t s) {
+    for (size_t i = ranges[s].begin; i < ranges[s].end; ++i) body(i);
+  });
+}
 
 }  // namespace
 
@@ -142,19 +218,23 @@ void RunCoverage::find_places(const TheoryRun& theory) {
   if (extent.stage_count < 1 || slots > kMostSlots) return;  // labels without sense
   vstages_ = virtual_stage_count(shape_);
   has_.assign(static_cast<size_t>(replicas_) * static_cast<size_t>(ways_) * static_cast<size_t>(vstages_), 0);
-  for (size_t i = 0; i < cells.size(); ++i) {
+  each_cell(cells, [&](size_t i) {
     const Part& part = trace_.parts[static_cast<size_t>(cells.part[i])];
     const int32_t chunk = trace_.chunks_are_pieces ? 0 : std::max(cells.chunk[i], 0);
-    if (part.stage == kUnknown || chunk >= chunks || !is_compute(cells.kind[i])) continue;
+    if (part.stage == kUnknown || chunk >= chunks || !is_compute(cells.kind[i])) return;
     const int32_t way = ways_ == 2 && chunk == 1 ? 1 : 0;
-    has_[slot(std::max(part.dp, 0), way, virtual_stage(shape_, part.stage, chunk))] |= bits_of(cells.kind[i]);
-  }
+    const std::atomic_ref bits(has_[slot(std::max(part.dp, 0), way, virtual_stage(shape_, part.stage, chunk))]);
+    const uint8_t own = bits_of(cells.kind[i]);
+    if ((bits.load(std::memory_order_relaxed) & own) != own) bits.fetch_or(own, std::memory_order_relaxed);
+  });
   uint8_t kinds = 0;
   for (const uint8_t bits : has_) kinds |= bits;
   const bool no_backwards = kinds == kForwards;  // a rank's gaps may be what was not recorded
   missing_ = has_;
-  bool whole = !no_backwards;
-  for (size_t i = 0; i < cells.size() && whole; ++i) whole = fed(i);
+  std::atomic<bool> whole = !no_backwards;
+  each_cell(cells, [&](size_t i) {
+    if (whole.load(std::memory_order_relaxed) && !fed(i)) whole.store(false, std::memory_order_relaxed);
+  });
   if (whole) missing_.clear();
   no_backwards_ = no_backwards;
   say_places();
@@ -263,17 +343,12 @@ void RunCoverage::note(const std::string& prefix, Diagnostics& notes) const {
 void RunCoverage::find_repetitions() {
   const Cells& cells = trace_.cells;
   if (trace_.chunks_are_pieces) return;
-  struct Work {
-    int32_t micro_batch, chunk;
-    CellKind kind;
-    uint32_t cell;
-    auto key() const { return std::tuple(micro_batch, chunk, kind); }
-  };
   const std::vector<StepRange> ranges = step_ranges(cells);
   std::vector<std::vector<uint32_t>> found(ranges.size());
   std::vector<size_t> compute(ranges.size(), 0);
   parallel_for(ranges.size(), [&](size_t s) {
     std::vector<Work> work;
+    std::vector<uint8_t> seen;
     for (size_t i = ranges[s].begin; i < ranges[s].end;) {
       const int32_t part = cells.part[i];
       work.clear();
@@ -283,6 +358,7 @@ void RunCoverage::find_repetitions() {
         if (ranges[s].step != kUnknown && cells.micro_batch[i] != kUnknown)
           work.push_back({cells.micro_batch[i], cells.chunk[i], cells.kind[i], static_cast<uint32_t>(i)});
       }
+      if (!may_repeat(work, seen)) continue;
       std::sort(work.begin(), work.end(),
                 [](const Work& a, const Work& b) { return std::tuple(a.key(), a.cell) < std::tuple(b.key(), b.cell); });
       for (size_t k = 0; k < work.size(); ++k)
@@ -322,12 +398,14 @@ void RunCoverage::find_holes() {
     if ((bits_of(cells.kind[i]) & (kForwards | kBackwards)) != 0) works[static_cast<size_t>(cells.part[i])] = true;
   const int32_t chunks = shape_.sizes.chunks;
   const auto way_of = [&](int32_t chunk) { return ways_ == 2 && chunk == 1 ? 1 : 0; };
+  const auto list_of = [&](const Part& part, int32_t chunk) {
+    return int64_t{std::max(part.dp, 0)} * ways_ + way_of(chunk);
+  };
   const std::vector<StepRange> ranges = step_ranges(cells);
   std::vector<Count> counts(ranges.size());
   parallel_for(ranges.size(), [&](size_t s) {
     if (ranges[s].step == kUnknown) return;
-    std::vector<std::tuple<int32_t, int32_t, int32_t>> batches;        // (replica, way, micro-batch)
-    std::vector<std::tuple<int32_t, int32_t, uint8_t, int32_t>> work;  // (part, chunk, kind, micro-batch)
+    std::vector<Listed> batches, work;  // by replica and way; by part, chunk and kind
     Count& count = counts[s];
     for (size_t i = ranges[s].begin; i < ranges[s].end; ++i) {
       const uint8_t bit = bits_of(cells.kind[i]) & (kForwards | kBackwards);
@@ -336,20 +414,19 @@ void RunCoverage::find_holes() {
       if (bit == 0 || part.stage == kUnknown || chunk >= chunks) continue;
       ++(cells.end_ns[i] > cells.start_ns[i] ? count.timed : count.untimed);
       if (cells.micro_batch[i] == kUnknown) return;  // nobody can say which are missing
-      batches.emplace_back(std::max(part.dp, 0), way_of(chunk), cells.micro_batch[i]);
-      work.emplace_back(cells.part[i], chunk, bit, cells.micro_batch[i]);
+      batches.push_back({list_of(part, chunk), cells.micro_batch[i]});
+      work.push_back({(int64_t{cells.part[i]} * chunks + chunk) * 2 + (bit == kForwards ? 0 : 1),
+                      cells.micro_batch[i]});
     }
-    std::sort(batches.begin(), batches.end());
-    batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
-    std::sort(work.begin(), work.end());
-    work.erase(std::unique(work.begin(), work.end()), work.end());
-    std::map<std::pair<int32_t, int32_t>, double> per_list;  // (replica, way) → micro-batches
-    for (const auto& [dp, way, batch] : batches) ++per_list[{dp, way}];
+    keep_different(batches);
+    keep_different(work);
+    std::unordered_map<int64_t, double> per_list;  // micro-batches
+    for (const Listed& batch : batches) ++per_list[batch.list];
     for (size_t p = 0; p < trace_.parts.size(); ++p) {
       const Part& part = trace_.parts[p];
       if (part.stage == kUnknown || !works[p]) continue;
       for (int32_t chunk = 0; chunk < chunks; ++chunk) {
-        const auto found = per_list.find({std::max(part.dp, 0), way_of(chunk)});
+        const auto found = per_list.find(list_of(part, chunk));
         if (found == per_list.end()) continue;
         const uint8_t has = has_[slot(std::max(part.dp, 0), way_of(chunk), virtual_stage(shape_, part.stage, chunk))];
         count.expected += found->second * ((has & kForwards) / kForwards + (has & kBackwards) / kBackwards);

@@ -129,6 +129,23 @@ TEST_CASE("clock faults: drifts far beyond quartz are followed, and said") {
   CHECK(align_clocks(usual).notes.count("clock.wild_drift") == 0);
 }
 
+TEST_CASE("clock faults: a steep line between the bounds of collectives that join nobody says nothing of clocks") {
+  int64_t found_out = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    Trace trace = run_of(2, 4, 2);
+    const int64_t middle = middle_of(trace);
+    add_messages(trace, {}, 2);
+    add_collectives(trace, "layernorm-grads-all-reduce", seed, false);
+    add_collectives(trace, "params-all-gather", seed);
+    disturb(trace, random_clocks(8, seed), middle);
+    const ClockAlignment found = align_clocks(trace);
+    CHECK(found.notes.count("clock.wild_drift") == 0);
+    found_out += found.notes.count("clock.collective_not_shared");
+  }
+  CHECK(found_out > 10);
+}
+
 TEST_CASE("clock faults: clocks hours apart do not make steps restart") {
   std::vector<Op> ops;
   for (int32_t rank = 0; rank < 3; ++rank)

@@ -38,7 +38,8 @@ async function sameAnswers(tools, name, rounds, seed, more = answer => answer) {
   await ready(server);
   const run = await (await fetch(`${server}/api/run`)).json(), asked = questions(run, made.store.names, rounds, seed);
   for (const [path, params] of asked) {
-    const own = await module.answer(made, path, params), theirs = await said_(server, path, params), where = `${name} ${path} ${JSON.stringify(params)}`;
+    const from = path === 'slice' ? await module.makeStore(blocksOf(reportOf(tools, name)).packed) : made;  // nothing is read yet
+    const own = await module.answer(from, path, params), theirs = await said_(server, path, params), where = `${name} ${path} ${JSON.stringify(params)}`;
     assert.equal(own.status, theirs.status, where);
     if (own.status === 200)
       assert.deepEqual(more(withoutFileWords(path, said(path, own.body, params))), more(withoutFileWords(path, said(path, theirs.body, params))), where);

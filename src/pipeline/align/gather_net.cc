@@ -155,11 +155,15 @@ class Gatherer {
   // Clocks worse than quartz: a steeper line keeps all bounds of a tie that no usual one does.
   void widen_drifts() {
     if (net_.drift_limit == 0) return;
+    // Collectives that do not span the replicas contradict themselves at any pace; that a steep line lies between a few
+    // of their bounds says nothing of clocks.
+    const std::vector<char> odd = odd_collectives(kWildDrift);
     std::vector<char> wild(net_.edges.size(), 0);
     parallel_for(net_.edges.size(), [&](size_t k) {
-      const Bounds& bounds = net_.edges[k].points.causal;
-      wild[k] = net_.edges[k].kind != TieKind::kOperator && !admissible_slopes(bounds, kMaxDrift).possible &&
-                admissible_slopes(bounds, kWildDrift).possible;
+      const Edge& edge = net_.edges[k];
+      if (edge.kind == TieKind::kOperator || (edge.name >= 0 && odd[static_cast<size_t>(edge.name)])) return;
+      wild[k] = !admissible_slopes(edge.points.causal, kMaxDrift).possible &&
+                admissible_slopes(edge.points.causal, kWildDrift).possible;
     });
     const auto first = std::find(wild.begin(), wild.end(), 1);
     if (first == wild.end()) return;
@@ -200,21 +204,11 @@ class Gatherer {
 
   // Collectives of a name that no clocks can explain span something else than the replicas of a stage.
   void drop_odd_collectives() {
-    std::vector<int64_t> ties(matches_.names.size(), 0), odd(matches_.names.size(), 0);
-    std::vector<char> possible(net_.edges.size(), 1);
-    parallel_for(net_.edges.size(), [&](size_t k) {
-      if (net_.edges[k].kind == TieKind::kCollectives)
-        possible[k] = admissible_slopes(net_.edges[k].points.causal, net_.drift_limit).possible;
-    });
-    for (size_t k = 0; k < net_.edges.size(); ++k) {
-      if (net_.edges[k].name < 0) continue;
-      ++ties[static_cast<size_t>(net_.edges[k].name)];
-      odd[static_cast<size_t>(net_.edges[k].name)] += !possible[k];
-    }
+    const std::vector<char> odd = odd_collectives(net_.drift_limit);
     std::string names;
     int64_t dropped = 0;
-    for (size_t n = 0; n < ties.size(); ++n) {
-      if (static_cast<double>(odd[n]) <= kMostOddShare * static_cast<double>(ties[n])) continue;
+    for (size_t n = 0; n < odd.size(); ++n) {
+      if (!odd[n]) continue;
       names += (names.empty() ? "" : ", ") + matches_.names[n];
       ++dropped;
       for (Edge& edge : net_.edges)
@@ -292,6 +286,24 @@ class Gatherer {
 
  private:
   bool crosses(const Tie& tie) const { return net_.domain_of_part[tie.part_a] != net_.domain_of_part[tie.part_b]; }
+
+  // By name: more of its ties contradict themselves than a few.
+  std::vector<char> odd_collectives(double drift_limit) const {
+    std::vector<int64_t> ties(matches_.names.size(), 0), bad(matches_.names.size(), 0);
+    std::vector<char> possible(net_.edges.size(), 1), odd(matches_.names.size(), 0);
+    parallel_for(net_.edges.size(), [&](size_t k) {
+      if (net_.edges[k].kind == TieKind::kCollectives)
+        possible[k] = admissible_slopes(net_.edges[k].points.causal, drift_limit).possible;
+    });
+    for (size_t k = 0; k < net_.edges.size(); ++k) {
+      if (net_.edges[k].name < 0) continue;
+      ++ties[static_cast<size_t>(net_.edges[k].name)];
+      bad[static_cast<size_t>(net_.edges[k].name)] += !possible[k];
+    }
+    for (size_t n = 0; n < odd.size(); ++n)
+      odd[n] = static_cast<double>(bad[n]) > kMostOddShare * static_cast<double>(ties[n]);
+    return odd;
+  }
 
   // Clocks of a tie, the lower one first.
   std::pair<size_t, size_t> domains_of(size_t tie) const {

@@ -19,11 +19,13 @@ double median(std::vector<double>& values) {
 }
 
 // Slope: median over pairs a half, a third and two thirds of the samples apart (Theil–Sen on incomplete pairs): half of
-// them may be wrong in any way. Then least squares over what lies near that line, a tenth left out at either end:
-// stamps of messages often have two or three levels, as one protocol or another carried them, and a median jumps
-// between levels.
+// them may be wrong in any way. Then least squares over all that is no outlier of that line, and again over what is
+// none of the line found: a clock that wanders about its mean rate moves a median of slopes more than a mean, and
+// stamps of messages often have two or three levels, as one protocol or another carried them, between which a median
+// jumps.
 Line robust(const std::vector<Sample>& samples, double drift_limit) {
-  constexpr size_t kTrim = 10;  // a tenth
+  constexpr double kOutlier = 6;  // scatters away from the middle
+  constexpr int kRefits = 3;
   Line line;
   std::vector<double> values;
   const size_t n = samples.size();
@@ -34,41 +36,38 @@ Line robust(const std::vector<Sample>& samples, double drift_limit) {
         if (samples[i + lag].t > samples[i].t)
           values.push_back((samples[i + lag].y - samples[i].y) / (samples[i + lag].t - samples[i].t));
     line.slope = median(values);
-    values.clear();
   }
-  for (const Sample& s : samples) values.push_back(s.y - line.slope * s.t);
-  line.offset = median(values);
-  for (double& v : values) v = std::abs(v - line.offset);
-  line.scatter = kToSigma * median(values);
-
-  std::vector<double> rest;
-  for (const Sample& s : samples) rest.push_back(s.y - line.at(s.t));
-  std::vector<double> sorted = rest;
-  const size_t cut = n / kTrim;
-  const auto nth = [&](size_t k) {
-    std::nth_element(sorted.begin(), sorted.begin() + static_cast<ptrdiff_t>(k), sorted.end());
-    return sorted[k];
-  };
-  const double low = n > 0 ? nth(cut) : 0, high = n > 0 ? nth(n - 1 - cut) : 0;
-  double count = 0, t = 0, y = 0, tt = 0, ty = 0;
-  const auto near = [&](double residual) { return residual >= low && residual <= high; };
-  for (size_t i = 0; i < n; ++i)
-    if (near(rest[i])) {
-      count += 1;
-      t += samples[i].t;
-      y += rest[i];
-    }
-  if (count == 0) return line;
-  t /= count;
-  y /= count;
-  for (size_t i = 0; i < n; ++i)
-    if (near(rest[i])) {
-      tt += (samples[i].t - t) * (samples[i].t - t);
-      ty += (samples[i].t - t) * (rest[i] - y);
-    }
-  const double turn = sloped && tt > 0 ? ty / tt : 0;
-  line.offset += y - turn * t;
-  line.slope += turn;
+  double t = 0;  // the middle of what was no outlier
+  for (int refit = 0; refit <= kRefits; ++refit) {
+    values.clear();
+    for (const Sample& s : samples) values.push_back(s.y - line.at(s.t));
+    const double middle = median(values);
+    for (double& v : values) v = std::abs(v - middle);
+    const double scatter = kToSigma * median(values);
+    if (refit == 0) line.scatter = scatter;
+    double count = 0, y = 0, tt = 0, ty = 0;
+    t = 0;
+    const auto rest = [&](const Sample& s) { return s.y - line.at(s.t); };
+    const auto outlier = [&](double residual) { return std::abs(residual - middle) > kOutlier * (scatter + kFloorNs); };
+    for (const Sample& s : samples)
+      if (const double residual = rest(s); !outlier(residual)) {
+        count += 1;
+        t += s.t;
+        y += residual;
+      }
+    if (count == 0) return line;
+    t /= count;
+    y /= count;
+    for (const Sample& s : samples)
+      if (const double residual = rest(s); sloped && !outlier(residual)) {
+        tt += (s.t - t) * (s.t - t);
+        ty += (s.t - t) * (residual - y);
+      }
+    const double turn = tt > 0 ? ty / tt : 0;
+    line.offset += y - turn * t;
+    line.slope += turn;
+    if (static_cast<size_t>(count) == n) break;
+  }
   const double slope = std::clamp(line.slope, -drift_limit, drift_limit);
   line.offset += (line.slope - slope) * t;
   line.slope = slope;

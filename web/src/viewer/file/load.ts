@@ -33,12 +33,6 @@ export class Loader {
     await Promise.all([...groups].map(group => this.reading[group] ?? this.begin(group)));
   }
   needAll(): Promise<void> { return this.need(this.groups.map(group => group.first)); }
-  // One group more, of those that nobody asked about yet; false: there is none.
-  async more(): Promise<boolean> {
-    const group = this.reading.indexOf(undefined);
-    if (group >= 0) await this.begin(group).catch(() => undefined);  // whoever asks about it hears of it
-    return group >= 0;
-  }
   groupsRead(): number { return this.reading.filter(one => one !== undefined).length; }
 
   private begin(group: number): Promise<void> {

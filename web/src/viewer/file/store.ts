@@ -52,7 +52,7 @@ export async function makeStore(packed: Packed): Promise<Answerable> {
 }
 
 type Answer = (store: Store, asked: Asked) => ArrayBuffer | object;
-// About the lanes that they name, and no others; all but these may come to any lane.
+// About the lanes that they name, and no others.
 const OF_LANES = new Set(['tiles', 'slices', 'select', 'find', 'histogram']);
 const ANSWERS: Record<string, Answer> = {
   tiles: tilesAnswer, slices: slicesAnswer, slice: sliceAnswer, select: selectAnswer, search: searchAnswer, find: findAnswer,
@@ -60,8 +60,19 @@ const ANSWERS: Record<string, Answer> = {
 };
 export const answersOf = (path: string): boolean => path in ANSWERS;
 
+// Of a slice: its rank's, where what holds it, launched it or was launched by it stands, and those its arrows lead to.
+function lanesAround({run, lanes, links}: Store, asked: Asked): number[] {
+  const lane = (lanes[numberAsked(asked, 'lane', NaN)] ?? refuse(400, 'lane is missing')).id, slice = numberAsked(asked, 'slice', NaN);
+  const found = lanes.filter(({id}) => run.lanes[id]!.rank_index === run.lanes[lane]!.rank_index).map(({id}) => id);
+  for (let n = 0; n < links.type.length; ++n) {
+    if (links.fromLane[n] === lane && links.fromSlice[n] === slice) found.push(links.toLane[n]!);
+    if (links.toLane[n] === lane && links.toSlice[n] === slice) found.push(links.fromLane[n]!);
+  }
+  return found;
+}
 async function readFor({store, loader}: Answerable, path: string, asked: Asked): Promise<void> {
   if (path === 'counter') return loader.need([(store.lanes[numberAsked(asked, 'lane', NaN)] ?? refuse(400, 'lane is missing')).id]);
+  if (path === 'slice') return loader.need(lanesAround(store, asked));
   return OF_LANES.has(path) ? loader.need(lanesAsked(store, asked)) : loader.needAll();
 }
 

@@ -8,15 +8,9 @@ export interface Told { status: number; body: ArrayBuffer; failed?: string }
 
 export const isWorker = (): boolean => typeof document === 'undefined';
 
-// Lanes that nobody looked at are read once nothing was asked for so long: the first search need not wait for them.
-const QUIET_MS = 500;
-
 export function serveWorker(): void {
-  let made: Promise<Answerable> | null = null, quiet: ReturnType<typeof setTimeout> | undefined;
+  let made: Promise<Answerable> | null = null;
   const tell = (told: Told): void => { (self as unknown as Worker).postMessage(told, [told.body]); };
-  const readMore = ({loader}: Answerable): void => {
-    void loader.more().then(some => { if (some) quiet = setTimeout(readMore, 0, {loader}); });
-  };
   self.onmessage = (event: MessageEvent<Packed | Question>) => {
     if ('head' in event.data) {
       made = makeStore(event.data);
@@ -24,12 +18,7 @@ export function serveWorker(): void {
       return;
     }
     const {path, asked} = event.data, from = made ?? Promise.reject(new Error('nothing to answer from'));
-    clearTimeout(quiet);
-    from.then(async store => {
-      tell(await answer(store, path, asked));
-      clearTimeout(quiet);
-      quiet = setTimeout(readMore, QUIET_MS, store);
-    }).catch((error: unknown) => tell({status: 500, body: new ArrayBuffer(0), failed: String(error)}));
+    from.then(async store => tell(await answer(store, path, asked))).catch((error: unknown) => tell({status: 500, body: new ArrayBuffer(0), failed: String(error)}));
   };
 }
 
@@ -57,7 +46,7 @@ export async function startAnswerer(script: string, read: Promise<Packed>): Prom
   const made = worker ? null : makeStore(packed);
   worker?.postMessage(packed);
   const put = async (path: string, asked: Asked): Promise<Told> => {
-    if (!worker) return answer(await made!, path, asked);  // and reads nothing that nobody asks about
+    if (!worker) return answer(await made!, path, asked);
     return new Promise(done => {
       worker.onmessage = (event: MessageEvent<Told>) => done(event.data);
       worker.postMessage({path, asked});
