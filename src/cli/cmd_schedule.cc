@@ -15,6 +15,7 @@
 #include "pipeline/schedule_numbers.h"
 #include "pipeline/simulate.h"
 #include "schedules/registry.h"
+#include "server/page_export.h"
 
 namespace stageline {
 namespace {
@@ -213,7 +214,7 @@ Status draw(const Answer& a, const Arguments& arguments, const Terminal& termina
   if (!run) return std::move(run).error();
   run->trace.cells.sort();
   link_cells(run->trace);
-  return export_trace(run->trace, path, to, options);
+  return export_run(run->trace, path, to, options, {});
 }
 
 // What the published formula speaks of, as the order has it without latency.
