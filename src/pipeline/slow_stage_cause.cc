@@ -53,7 +53,7 @@ std::pair<int64_t, int64_t> slow_steps(const CauseScene& scene, const Cause& cau
     if (!scene.counts[s]) continue;
     double own = 0, theirs = 0;
     for (uint32_t op = scene.graph.steps[s].begin; op < scene.graph.steps[s].end; ++op) {
-      if (scene.times.worker_of(op) == CellTimes::kNone || scene.graph.stage[op] != cause.stage) continue;
+      if (scene.times.worker_of(op) == CellTimes::kNone || scene.graph.stage(op) != cause.stage) continue;
       if (cause.chunk != kUnknown && scene.graph.chunk[op] != cause.chunk) continue;
       const double other = others[scene.times.place_of(op)];
       if (std::isnan(other)) continue;
@@ -171,7 +171,7 @@ void draft_slow_stages(const CauseScene& scene, std::vector<CauseDraft>& out) {
     draft.cause = found.cause;
     draft.without = [&scene, stage = found.cause.stage, mirror = found.cause.mirror, to_others](uint32_t op,
                                                                                                 double& dur, double&) {
-      const int32_t own = scene.graph.stage[op];
+      const int32_t own = scene.graph.stage(op);
       if (scene.times.worker_of(op) != CellTimes::kNone && (own == stage || own == mirror))
         dur *= (*to_others)[scene.times.place_of(op)];
     };
