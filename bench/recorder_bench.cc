@@ -1,8 +1,10 @@
 // What a call of the recorder costs while it writes to disk: recorder_bench FOLDER [FAKE_DRIVER]. JSON on stdout.
 //
 // Bursts of 2 000 pairs of calls, then a pause, as a program that does something else too. Each pair is timed by the
-// processor's counter; what reading the counter costs is measured the same way and taken off. With FAKE_DRIVER
-// (tests/record's libcuda.so.1) also ranges on a stream, beside the driver's calls alone.
+// processor's counter; what reading the counter costs is measured the same way and taken off. Times are counted, not
+// kept: a list of them is memory that no cache holds, and every eighth store to it, which misses, would hold back the
+// recorder's own stores behind it and be taken for their cost (130 ns in one call of eight).
+// With FAKE_DRIVER (tests/record's libcuda.so.1) also ranges on a stream, beside the driver's calls alone.
 #include <dlfcn.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,6 +21,7 @@
 #include "stageline_record.h"
 
 extern "C" int InitializeInjectionNvtx2(slr::nvtx::GetExportTable get);
+extern "C" int InitInjectionMstx(int (*get)(unsigned module, slr::nvtx::FunctionTable* table, unsigned* size));
 
 #if defined(__x86_64__)
 #include <x86intrin.h>
@@ -50,11 +53,27 @@ struct Cost {
   double median_ns, p99_ns, mean_ns;
 };
 
+// How often a call took so many ticks; what takes longer than the last is rare and long.
+class Times {
+ public:
+  void add(uint64_t ticks) { ++counts_[ticks < kMost ? ticks : kMost - 1], ++all_; }
+  double share_ns(double share, uint64_t reading_ticks, double tick_ns) const {
+    auto wanted = static_cast<uint64_t>(share * static_cast<double>(all_ - 1));
+    uint64_t ticks = 0;
+    for (; ticks < kMost - 1 && counts_[ticks] <= wanted; ++ticks) wanted -= counts_[ticks];
+    return static_cast<double>(ticks > reading_ticks ? ticks - reading_ticks : 0) * tick_ns;
+  }
+
+ private:
+  static constexpr uint64_t kMost = 1 << 15;
+  std::vector<uint32_t> counts_ = std::vector<uint32_t>(kMost);
+  uint64_t all_ = 0;
+};
+
 // `mean` of the bursts' least: what the loop costs a call when nothing else runs.
 template <class Call>
 Cost measure(double tick_ns, uint64_t reading_ticks, Call call) {
-  std::vector<uint64_t> times;
-  times.reserve(static_cast<size_t>(kBursts) * kBurst);
+  Times times;
   uint64_t least = UINT64_MAX;
   for (int burst = 0; burst < kBursts; ++burst) {
     const uint64_t burst_start = counter();
@@ -62,18 +81,14 @@ Cost measure(double tick_ns, uint64_t reading_ticks, Call call) {
     for (int i = 0; i < kBurst; ++i) {
       call(i);
       const uint64_t after = counter();
-      times.push_back(after - before);
-      before = after;
+      times.add(after - before);
+      before = counter();
     }
     least = std::min(least, before - burst_start);
     usleep(5000);
   }
-  std::sort(times.begin(), times.end());
-  const auto at = [&](double share) {
-    const uint64_t ticks = times[static_cast<size_t>(share * static_cast<double>(times.size() - 1))];
-    return static_cast<double>(ticks > reading_ticks ? ticks - reading_ticks : 0) * tick_ns;
-  };
-  return {at(0.5), at(0.99), static_cast<double>(least) / kBurst * tick_ns};
+  return {times.share_ns(0.5, reading_ticks, tick_ns), times.share_ns(0.99, reading_ticks, tick_ns),
+          static_cast<double>(least) / kBurst * tick_ns};
 }
 
 void print(const char* name, const Cost& cost, const char* end = ",\n") {
@@ -85,13 +100,22 @@ void print(const char* name, const Cost& cost, const char* end = ",\n") {
 slr::nvtx::Function nvtx_core[16];
 slr::nvtx::Function* nvtx_places[17];
 const void* nvtx_table(uint32_t id) {
-  static const slr::nvtx::Callbacks callbacks = {
-      sizeof callbacks, [](uint32_t module, slr::nvtx::FunctionTable* table, unsigned* size) {
-        if (module != slr::nvtx::kCore) return 0;
-        for (int i = 1; i < 16; ++i) nvtx_places[i] = &nvtx_core[i];
-        return *table = nvtx_places, *size = 16, 1;
-      }};
+  static const slr::nvtx::Callbacks callbacks = {sizeof callbacks,
+                                                 [](uint32_t module, slr::nvtx::FunctionTable* table, unsigned* size) {
+                                                   if (module != slr::nvtx::kCore) return 0;
+                                                   for (int i = 1; i < 16; ++i) nvtx_places[i] = &nvtx_core[i];
+                                                   return *table = nvtx_places, *size = 16, 1;
+                                                 }};
   return id == slr::nvtx::kCallbacks ? &callbacks : nullptr;
+}
+
+// The same of mstx.
+slr::nvtx::Function mstx_core[5];
+slr::nvtx::Function* mstx_places[6];
+int mstx_table(unsigned module, slr::nvtx::FunctionTable* table, unsigned* size) {
+  if (module != 1) return 1;
+  for (int i = 1; i < 5; ++i) mstx_places[i] = &mstx_core[i];
+  return *table = mstx_places, *size = 5, 0;
 }
 
 slr_statistics stats_now() {
@@ -143,6 +167,11 @@ int main(int argc, char** argv) {
           slr_job job = SLR_JOB(SLR_BACKWARD, i % 32, 0);
           slr_end(slr_begin(0, &job));
         }));
+  setenv("STAGELINE_MSTX", "1", 1);
+  if (InitInjectionMstx(mstx_table) != 0) return 1;
+  const auto mstx_start = reinterpret_cast<uint64_t (*)(const char*, void*)>(mstx_core[2]);
+  const auto mstx_end = reinterpret_cast<void (*)(uint64_t)>(mstx_core[3]);
+  print("mstx_start_end", measure(tick_ns, reading_ticks, [&](int) { mstx_end(mstx_start("forward_step", nullptr)); }));
   slr_flush(5000);
   const slr_statistics before_jobs = stats_now();
   // As a pipeline has them: jobs of some hundred microseconds with messages between, at about 3 000 a second.
@@ -179,20 +208,17 @@ int main(int argc, char** argv) {
     const slr_lane lane = slr_lane_stream(SLR_CUDA, stream, "compute");
     usleep(100'000);
     // Few at a time: the pool of events is for jobs, not for bursts of thousands.
-    std::vector<uint64_t> times;
+    Times times;
     for (int burst = 0; burst < 1000; ++burst) {
       for (int i = 0; i < 50; ++i) {
         slr_job job = SLR_JOB(SLR_FORWARD, i, 0);
         const uint64_t before = counter();
         slr_end(slr_begin(lane, &job));
-        times.push_back(counter() - before);
+        times.add(counter() - before);
       }
       usleep(8000);
     }
-    std::sort(times.begin(), times.end());
-    const auto at = [&](double share) {
-      return static_cast<double>(times[static_cast<size_t>(share * 49'999)] - reading_ticks) * tick_ns;
-    };
+    const auto at = [&](double share) { return times.share_ns(share, reading_ticks, tick_ns); };
     print("device_range", {at(0.5), at(0.99), at(0)});
   }
   slr_flush(5000);

@@ -113,7 +113,8 @@ enum slr_drop {
   SLR_DROP_UNFINISHED = 10, /* device time only: the work never finished, or not before the ring was full */
   SLR_DROP_ONE_QUEUE = 11, /* device time only: CUDA_DEVICE_MAX_CONNECTIONS=1 and not the first stream */
   SLR_DROP_NAMES = 12,     /* a name beyond 65534 names or 1 MiB of them; the record is kept without it */
-  SLR_DROP_REASONS = 13
+  SLR_DROP_KERNELS = 13, /* kernels that CUPTI dropped, or gave without times */
+  SLR_DROP_REASONS = 14
 };
 
 typedef struct slr_statistics {

@@ -66,7 +66,7 @@ enum RecordType : uint8_t { kRange = 0, kInstant = 1, kCounter = 2, kStep = 3, k
 inline constexpr uint8_t kTypeMask = 0x0f;
 inline constexpr uint8_t kHasExtra = 0x10;      // the next slot of the ring is this record's Extra
 inline constexpr uint8_t kOnDevice = 0x20;      // begin and end have events; times are the host's until they are known
-inline constexpr uint8_t kDeviceTimes = 0x40;   // packed records only: times are the lane's device clock, in ns
+inline constexpr uint8_t kDeviceTimes = 0x40;   // times are the lane's device clock, in ns
 inline constexpr uint8_t kNoDeviceTime = 0x80;  // of a device lane, but the host's times are all there is
 
 struct Record {
@@ -100,9 +100,11 @@ inline constexpr uint32_t kDropReasons = 16;
 // A lane of NCCL's operations: `device` is the rank's number in the communicator, `thread_id` its ranks, `stream_id`
 // its number, the same on all of them.
 inline constexpr uint8_t kCommunicator = 4;
+// A lane of a stream's kernels, as CUPTI numbers it: `thread_id` is the context. Host's times, whoever took them.
+inline constexpr uint8_t kKernels = 5;
 
 struct LaneEntry {
-  uint8_t device_kind;  // enum slr_device, kCommunicator
+  uint8_t device_kind;  // enum slr_device, kCommunicator, kKernels
   uint8_t clock;        // 0: host, else the number of a device clock
   int16_t device;       // −1: unknown
   uint32_t thread_id;

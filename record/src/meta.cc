@@ -13,6 +13,9 @@
 
 namespace slr {
 
+std::atomic<const char*> kernels_said{nullptr};
+void say_of_kernels(const char* what) { kernels_said.store(what, std::memory_order_release); }
+
 void JsonText::raw(const char* format, ...) {
   if (size_ >= limit_) return;
   va_list arguments;
@@ -101,6 +104,8 @@ size_t write_meta(char* to, size_t size) {
     if (devices[i].uuid[0])
       snprintf(uuids + strlen(uuids), sizeof uuids - strlen(uuids), "%s%s", uuids[0] ? " " : "", devices[i].uuid);
   if (uuids[0]) json.text("devices", uuids);
+  if (const char* kernels = kernels_said.load(std::memory_order_acquire))
+    json.text("kernels", *kernels ? kernels : "recorded");
   json.text("hot", state.hot_path);
   json.number("command", command_hash());
   json.text("recorder", SLR_RECORDER_VERSION);

@@ -29,6 +29,15 @@ void drop(slr_drop reason, uint64_t count) {
 
 namespace {
 
+// When steps began, for ranges whose time is found out later. Written by whoever calls slr_step, one at a time.
+constexpr uint32_t kKeptSteps = 256;
+struct StepBegin {
+  std::atomic<uint64_t> ticks;
+  std::atomic<int32_t> step;
+};
+StepBegin steps[kKeptSteps];
+std::atomic<uint32_t> step_count{0};
+
 // The calling thread with its ring, for the length of one call. False where nothing is to be recorded.
 class Call {
  public:
@@ -297,9 +306,25 @@ slr_range begin_tagged(uint16_t tag, slr_str name, slr_lane lane, LaneAt lane_at
   return begin(call.get(), lane ? lane : lane_at(*call.get(), tag, 0), &job, kNoEvent, 0);
 }
 
+bool has_room(uint32_t places) {
+  Thread* t = this_thread;
+  if (!is_on() || !t || this_recording != state.recording) return true;  // its first record
+  return t->head + places - t->ring->tail.load(std::memory_order_acquire) <= state.ring_records;
+}
+
+void forget_steps() { step_count.store(0); }
+
+int32_t step_at(uint64_t ticks) {
+  const uint32_t count = step_count.load(std::memory_order_acquire);
+  for (uint32_t i = count; i > 0 && count - i < kKeptSteps; --i)
+    if (steps[(i - 1) % kKeptSteps].ticks.load(std::memory_order_relaxed) <= ticks)
+      return steps[(i - 1) % kKeptSteps].step.load(std::memory_order_relaxed);
+  return -1;
+}
+
 void record_done(const DoneRange& range) {
   Call call;
-  if (!call || !state.live.load(std::memory_order_relaxed)) return;
+  if (!call || (!range.began_in_window && !state.live.load(std::memory_order_relaxed))) return;
   slr_job job = job_named(range.name);
   job.peer = range.peer;
   job.bytes = range.bytes;
@@ -311,6 +336,17 @@ void record_done(const DoneRange& range) {
   r.step = range.step;
   r.start_ticks = range.start_ticks;
   r.end_ticks = range.end_ticks < range.start_ticks ? range.start_ticks : range.end_ticks;
+  finish(call.get(), r, e);
+}
+
+void record_replay(Record r, Extra e) {
+  const int64_t first = state.window_first.load(std::memory_order_relaxed);
+  if (first >= 0 && (r.step < first || r.step >= state.window_stop.load(std::memory_order_relaxed))) return;
+  Call call;
+  if (!call) return;
+  const bool says_more = e.bytes >= 0 || e.sequence >= 0 || e.peer >= 0 || e.stage >= 0;
+  r.type = static_cast<uint8_t>(kRange | kDeviceTimes | (says_more ? kHasExtra : 0));
+  e.start_event = e.end_event = kNoEvent;
   finish(call.get(), r, e);
 }
 
@@ -418,6 +454,10 @@ void slr_step(int64_t step) {
                                         : step > INT32_MAX ? INT32_MAX
                                                            : step),
                    std::memory_order_relaxed);
+  const uint32_t place = step_count.load(std::memory_order_relaxed);
+  steps[place % kKeptSteps].step.store(state.step.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  steps[place % kKeptSteps].ticks.store(now_ticks(), std::memory_order_relaxed);
+  step_count.store(place + 1, std::memory_order_release);
   const int64_t first = state.window_first.load(std::memory_order_relaxed);
   const bool live = first < 0 || (step >= first && step < state.window_stop.load(std::memory_order_relaxed));
   state.live.store(live, std::memory_order_relaxed);

@@ -115,6 +115,7 @@ int begin(const slr_config* config) {
                               std::memory_order_release);
   publish_names();
   state.step.store(-1);
+  forget_steps();
   state.window_stop.store(state.settings.stop_step);
   state.window_first.store(state.settings.first_step);
   state.live.store(state.settings.first_step < 0);  // else from that step on
@@ -171,6 +172,7 @@ int slr_init(const slr_config* config) {
 
 void slr_shutdown(void) {
   const int saved_errno = errno;
+  if (void (*const before)() = before_shutdown.load(); before) before();
   pthread_mutex_lock(&life);
   if (is_on()) {
     if (Thread* thread = this_thread; thread && this_recording == state.recording && !thread->busy) {

@@ -57,7 +57,7 @@ struct State {
   Settings settings;
   HotHeader* hot;  // mapped; of a file, or anonymous where there can be none
   uint64_t hot_bytes;
-  int hot_fd;  // −1: anonymous
+  OwnFile hot_file;  // closed: anonymous
   char hot_path[1400];
   uint32_t ring_records;
   std::atomic<uint32_t> recording;  // counts slr_init, so that nothing of an earlier recording is used
@@ -125,8 +125,16 @@ struct DoneRange {
   int32_t step, peer;
   int64_t bytes, sequence;
   bool timed;
+  bool began_in_window;  // it is kept although the window may be closed by now
 };
 void record_done(const DoneRange& range);
+// A captured range that ran again: its record with the device's times. By the background thread, in a ring of its own.
+void record_replay(Record record, Extra extra);
+// The calling thread's ring has room for so many places more: for threads that would rather wait than drop.
+bool has_room(uint32_t places);
+// The step that the host was in at a time of the last 256 steps; −1: none.
+int32_t step_at(uint64_t ticks);
+void forget_steps();
 void mark_tagged(uint16_t tag, slr_str name, slr_lane lane, LaneAt lane_at);
 
 // --- writer.cc
@@ -134,5 +142,10 @@ bool start_writer();
 void stop_writer();
 // META: who recorded where and how; JSON. Returns its length.
 size_t write_meta(char* to, size_t size);
+// What became of kernels that were asked for, in META: "" so far all is well, nullptr they were not. Literals only.
+void say_of_kernels(const char* what);
+extern std::atomic<const char*> kernels_said;
+// Called before a recording ends, by who has something to add to it.
+extern std::atomic<void (*)()> before_shutdown;
 
 }  // namespace slr

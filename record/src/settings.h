@@ -15,7 +15,8 @@ struct Settings {
   uint32_t memory_mb, flush_ms, rotate_mb, rotate_s, keep_files, ring_kb;
   double max_overhead;
   int64_t first_step, stop_step;  // STAGELINE_STEPS; first_step < 0: all
-  bool records_in_child;  // STAGELINE_FORK=1
+  bool records_in_child;          // STAGELINE_FORK=1
+  bool graphs;                    // STAGELINE_GRAPHS=1
 };
 
 // The caller's structure may be of an older version: fields beyond its size are taken as not said.

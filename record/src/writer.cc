@@ -56,6 +56,7 @@ class Writer {
   Packer packer_;
   char meta_[3072];
   size_t meta_bytes_ = 0;
+  const char* kernels_written_ = nullptr;
   uint32_t names_written_ = 0, lanes_written_ = 0, lanes_version_ = 0, devices_written_ = 0;
   uint64_t drops_written_[kDropReasons] = {};
   uint64_t last_gap_ticks_ = 0;
@@ -112,6 +113,7 @@ bool Writer::put_lanes() {
 
 bool Writer::put_all_tables() {
   devices_written_ = device_count.load(std::memory_order_acquire);
+  kernels_written_ = kernels_said.load(std::memory_order_acquire);
   meta_bytes_ = write_meta(meta_, sizeof meta_);
   return put(kMeta, meta_, meta_bytes_, now_ticks()) && put_names(0) && put_lanes() && put_clocks(state.cold, true);
 }
@@ -119,7 +121,8 @@ bool Writer::put_all_tables() {
 // What the records to come refer to stands before them.
 bool Writer::put_new_tables() {
   if (state.cold.chunks_in_file() == 0 || state.cold.chunks_in_file() % kMetaEveryChunks == 0 ||
-      devices_written_ != device_count.load(std::memory_order_acquire))
+      devices_written_ != device_count.load(std::memory_order_acquire) ||
+      kernels_written_ != kernels_said.load(std::memory_order_acquire))
     return put_all_tables();
   uint32_t bytes = 0;
   name_table(&bytes);
@@ -314,6 +317,7 @@ void Writer::run() {
 
     const int64_t now = clock_ns(CLOCK_MONOTONIC);
     housekeeping(now);
+    harvest_graphs();
     drain_all(stopping || flushing, false);
     wait = fuller_ ? kMs : device_times_wait() ? 5 * kMs : 20 * kMs;
     if (stopping || flushing) {
@@ -367,6 +371,7 @@ void* thread_body(void*) {
 WriterFacts writer_facts;
 uint64_t flush_failed = 0;
 bool all_is_written = false;
+std::atomic<void (*)()> before_shutdown{nullptr};
 
 bool start_writer() {
   begin_anchors();

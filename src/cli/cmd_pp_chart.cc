@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"
@@ -131,8 +133,12 @@ int run_pp_chart(const Arguments& arguments) {
   if (!chart) return fail(chart.error());
   print_notes(*terminal, chart->notes, options->folder);
   say_ranks(*terminal, *chart);
-  for (const PpChartRank& rank : chart->ranks)
-    if (rank.error) return kExitError;
+  const auto some_rank = [&](auto has) { return std::any_of(chart->ranks.begin(), chart->ranks.end(), has); };
+  if (some_rank([](const PpChartRank& rank) { return rank.error.has_value(); })) {
+    if (some_rank([](const PpChartRank& rank) { return !rank.written.empty(); }))
+      say_total(*terminal, *chart, *options);
+    return kExitError;
+  }
   if (!chart->any_blocks())
     return fail(
         {ErrorCode::kBadInput,

@@ -59,11 +59,10 @@ bool has_entry(const std::string& library, const char* entry) {
   return found;
 }
 
-// Puts our library where a tool's is looked for, and the tool that stands there behind it (STAGELINE_CHAIN_…). NCCL has
-// one plugin: ours takes the place, as was asked for.
+// Puts our library where a tool's is looked for, and the tool that stands there behind it (STAGELINE_CHAIN_…).
 void inject(const char* name, const char* chain, const std::string& library, Variables& variables) {
   const std::string there = variable(name);
-  if (!there.empty() && there != library && chain) variables[chain] = there;
+  if (!there.empty() && there != library) variables[chain] = there;
   variables[name] = library;
 }
 
@@ -91,7 +90,7 @@ Status take_injections(const Arguments& arguments, const Parts& parts, Variables
   } kInjections[] = {
       {"nvtx", "InitializeInjectionNvtx2", "NVTX_INJECTION64_PATH", "STAGELINE_CHAIN_NVTX"},
       {"nvtx", "InitInjectionMstx", "MSTX_INJECTION_PATH", "STAGELINE_CHAIN_MSTX"},
-      {"nccl", "ncclProfiler_v4", "NCCL_PROFILER_PLUGIN", nullptr},
+      {"nccl", "ncclProfiler_v4", "NCCL_PROFILER_PLUGIN", "STAGELINE_CHAIN_NCCL"},
       {"kernels", "InitializeInjection", "CUDA_INJECTION64_PATH", "STAGELINE_CHAIN_CUDA"},
   };
   for (const auto& injection : kInjections) {

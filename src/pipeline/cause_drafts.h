@@ -3,10 +3,13 @@
 // earlier ones found.
 #pragma once
 
+#include <cmath>
 #include <functional>
 #include <utility>
 #include <vector>
 
+#include "model/statistics.h"
+#include "pipeline/beyond_noise.h"
 #include "pipeline/causes.h"
 #include "pipeline/cell_times.h"
 #include "pipeline/run_coverage.h"
@@ -45,6 +48,13 @@ struct CauseScene {
 
 inline constexpr double kSlowCause = 1.05;      // of a stage or worker, against the others
 inline constexpr size_t kMostWorkerCauses = 8;  // slow ones that are told apart
+
+// Whether times to the others', one a step, are above 1 beyond any doubt: half of what they are above would still be
+// beyond chance. Of one step nothing is.
+inline bool certainly_slow(const std::vector<double>& ratios) {
+  const double error = sample_std(ratios) / std::sqrt(static_cast<double>(ratios.size()));
+  return ratios.size() > 1 && beyond_noise((mean_of(ratios) - 1) / 2, error, static_cast<int64_t>(ratios.size()));
+}
 
 // The median of a sorted list without its element `own`. Expects at least two.
 inline double median_of_others(const std::vector<double>& sorted, size_t own) {

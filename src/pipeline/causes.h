@@ -62,8 +62,10 @@ struct Cause {
   int64_t ranks = 0;         // pauses, late starts: on so many
   double pause_ns = 0;       // mean delay of one, beyond the usual
   int64_t slowest_in = 0, steps = 0;  // steps in which it is beyond 1.05 × the others, of those looked at
-  double lost_ns = 0;                 // of the mean step
-  double error_ns = 0;                // standard error of lost_ns over steps; NaN for one
+  // Beyond chance by the cells themselves, whatever it costs: how much that is may still differ from step to step.
+  bool certain = false;
+  double lost_ns = 0;    // of the mean step
+  double error_ns = 0;   // standard error of lost_ns over steps; NaN for one
   double saving_ns = 0;  // of evening out, where work can only be moved: stages at their mean, sequences dealt evenly
   // Of a slow stage, by price_in_layers(): the best split into whole layers (by virtual stage) and what it brings;
   // empty and 0 before, and where none gains.
@@ -81,6 +83,8 @@ struct CauseList {
   double step_ns = 0;         // mean recorded step, outliers left out
   double error_ns = 0;        // of that mean
   int64_t steps = 0;
+  // Those that cost it only once the others are gone, which hide them; lost_ns is of such a step; the largest first.
+  std::vector<Cause> hidden;
   std::vector<Cause> doubtful;   // those that cost as much and may be chance, with so few steps; by lost_ns
   double together_ns = 0;        // of the mean step: without any of them (causes of the order added to the rest)
   double together_error_ns = 0;  // its standard error over steps; NaN for one

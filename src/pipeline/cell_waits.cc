@@ -158,24 +158,34 @@ class CellWaits {
   }
 
   // Each operation follows the one of its rank that ended last before it started; whatever overlaps it runs beside it.
+  // Rounded stamps overlap where work does not: seconds since 1970 in a double are good to a quarter of a microsecond,
+  // a table in milliseconds to one. What reaches over a start by no more than two stamps of one moment may differ by –
+  // of compute also a tenth of its length, as no start is late by less –, and never by more than half of itself, has
+  // ended there. It still began first, so nobody waits for what follows.
+  static int64_t surely_ended_ns(const DraftOp& o) {
+    const int64_t dur = o.end_ns - o.start_ns;
+    const int64_t rounded = is_compute(o.kind) ? std::max(kSameNs, dur / 10) : kSameNs;
+    return o.end_ns - std::min(rounded, dur / 2);
+  }
+
   static void rank_order(const StepDraft& draft, std::vector<uint32_t>& before) {
     before.assign(draft.ops.size(), kNothing);
     std::vector<uint32_t> by_end;
+    const auto ended = [&](uint32_t k) { return surely_ended_ns(draft.ops[k]); };
     for (uint32_t begin = 0; begin < draft.ops.size();) {
       uint32_t end = begin;
       bool in_order = true;
       for (; end < draft.ops.size() && draft.ops[end].part == draft.ops[begin].part; ++end)
-        in_order = in_order && (end == begin || draft.ops[end - 1].end_ns <= draft.ops[end].end_ns);
+        in_order = in_order && (end == begin || ended(end - 1) <= ended(end));
       by_end.resize(end - begin);
       std::iota(by_end.begin(), by_end.end(), begin);
       if (!in_order)
-        std::stable_sort(by_end.begin(), by_end.end(),
-                         [&](uint32_t a, uint32_t b) { return draft.ops[a].end_ns < draft.ops[b].end_ns; });
+        std::stable_sort(by_end.begin(), by_end.end(), [&](uint32_t a, uint32_t b) { return ended(a) < ended(b); });
       size_t next = 0;
       for (uint32_t k = begin; k < end; ++k) {
         // Of cells without length at one moment, those that come first in order go first.
         while (next < by_end.size() &&
-               std::pair(draft.ops[by_end[next]].end_ns, by_end[next]) < std::pair(draft.ops[k].start_ns, k))
+               std::pair(ended(by_end[next]), by_end[next]) < std::pair(draft.ops[k].start_ns, k))
           ++next;
         if (next > 0) before[k] = by_end[next - 1];
       }

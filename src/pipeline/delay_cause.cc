@@ -21,8 +21,10 @@ constexpr double kRare = 0.1;         // of the cells: what is late more often i
 constexpr double kLongPause = 0.5;    // of the median cell: a collector's pauses are no shorter
 constexpr double kMostOneWay = 0.3;   // of a worker's cells of one direction: more of them are its message's doing
 constexpr size_t kLeastCells = 4;
+constexpr int64_t kLeastOneWay = 3;  // late cells of one direction: fewer are pauses, whatever their share
 constexpr double kEverywhere = 0.8;  // of the steps in which a cell is late, and of the late cells that such cells are
-constexpr size_t kLeastSteps = 3;    // fewer say nothing of every step
+constexpr int64_t kLeastCertain = 16;  // late cells of a rank: fewer may be chance
+constexpr size_t kLeastSteps = 3;      // fewer say nothing of every step
 
 using WorkerWay = std::pair<uint32_t, bool>;                     // worker, forward
 using Place = std::tuple<uint32_t, CellKind, int32_t, int32_t>;  // worker, kind, micro-batch, chunk
@@ -132,6 +134,7 @@ class Delays {
       draft.cause.pause_ns = by;
       draft.cause.times = {{CellKind::kOther, by + usual_ns_, usual_ns_ < kLateStart * by ? 0 : usual_ns_}};
       draft.cause.count = draft.cause.of = static_cast<int64_t>(of_worker_[number].size());
+      draft.cause.certain = nearly_all_late(of_worker_[number], by);
       draft.without = [&scene = scene_, less = shorter_messages(number, by), worker_at = worker_at_, number = number,
                        by = by](uint32_t op, double& dur, double& delay) {
         if (scene.times.worker_of(op) == number && !scene.graph.waits(op).empty()) delay = std::max(0.0, delay - by);
@@ -178,6 +181,12 @@ class Delays {
   }
 
  private:
+  // Whether nearly all cells of a worker start late by half of what its median one does, or more: that is no chance.
+  bool nearly_all_late(const std::vector<double>& delays, double by) const {
+    const auto late = std::count_if(delays.begin(), delays.end(), [&](double ns) { return ns >= usual_ns_ + by / 2; });
+    return late >= kLeastCertain && static_cast<double>(late) >= kEverywhere * static_cast<double>(delays.size());
+  }
+
   // What a cell starts later than usual on its rank; 0 below the limit.
   std::function<double(uint32_t)> excess() const {
     return [&scene = scene_, late = std::map<uint32_t, double>(late_.begin(), late_.end()), usual = usual_ns_,
@@ -270,7 +279,7 @@ class Delays {
     const Late& other = by_way_[way_of({key.first, !key.second})];
     if (other.count * 5 > other.of) return false;
     const int32_t from = scene_.times.workers()[key.first].stage + (key.second ? -1 : 1);
-    return from >= 0 && from < scene_.times.stages() &&
+    return from >= 0 && from < scene_.times.stages() && late.count >= kLeastOneWay &&
            static_cast<double>(late.count) >= kMostOneWay * static_cast<double>(late.of);
   }
 

@@ -188,7 +188,8 @@ class PartMessages {
 
   // Pairs of one step and peer, from the end, or where time forbids that from the front.
   void pair(const std::vector<const Operation*>& ops, const std::vector<const Need*>& needs, bool said) {
-    const size_t n = std::min(ops.size(), needs.size());
+    // Where nobody says with whom a message was, one too many may be with a rank that is not here: any of them.
+    const size_t n = said || ops.size() == needs.size() ? std::min(ops.size(), needs.size()) : 0;
     for (const bool back : {true, false}) {
       const size_t o = back ? ops.size() - n : 0, d = back ? needs.size() - n : 0;
       size_t fits = 0;
@@ -209,19 +210,48 @@ class PartMessages {
     for (const Operation* op : ops) add_plain(*op);
   }
 
+  int32_t step_of(const Operation& op) const {
+    return op.list < 0 ? kUnknown : lists_[static_cast<size_t>(op.list)].step;
+  }
+
+  // At an end of the pipeline every message is with the one neighbour, whether operations say it or not. As many of
+  // them in every step as are needed: else there are others, with a rank that is not here.
+  bool only_one_peer(Way way, const std::vector<const Need*>& needs) {
+    const auto peer = [&](const Need* need) {
+      return static_cast<int32_t>(way == Way::kSend ? need->taker : need->maker);
+    };
+    if (needs.empty()) return false;
+    std::map<int32_t, int64_t> surplus;
+    for (const Need* need : needs) {
+      if (peer(need) != peer(needs[0])) return false;
+      --surplus[need->step];
+    }
+    for (const Operation& op : operations_) {
+      if (op.way != way) continue;
+      if (op.peer != kAnyPeer && op.peer != peer(needs[0])) return false;
+      ++surplus[step_of(op)];
+    }
+    for (const auto& [step, count] : surplus)
+      if (count != 0) return false;
+    for (Operation& op : operations_)
+      if (op.way == way) op.peer = peer(needs[0]);
+    return true;
+  }
+
   void match(Way way, const std::vector<const Need*>& needs) {
     // Where some peers are not said, all messages of the rank are one sequence.
     bool all_said = true;
     for (const Operation& op : operations_) all_said = all_said && (op.way != way || op.peer != kAnyPeer);
+    if (!all_said) all_said = only_one_peer(way, needs);
     using Key = std::pair<int32_t, int32_t>;  // step, peer
     std::map<Key, std::pair<std::vector<const Operation*>, std::vector<const Need*>>> groups;
     for (const Operation& op : operations_) {
       if (op.way != way) continue;
-      if (op.list < 0 || lists_[static_cast<size_t>(op.list)].step == kUnknown) {
+      if (step_of(op) == kUnknown) {
         ++out_.unknown;
         continue;
       }
-      groups[{lists_[static_cast<size_t>(op.list)].step, all_said ? op.peer : kAnyPeer}].first.push_back(&op);
+      groups[{step_of(op), all_said ? op.peer : kAnyPeer}].first.push_back(&op);
     }
     for (const Need* need : needs) {
       const auto peer = static_cast<int32_t>(way == Way::kSend ? need->taker : need->maker);

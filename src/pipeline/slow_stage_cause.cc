@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 #include <memory>
-#include <tuple>
 
 #include "pipeline/cause_drafts.h"
 
@@ -46,9 +45,9 @@ PlaceTimes place_times(const CauseScene& scene) {
   return t;
 }
 
-// Steps in which the cells of the stage, or of one chunk of it, take at least kSlowCause times the others', and all.
-std::pair<int64_t, int64_t> slow_steps(const CauseScene& scene, const Cause& cause, const std::vector<double>& others) {
-  int64_t slow = 0, all = 0;
+// By step that counts, what the cells of the stage, or of one chunk of it, take to what the others' do.
+std::vector<double> step_ratios(const CauseScene& scene, const Cause& cause, const std::vector<double>& others) {
+  std::vector<double> ratios;
   for (size_t s = 0; s < scene.graph.steps.size(); ++s) {
     if (!scene.counts[s]) continue;
     double own = 0, theirs = 0;
@@ -60,10 +59,9 @@ std::pair<int64_t, int64_t> slow_steps(const CauseScene& scene, const Cause& cau
       own += scene.times.time_ns(op);
       theirs += other;
     }
-    all += theirs > 0;
-    slow += theirs > 0 && own >= kSlowCause * theirs;
+    if (theirs > 0) ratios.push_back(own / theirs);
   }
-  return {slow, all};
+  return ratios;
 }
 
 bool is_overlapped(size_t kind) { return kind == static_cast<size_t>(CellKind::kForwardBackward); }
@@ -123,7 +121,10 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, int32_t stage, Cause&
     if (sums[0] >= kSlowKind * sums[1])
       cause.times.push_back({static_cast<CellKind>(kind), sums[0] / sums[2], sums[1] / sums[2]});
   beyond_ns = own - theirs;
-  std::tie(cause.slowest_in, cause.steps) = slow_steps(scene, cause, t.others);
+  const std::vector<double> ratios = step_ratios(scene, cause, t.others);
+  cause.steps = static_cast<int64_t>(ratios.size());
+  cause.slowest_in = std::count_if(ratios.begin(), ratios.end(), [](double r) { return r >= kSlowCause; });
+  cause.certain = certainly_slow(ratios);
   return cause.slowest_in * kLeastSlowSteps >= cause.steps;
 }
 

@@ -37,6 +37,7 @@ void draft_slow_workers(CauseScene& scene, std::vector<CauseDraft>& out) {
     size_t worker;
     double ratio;
     int64_t slow_in, steps;
+    bool certain;
   };
   std::vector<Slow> slow;
   for (const auto& [stage, workers] : by_stage) {
@@ -62,7 +63,7 @@ void draft_slow_workers(CauseScene& scene, std::vector<CauseDraft>& out) {
       const double error = sample_std(values) / std::sqrt(static_cast<double>(values.size()));
       if (mean < kSlowCause || !beyond_noise(mean - 1, error, static_cast<int64_t>(values.size()))) continue;
       slow.push_back({w, mean, std::count_if(values.begin(), values.end(), [](double v) { return v >= kSlowCause; }),
-                      static_cast<int64_t>(values.size())});
+                      static_cast<int64_t>(values.size()), certainly_slow(values)});
     }
   }
   std::stable_sort(slow.begin(), slow.end(), [](const Slow& a, const Slow& b) { return a.ratio > b.ratio; });
@@ -77,6 +78,7 @@ void draft_slow_workers(CauseScene& scene, std::vector<CauseDraft>& out) {
     draft.cause.ratio = found.ratio;
     draft.cause.slowest_in = found.slow_in;
     draft.cause.steps = found.steps;
+    draft.cause.certain = found.certain;
     draft.without = [&scene, w = static_cast<uint32_t>(found.worker), ratio = found.ratio](uint32_t op, double& dur,
                                                                                            double&) {
       if (scene.times.worker_of(op) == w) dur /= ratio;

@@ -23,7 +23,7 @@ NAMES = {'name': 'opn.value', 'groupName': 'g.value', 'opType': 't.value'}  # de
 def databases(folder):
     """rank → path, of a cluster's profile."""
     found = {}
-    for path in pathlib.Path(folder).rglob('ascend_pytorch_profiler_*.db'):
+    for path in pathlib.Path(folder).rglob('ascend_*_profiler_*.db'):
         found[int(re.search(r'_(\d+)\.db$', path.name)[1])] = path
     return found
 

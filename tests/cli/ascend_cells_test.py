@@ -2,6 +2,7 @@
 import csv
 import json
 import pathlib
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -107,6 +108,36 @@ class Cells(Case):
 
     def test_level_none_with_peers(self):
         self.check(*DUALPIPE, '--level-none-comm', 'escaped', m=10, schedule='dualpipe-v-mindspeed', links=True)
+
+    def messages_of(self, cells):
+        return {c for c in cells if c[2] in ('SF', 'RF', 'SB', 'RB') and c[4] is not None}
+
+    def true_messages(self, root):
+        with open(root / 'truth/links.csv') as rows:
+            for row in csv.DictReader(rows):
+                kind, (chunk, mb) = row['token'][0], map(int, row['token'][1:].split('.'))
+                yield int(row['src_rank']), int(row['step']), 'S' + kind, chunk, mb, int(row['send_start']), int(row['end'])
+                yield int(row['dst_rank']), int(row['step']), 'R' + kind, chunk, mb, int(row['recv_start']), int(row['end'])
+
+    def test_level_none_without_peers(self):
+        """Older torch_npu: 1F1B has every message all the same; DualPipeV all but those of both directions that begin together."""
+        self.check('--pp', 4, '--mb', 8, '--level-none-comm', 'plain', m=8, schedule='1f1b', links=True)
+        root = self.make(*DUALPIPE, '--level-none-comm', 'plain', '--out', self.dir / 'v')
+        found, true = self.messages_of(self.cells(self.dir / 'v')), set(self.true_messages(self.dir / 'v'))
+        self.assertEqual(len(found - true), 0)
+        self.assertEqual({m for m in true - found if m[0] in (0, 3)}, set())  # the ends have one neighbour
+        self.assertGreater(len(found), 300)
+        missing = sorted((m[0], m[2][0], m[5], m[2]) for m in true - found)
+        together = [a for a in missing if any(a[:2] == b[:2] and a[3] != b[3] and abs(a[2] - b[2]) < 5000 for b in missing)]
+        self.assertGreaterEqual(len(together), len(missing) - 4)
+
+    def test_an_end_without_its_neighbour_is_not_labelled_by_the_other(self):
+        """Rank 2 of 0, 1, 2 has messages with rank 3, which is not here: they are not taken for rank 1's."""
+        root = self.make('--pp', 4, '--mb', 8, '--level-none-comm', 'plain')
+        true = set(self.true_messages(root))
+        shutil.rmtree(self.databases(root)[3].parent.parent)
+        found = self.messages_of(self.cells(root))
+        self.assertEqual((len(found - true), len([m for m in found if m[0] == 0])), (0, 32))
 
     def test_skewed_hosts(self):
         for skew in (7_000_000, -3_000_000):

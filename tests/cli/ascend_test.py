@@ -250,6 +250,43 @@ class RealFiles(AscendCase):
             self.assertEqual((len(kernels), total), (count, self.total(kernels)))
             db.close()
 
+    # What docs/formats/ascend.md says is not read; lists of numbers that the program knows; what Insight adds; texts, read as rows name them.
+    NOT_READ = {'TASK_PMU_INFO', 'ACC_PMU', 'SOC_BANDWIDTH_LEVEL', 'NPU_OP_MEM', 'OVERLAP_ANALYSIS', 'SESSION_TIME_INFO', 'STRING_IDS',
+                'ENUM_HCCL_RDMA_TYPE', 'ENUM_MSTX_EVENT_TYPE', 'ENUM_API_TYPE', 'sqlite_sequence', 'status_info', 'connectionCats'}
+    COUNTERS = {'NPU_MEM': ['ddr', 'hbm'], 'MEMORY_RECORD': ['totalAllocated', 'totalReserved', 'totalActive'], 'HBM': ['bandwidth'],
+                'LLC': ['hitRate', 'throughput'], 'AICORE_FREQ': ['freq']}
+
+    @unittest.skipUnless(REAL.is_dir(), 'needs ../shared')
+    def test_every_table_is_read_or_named(self):
+        """Rows of all tables of both databases of a rank, together; values of counters, blocks of memory, sums of analysis.db, each against SQL."""
+        for path in sorted(REAL.rglob('ascend_pytorch_profiler_*.db')):
+            folder, rows = path.parent.parent, {}
+            main, sums = (sqlite3.connect(f'file:{p}?immutable=1', uri=True) for p in (path, path.parent / 'analysis.db'))
+            for db in (main, sums):
+                for name, in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+                    rows[name] = db.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]
+            report = info(folder)
+            self.assertEqual(report['events'], sum(count for name, count in rows.items() if name not in self.NOT_READ))
+            self.assertEqual(report['steps'], rows['STEP_TIME'])
+            ask = lambda sql: main.execute(sql).fetchone()[0]  # noqa: E731
+            values = sum(ask(f'SELECT count({c}) FROM {name}') for name, columns in self.COUNTERS.items() for c in columns)
+            # Modules that never held memory are left out.
+            values += ask('SELECT count(*) FROM NPU_MODULE_MEM WHERE (deviceId, moduleId) IN '
+                          '(SELECT deviceId, moduleId FROM NPU_MODULE_MEM GROUP BY 1, 2 HAVING max(totalReserved) > 0)')
+            self.assertEqual(report['counter_values'], values)
+            self.assertEqual(report['memory_events'], ask('SELECT count(allocationTime) + count(releaseTime) FROM OP_MEMORY'))
+            times = list(csv.DictReader(io.StringIO(run('analyze', 'communication-time-sum', folder, '--table', 'communication-times',
+                                                        '--format', 'csv', '-q', check=0).out)))
+            named = sums.execute("SELECT count(*), sum(elapse_time) FROM CommAnalyzerTime WHERE hccl_op_name != 'Total Op Info'").fetchone()
+            self.assertEqual(len(times), named[0])
+            self.assertAlmostEqual(sum(int(r['elapse_ns']) for r in times), named[1] * 1e6, delta=len(times))
+            step = table('cluster-time-summary', folder)[0]
+            computing, exposed = sums.execute('SELECT computing, communication_not_overlapped FROM StepTraceTime').fetchone()
+            self.assertAlmostEqual(int(step['compute_ns']), computing * 1e3, delta=2)
+            self.assertAlmostEqual(int(step['exposed_communication_ns']), exposed * 1e3, delta=2)
+            main.close()
+            sums.close()
+
     def total(self, rows):
         return sum(int(r['dur_ns']) for r in rows)
 

@@ -1,4 +1,5 @@
 """pp-chart: what is written, that the profile stays as it is, what Insight asks of the tables, and faults."""
+import csv
 import hashlib
 import json
 import os
@@ -49,36 +50,74 @@ class PpChart(Case):
     def write(self, source, *flags, check=0):
         return run('pp-chart', '-d', source, '-o', self.dir / 'out', *flags, check=check)
 
-    def insight(self, folder):
-        """What Insight's server asks of every rank: all blocks by start, sends and receives, links of two points."""
-        points = {}
+    def insight(self, folder, ranks):
+        """What Insight's server makes of the tables for one pipeline (`ranks`): blocks and bars of every rank, curves between them."""
+        blocks, points, bars = {}, {}, []
         for rank, path in databases(folder).items():
-            blocks = ask(path, 'SELECT name, startNs, endNs, type FROM StepTaskInfo ORDER BY startNs')
-            self.assertTrue(blocks)
-            self.assertTrue(all(start < end and type in range(7) for _, start, end, type in blocks))
-            for name, link in ask(path, "SELECT s.value, c.opConnectionId FROM COMMUNICATION_OP c JOIN STRING_IDS s ON s.id = "
-                                        "c.opName WHERE s.value LIKE '%send%' OR s.value LIKE '%receive%'"):
-                points.setdefault(link, []).append((rank, name))
-        return points
+            if rank not in ranks:
+                continue
+            blocks[rank] = ask(path, 'SELECT name, startNs, endNs, type FROM StepTaskInfo ORDER BY startNs')
+            for name, start, end, link in ask(path, "SELECT s.value, c.startNs, c.endNs, c.opConnectionId FROM COMMUNICATION_OP c JOIN STRING_IDS s "
+                                                    "ON s.id = c.opName WHERE s.value LIKE '%send%' OR s.value LIKE '%receive%'"):
+                kind = 'SEND' if name.startswith('hcom_send') else 'RECV' if name.startswith('hcom_receive') else 'BATCH_SEND_RECV'
+                bars.append((rank, kind, start, end))
+                if link is not None:
+                    points.setdefault(link, []).append((rank, start))
+        return blocks, bars, sorted(tuple(sorted(ends)) for ends in points.values() if len(ends) == 2)
+
+    def true_chart(self, source, ranks):
+        """The same from what the generator says that ran."""
+        blocks = {}
+        for rank in ranks:
+            with open(source / 'truth' / f'rank{rank}.csv', newline='') as file:
+                blocks[rank] = [(int(row['startNs']), int(row['endNs'])) for row in csv.DictReader(file)]
+        with open(source / 'truth' / 'links.csv', newline='') as file:
+            links = [row for row in csv.DictReader(file) if int(row['src_rank']) in ranks]
+        bars = [(int(row[f'{end}_rank']), kind, int(row[start]), int(row['end']))
+                for row in links for end, kind, start in (('src', 'SEND', 'send_start'), ('dst', 'RECV', 'recv_start'))]
+        return blocks, bars, sorted(tuple(sorted(((int(r['src_rank']), int(r['send_start'])), (int(r['dst_rank']), int(r['recv_start'])))))
+                                    for r in links)
 
     @needs_shared
-    def test_insight_finds_links_of_two_points(self):
-        for name, arguments in {'level1': ['--level', 1], 'none': ['--level-none-comm', 'escaped'],
-                                'replicas': ['--level', 1, '--dp', 2, '--tp', 2]}.items():
+    def test_insight_draws_what_ran(self):
+        """Its queries (rows of StepTaskInfo by start; sends and receives; points with one opConnectionId) give every block, bar and curve."""
+        one, many = [range(4)], [range(first, 16, 4) for first in range(4)]
+        dualpipev = ['--schedule', 'dualpipev', '--pp', 4, '--mb', 9, '--pp-info', '--level', 1]
+        for name, pipelines, flags, arguments in [
+                ('level 1', one, [], ['--level', 1]), ('level none', one, [], ['--level-none-comm', 'escaped']),
+                ('level none, peers unsaid', one, [], ['--level-none-comm', 'plain']),
+                ('level none, peers unsaid, replicas', many, [], ['--level-none-comm', 'plain', '--dp', 2, '--tp', 2]),
+                ('level 1, compat', one, ['--compat', 'msprof'], ['--level', 1]),
+                ('replicas', many, [], ['--level', 1, '--dp', 2, '--tp', 2]),
+                ('context parallel', many, [], ['--level', 1, '--cp', 2, '--tp', 2]),
+                ('DualPipeV', one, [], dualpipev), ('DualPipeV, compat', one, ['--compat', 'msprof'], dualpipev),
+                ('DualPipeV, detached', one, [], [*dualpipev, '--dw-detach'])]:
             with self.subTest(name):
-                source = self.make('--schedule', '1f1b', '--pp', 4, '--mb', 6, *arguments)
+                source = self.make('--pp', 4, '--mb', 6, *arguments)
                 before = digest(source)
-                self.write(source)
-                points = self.insight(self.dir / 'out')
-                self.assertNotIn(None, points)
-                for link, ends in points.items():
-                    self.assertEqual(sorted('send' in n for _, n in ends), [False, True], (link, ends))
-                    self.assertTrue(all(n.startswith(('hcom_send', 'hcom_receive')) for _, n in ends))
-                links = (source / 'truth' / 'links.csv').read_text().splitlines()
-                self.assertEqual(len(points), len(links) - 1)
+                self.write(source, *flags)
+                for ranks in pipelines:
+                    blocks, bars, links = self.insight(self.dir / 'out', ranks)
+                    true_blocks, true_bars, true_links = self.true_chart(source, ranks)
+                    self.assertEqual({rank: [row[1:3] for row in rows] for rank, rows in blocks.items()}, true_blocks)
+                    self.assertTrue(all(row[0] and row[3] in range(7) for rows in blocks.values() for row in rows))
+                    self.assertEqual(sorted(bars), sorted(true_bars))
+                    self.assertEqual(links, true_links)
+                    self.assertGreater(len(links), 40)
                 self.assertEqual(digest(source), before)
                 shutil.rmtree(source)
                 shutil.rmtree(self.dir / 'out')
+
+    @needs_shared
+    def test_links_that_times_leave_open_are_none(self):
+        source = self.make('--schedule', 'dualpipev', '--pp', 4, '--mb', 9, '--level-none-comm', 'plain')
+        done = self.write(source)
+        links = self.insight(self.dir / 'out', range(4))[2]
+        true = set(self.true_chart(source, range(4))[2])
+        self.assertEqual(len(set(links) - true), 0)
+        self.assertGreater(len(links), len(true) // 3)
+        said = sum(int(n) for n in re.findall(r'(\d+) sends and receives do not say with whom', done.err))
+        self.assertEqual(said, 2 * (len(true) - len(links)))
 
     @needs_shared
     def test_lost_head_is_paired_by_time(self):

@@ -1,56 +1,73 @@
-"""./dev compare --msprof: the installed msprof-analyze and `pp-chart --compat msprof`, live on the same profiles, row for row."""
+"""./dev compare --msprof: the installed msprof-analyze and `pp-chart --compat msprof`, live on the same profiles, row for row.
+
+  msprof.py [CASE…]          cases of msprof_cases.py; default: all
+
+Where communication is marked by ranges (Level_none) msprof-analyze joins them as it did before its commit 2c51f1c7 (msprof_join.py).
+"""
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / 'tests' / 'ascend'), str(ROOT / 'bench')]  # both have a run.py
+import msprof_cases as cases  # noqa: E402
 import rival  # noqa: E402
 import run as ascend  # noqa: E402
 
-CASES = {
-    'dualpipev_dp2_tp2': '--schedule dualpipev --pp 4 --mb 11 --level 1 --pp-info --dp 2 --tp 2',
-    'dualpipev_cp2': '--schedule dualpipev --pp 2 --mb 9 --cp 2 --level 1 --pp-info',
-    'dualpipev_one_stage': '--schedule dualpipev --pp 1 --mb 5 --pp-info',
-    'dualpipev_8x16': '--schedule dualpipev --pp 8 --mb 16 --pp-info --steps 3',
-    'dualpipev_no_steps': '--schedule dualpipev --pp 4 --mb 8 --pp-info --no-step-time --steps 1',
-    'dualpipev_detached': '--schedule dualpipev --pp 4 --mb 8 --pp-info --dw-detach --level 1',
-    '1f1b_cp2_tp2': '--schedule 1f1b --pp 3 --mb 7 --level 1 --cp 2 --tp 2',
-    '1f1b_skewed': '--schedule 1f1b --pp 16 --mb 16 --level 1 --skew-ns 5000000',
-    '1f1b_bulk': '--schedule 1f1b --pp 2 --mb 4 --bulk 5000',
-}
-COLUMNS = ['name', 'startNs', 'endNs', 'groupName', 'opType', 'dataType', 'count']
+COLUMNS = ['name', 'startNs', 'endNs', 'groupName', 'opType', 'dataType', 'count', 'connectionId']
+READS = {'blocks': ascend.blocks_of, 'operations': lambda path: ascend.operations_of(path, COLUMNS),
+         'links': lambda path: ascend.operations_of(path, ['name', 'startNs', 'opConnectionId'])}
+counts = dict.fromkeys(READS, 0)
+
+
+def make(case, folder):
+    if case.simulated:
+        ascend.run('simulate', *case.simulated.split(), '--format', 'ascend', '--steps', 2, '-q', '-o', folder, check=0)
+    else:
+        subprocess.run([sys.executable, ascend.GENERATOR, '--out', folder, *case.generated.split()], check=True, stdout=subprocess.DEVNULL)
+    for rank, path in ascend.databases(folder).items():
+        cases.alter(path, (*case.sql, *case.sql_of.get(rank, ())))
+
+
+def differences(case, scratch, python):
+    """A line for each table of a rank that is not theirs."""
+    own, out = scratch / 'own', scratch / 'out'
+    make(case, own)
+    other = cases.copy_of(own, scratch / 'other')
+    before = {path: path.read_bytes() for path in ascend.databases(own).values()}
+    subprocess.run([python, pathlib.Path(__file__).with_name('msprof_join.py'), 'cluster', '-m', 'pp_chart', '-d', other, '--force',
+                    *case.flags.split()], capture_output=True)
+    ascend.run('pp-chart', '-d', own, '-o', out, '--compat', 'msprof', *case.flags.split(), check=None)
+    theirs, ours, sources = ascend.databases(other), ascend.databases(out), ascend.databases(own)
+    wrong = [f'{path} was changed' for path, content in before.items() if path.read_bytes() != content]
+    for rank, path in theirs.items():
+        # A rank that gets nothing has no copy: it is as its source.
+        mine = ours.get(rank, sources[rank])
+        for what, read in READS.items():
+            want, got = read(path), read(mine)
+            counts[what] += len(want or [])
+            if (got or None) != (want or None):
+                wrong.append(f'{what} of rank {rank}: {ascend.difference(got, want)}')
+    return wrong
 
 
 def main():
     python = rival.find_msprof()
+    wanted = {name: case for name, case in cases.CASES.items() if not sys.argv[1:] or name in sys.argv[1:]}
     if not python or not ascend.GENERATOR.exists():
-        print(f'skipped: {len(CASES)} comparisons with msprof-analyze, it or ../shared is not there')
+        print(f'skipped: {len(wanted)} comparisons with msprof-analyze, it or ../shared is not there')
         return 0
     failed = 0
-    for name, arguments in CASES.items():
+    for name, case in wanted.items():
         with tempfile.TemporaryDirectory() as scratch:
-            own, other, out = (pathlib.Path(scratch) / n for n in ('own', 'other', 'out'))
-            subprocess.run([sys.executable, ascend.GENERATOR, '--out', own, *arguments.split()], check=True, stdout=subprocess.DEVNULL)
-            shutil.copytree(own, other)
-            subprocess.run([pathlib.Path(python).parent / 'msprof-analyze', 'cluster', '-m', 'pp_chart', '-d', other, '--force'],
-                           capture_output=True)
-            ascend.run('pp-chart', '-d', own, '-o', out, '--compat', 'msprof', check=None)
-            theirs, ours = ascend.databases(other), ascend.databases(out)
-            wrong = []
-            for rank, path in theirs.items():
-                for what, read in (('blocks', ascend.blocks_of), ('operations', lambda p: ascend.operations_of(p, COLUMNS)),
-                                   ('links', lambda p: ascend.operations_of(p, ['name', 'startNs', 'opConnectionId']))):
-                    want, got = read(path), read(ours[rank]) if rank in ours else None
-                    if got != want:
-                        wrong.append(f'{what} of rank {rank}: {ascend.difference(got, want)}')
-            print(f'{name}: {"equal" if not wrong else "; ".join(wrong)}')
-            failed += bool(wrong)
-    print(f'{len(CASES) - failed} of {len(CASES)} equal to msprof-analyze')
-    return 1 if failed else 0
+            wrong = differences(case, pathlib.Path(scratch), python)
+        print(f'{name}: {"equal" if not wrong else "; ".join(wrong)}', flush=True)
+        failed += bool(wrong)
+    rows = ', '.join(f'{count} {what}' for what, count in counts.items())
+    print(f'{len(wanted) - failed} of {len(wanted)} equal to msprof-analyze ({rows})')
+    return 1 if failed or not wanted else 0
 
 
 if __name__ == '__main__':

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import unittest
 
-from recorded import BIN, STAND_IN, Recorded, clean_environment, needs_extension
+from recorded import BIN, PACKAGE, STAND_IN, Recorded, clean_environment, needs_extension
 
 TRAIN = '''
 import os, sys
@@ -82,7 +82,7 @@ class Launch(Recorded):
         self.assertIn('libstageline_record.so.1 is not beside this program', done.stderr)
         library = self.dir / 'there/lib/libstageline_record.so.1'
         library.parent.mkdir()
-        shutil.copy(pathlib.Path(BIN).parent / 'record/libstageline_record.so.1', library)
+        shutil.copy(PACKAGE / 'stageline/lib/libstageline_record.so.1', library)
         done = subprocess.run([program, 'record', 'printenv', 'STAGELINE_RECORD_LIBRARY'], capture_output=True, text=True,
                               env=clean_environment(), cwd=self.dir)
         self.assertEqual(done.stdout, f'{library}\n')
@@ -110,6 +110,13 @@ class Launch(Recorded):
         self.assertTrue(said[2] == said[3] and said[2].endswith('libstageline_record.so.1'), said)
         again = self.record(sys.executable, '-c', code, flags=['--nvtx'], env={'NVTX_INJECTION64_PATH': said[2]}).stdout.split('\n')
         self.assertEqual([again[2], again[4]], [said[2], ''])  # ours is not chained to itself
+
+    def test_kernels_put_the_library_where_the_driver_looks_and_keep_who_was_there(self):
+        code = "import os\nprint(os.environ['CUDA_INJECTION64_PATH'], os.environ.get('STAGELINE_CHAIN_CUDA'))"
+        said = self.record(sys.executable, '-c', code, flags=['--kernels'], env={'CUDA_INJECTION64_PATH': '/opt/other.so'}).stdout.split()
+        self.assertTrue(said[0].endswith('libstageline_record.so.1'))
+        self.assertEqual(said[1], '/opt/other.so')
+        self.assertEqual(self.record(sys.executable, '-c', code, flags=['--kernels']).stdout.split()[1], 'None')
 
     def test_nothing_recorded_is_said(self):
         done = self.record('true')

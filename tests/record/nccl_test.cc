@@ -316,3 +316,102 @@ TEST_CASE("NCCL's operations beyond all tables, foreign parents and null argumen
   for (const auto& row : r.content.rows) unknown_bytes += row.bytes < 0;
   CHECK(unknown_bytes > 0);
 }
+
+namespace {
+
+struct FakePlugin {
+  int inits, starts, stops, states, finals, children, foreign, unwanted, init_error;
+};
+FakePlugin& fake_plugin() {
+  void* library = dlopen(STAGELINE_FAKE_FOLDER "/libnccl-profiler-fake.so", RTLD_NOW);
+  if (!library) _exit(96);
+  return *reinterpret_cast<FakePlugin* (*)()>(dlsym(library, "fake_plugin"))();
+}
+
+// A send with its proxy's operation and one kernel's channel, as NCCL tells them.
+int send_with_children(const TableFive& plugin, void* context) {
+  void *op = nullptr, *proxy = nullptr, *kernel = nullptr;
+  EventFour<uint64_t> e{};
+  e.type = kP2p;
+  e.rank = 1;
+  e.p2p.func = "Send";
+  e.p2p.datatype = "ncclInt8";
+  e.p2p.count = 10;
+  e.p2p.peer = 2;
+  e.p2p.channels = 1;
+  if (plugin.start(context, &op, &e) != 0 || !op || e.parent || plugin.stop(op) != 0) return 1;
+  EventFour<uint64_t> p{};
+  p.type = kProxyOp;
+  p.parent = op;
+  if (plugin.start(context, &proxy, &p) != 0 || !proxy || p.parent != op) return 2;
+  EventFour<uint64_t> k{};
+  k.type = kKernelCh;
+  k.parent = op;
+  k.kernel = {0, device_timer()};
+  if (plugin.start(context, &kernel, &k) != 0 || !kernel) return 3;
+  uint64_t timer = device_timer();
+  plugin.record_state(kernel, 22, &timer);
+  plugin.record_state(proxy, 3, nullptr);
+  return plugin.stop(kernel) + plugin.stop(proxy);
+}
+
+}  // namespace
+
+TEST_CASE("an NCCL plugin that was there before is told what it asked for, with its own handles") {
+  for (const char* name : {STAGELINE_FAKE_FOLDER "/libnccl-profiler-fake.so", "fake"}) {
+    RecordFolder folder;
+    constexpr int kSends = 70'000;  // more than there are places
+    CHECK(with_plugin(folder, [&](InjectedLibrary& library) {
+            setenv("STAGELINE_CHAIN_NCCL", name, 1);
+            FakePlugin& other = fake_plugin();
+            const TableFive* plugin = table_of<TableFive>(library, "ncclProfiler_v5");
+            void *context = nullptr, *handle = nullptr;
+            int mask = 0;
+            init_five(*plugin, &context, &mask);
+            if (other.inits != 1 || mask != (kColl | kP2p | kProxyOp | kKernelCh | kCollApi | kP2pApi)) return 2;
+            for (int i = 0; i < kSends; ++i)
+              if (const int wrong = send_with_children(*plugin, context)) return 10 + wrong;
+            EventFour<uint64_t> api{};
+            api.type = kP2pApi;
+            api.p2p_api.captured = true;
+            plugin->start(context, &handle, &api);
+            if (!(mask & kKernelCh)) return 3;  // it wants them still
+            if (plugin->finalize(context) != 0) return 4;
+            if (other.starts != 3 * kSends || other.stops != 3 * kSends || other.states != 2 * kSends) return 5;
+            if (other.children != 2 * kSends || other.finals != 1 || other.unwanted != 0) return 6;
+            library.flush(60'000);
+            const slr_statistics s = library.statistics();
+            if (s.records + dropped_records(s) != kSends) return 7;
+            return other.foreign == 0 ? 0 : 8;
+          }) == 0);
+  }
+}
+
+TEST_CASE("an NCCL plugin that is not there, is of another version or refuses leaves us alone") {
+  for (const int how : {0, 1, 2, 3}) {
+    RecordFolder folder;
+    CHECK(with_plugin(folder, [&](InjectedLibrary& library) {
+            constexpr const char* kPlugin = STAGELINE_FAKE_FOLDER "/libnccl-profiler-fake.so";
+            setenv("STAGELINE_CHAIN_NCCL",
+                   how == 0   ? "/no/such/plugin.so"
+                   : how == 1 ? STAGELINE_RECORD_LIBRARY
+                              : kPlugin,
+                   1);
+            FakePlugin& other = fake_plugin();
+            other.init_error = how == 3;
+            const TableFive* plugin = table_of<TableFive>(library, how == 2 ? "ncclProfiler_v6" : "ncclProfiler_v5");
+            if (how != 1 && freopen("/dev/null", "w", stderr) == nullptr) return 9;  // it says so once
+            void* context = nullptr;
+            int mask = 0;
+            init_five(*plugin, &context, &mask);
+            if (mask & kProxyOp) return 1;
+            EventFour<uint64_t> e{};
+            e.type = kP2p;
+            e.p2p.func = "Send";
+            void* op = nullptr;
+            plugin->start(context, &op, &e);
+            return plugin->stop(op) + plugin->finalize(context) + other.starts + other.finals;
+          }) == 0);
+    CHECK(count_rows(folder.read_one(), RecordType::kRange) == 1);
+  }
+}

@@ -3,18 +3,17 @@
 //
 // A program that merely links this library is asked too (mstx looks among all that is loaded where the variable is
 // unset): then nothing is recorded unless STAGELINE_MSTX=1.
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "inject/behind.h"
 #include "inject/injected.h"
 
 namespace slr {
 namespace mstx {
 namespace {
 
-using Function = void (*)();
 using FunctionTable = Function**;
 using GetTable = int (*)(unsigned module, FunctionTable* table, unsigned* size);
 constexpr int kSuccess = 0, kFail = 1;
@@ -25,74 +24,50 @@ enum DomainId : unsigned { kCreateA = 1, kDestroy, kDomainMarkA, kDomainRangeSta
 
 std::atomic<Function> their_core[kCoreIds], their_domain[kDomainIds];
 
-// Ids of the tool behind us, beside ours.
-constexpr uint64_t kOnlyTheirs = uint64_t{1} << 63;
-std::atomic<uint64_t> their_ranges[1 << 16];
-
-template <class F>
-F as(const std::atomic<Function>& entry) {
-  return reinterpret_cast<F>(entry.load(std::memory_order_acquire));
-}
-
 slr_lane lane_of(void* stream) { return lane_of_stream(SLR_ACL, stream, "npu stream"); }
 uint64_t start(Domain& domain, const char* text, void* stream, uint64_t their) {
-  if (!text) return their ? their | kOnlyTheirs : 0;
-  const slr_range ours = start_injected(domain, name_of(text), lane_of(stream));
-  if (ours == 0) return their ? their | kOnlyTheirs : 0;
-  their_ranges[ours & 0xffff].store(their, std::memory_order_relaxed);
-  return ours;
-}
-uint64_t theirs_of_range(uint64_t id) {
-  return id & kOnlyTheirs ? id & ~kOnlyTheirs : their_ranges[id & 0xffff].load(std::memory_order_relaxed);
+  return joined_id(text ? start_injected(domain, name_of(text), lane_of(stream)) : 0, their);
 }
 
 void mark_a(const char* text, void* stream) {
-  if (const auto next = as<void (*)(const char*, void*)>(their_core[kMarkA])) next(text, stream);
+  if (const auto next = behind<void (*)(const char*, void*)>(their_core[kMarkA])) next(text, stream);
   if (text) mark_injected(*domain_of(nullptr), name_of(text), lane_of(stream));
 }
 uint64_t range_start_a(const char* text, void* stream) {
-  const auto next = as<uint64_t (*)(const char*, void*)>(their_core[kRangeStartA]);
+  const auto next = behind<uint64_t (*)(const char*, void*)>(their_core[kRangeStartA]);
   return start(*domain_of(nullptr), text, stream, next ? next(text, stream) : 0);
 }
 void range_end(uint64_t id) {
-  if (const auto next = as<void (*)(uint64_t)>(their_core[kRangeEnd])) next(theirs_of_range(id));
-  if (!(id & kOnlyTheirs)) slr_end(id);
+  if (const auto next = behind<void (*)(uint64_t)>(their_core[kRangeEnd])) next(their_id(id));
+  end_joined(id);
 }
 void* domain_create_a(const char* name) {
   Domain* domain = domain_named(name);
-  const auto next = as<void* (*)(const char*)>(their_domain[kCreateA]);
+  const auto next = behind<void* (*)(const char*)>(their_domain[kCreateA]);
   if (next && !domain->theirs.load()) domain->theirs.store(next(name));
   return domain;
 }
 void domain_destroy(void* handle) {
-  if (const auto next = as<void (*)(void*)>(their_domain[kDestroy])) next(domain_of(handle)->theirs.exchange(nullptr));
+  if (const auto next = behind<void (*)(void*)>(their_domain[kDestroy]))
+    next(domain_of(handle)->theirs.exchange(nullptr));
 }
 void domain_mark_a(void* handle, const char* text, void* stream) {
   Domain& domain = *domain_of(handle);
-  if (const auto next = as<void (*)(void*, const char*, void*)>(their_domain[kDomainMarkA]))
+  if (const auto next = behind<void (*)(void*, const char*, void*)>(their_domain[kDomainMarkA]))
     next(domain.theirs.load(), text, stream);
   if (text) mark_injected(domain, name_of(text), lane_of(stream));
 }
 uint64_t domain_range_start_a(void* handle, const char* text, void* stream) {
   Domain& domain = *domain_of(handle);
-  const auto next = as<uint64_t (*)(void*, const char*, void*)>(their_domain[kDomainRangeStartA]);
+  const auto next = behind<uint64_t (*)(void*, const char*, void*)>(their_domain[kDomainRangeStartA]);
   return start(domain, text, stream, next ? next(domain.theirs.load(), text, stream) : 0);
 }
 void domain_range_end(void* handle, uint64_t id) {
-  if (const auto next = as<void (*)(void*, uint64_t)>(their_domain[kDomainRangeEnd]))
-    next(domain_of(handle)->theirs.load(), theirs_of_range(id));
-  if (!(id & kOnlyTheirs)) slr_end(id);
+  if (const auto next = behind<void (*)(void*, uint64_t)>(their_domain[kDomainRangeEnd]))
+    next(domain_of(handle)->theirs.load(), their_id(id));
+  end_joined(id);
 }
 
-struct Entry {
-  unsigned module, id;
-  Function ours;
-  std::atomic<Function>* theirs;
-};
-template <class F>
-Entry entry(unsigned module, unsigned id, F function, std::atomic<Function>& their) {
-  return {module, id, reinterpret_cast<Function>(function), &their};
-}
 const Entry kEntries[] = {
     entry(kCore, kMarkA, mark_a, their_core[kMarkA]),
     entry(kCore, kRangeStartA, range_start_a, their_core[kRangeStartA]),
@@ -103,7 +78,6 @@ const Entry kEntries[] = {
     entry(kDomain, kDomainRangeStartA, domain_range_start_a, their_domain[kDomainRangeStartA]),
     entry(kDomain, kDomainRangeEnd, domain_range_end, their_domain[kDomainRangeEnd]),
 };
-constexpr size_t kEntryCount = sizeof kEntries / sizeof kEntries[0];
 
 Function* slot_of(GetTable get, const Entry& e) {
   FunctionTable table = nullptr;
@@ -120,28 +94,15 @@ bool is_asked_for() {
 }  // namespace mstx
 }  // namespace slr
 
+using namespace slr;
 using namespace slr::mstx;
 
 extern "C" SLR_API int InitInjectionMstx(GetTable get) {
   if (!get || !is_asked_for()) return kFail;
   const int saved_errno = errno;
-  Function before[kEntryCount];
-  for (size_t i = 0; i < kEntryCount; ++i) {
-    Function* slot = slot_of(get, kEntries[i]);
-    before[i] = slot ? *slot : nullptr;
-  }
-  const char* path = getenv("STAGELINE_CHAIN_MSTX");
-  void* library = path && *path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
-  const auto next = library ? reinterpret_cast<int (*)(GetTable)>(dlsym(library, "InitInjectionMstx")) : nullptr;
-  const bool behind = next && next != InitInjectionMstx && next(get) == kSuccess;
-  int patched = 0;
-  for (size_t i = 0; i < kEntryCount; ++i) {
-    Function* slot = slot_of(get, kEntries[i]);
-    if (!slot) continue;
-    if (behind && *slot && *slot != before[i]) kEntries[i].theirs->store(*slot, std::memory_order_release);
-    *slot = kEntries[i].ours;
-    ++patched;
-  }
+  const auto next = find_behind("STAGELINE_CHAIN_MSTX", "InitInjectionMstx", InitInjectionMstx);
+  const int put = put_entries(
+      kEntries, [&](const Entry& e) { return slot_of(get, e); }, [&] { return next && next(get) == kSuccess; });
   errno = saved_errno;
-  return patched > 0 ? kSuccess : kFail;
+  return put > 0 ? kSuccess : kFail;
 }

@@ -11,6 +11,8 @@
 // clocks' difference and the delay of the report, and the least of it in the last 0.2 s is taken for the difference. An
 // operation whose channels do not report (versions 1 to 3, graphs, a full table) keeps the host's times and says so.
 //
+// A plugin that stood in the variable before is told of everything too: nccl_behind.h.
+//
 // Nothing is returned to NCCL but success. Tables are fixed; what is oldest gives way and is written as it is.
 #include <errno.h>
 #include <stdio.h>
@@ -20,6 +22,7 @@
 #include "clock.h"
 #include "inject/injected.h"
 #include "inject/nccl_abi.h"
+#include "inject/nccl_behind.h"
 
 namespace slr {
 namespace nccl {
@@ -244,6 +247,7 @@ void* start_op(Comm* comm, const Said& said) {
                said.peer,
                bytes_of(said.datatype, said.count),
                sequence,
+               false,
                false};
   const int channels = kernels_wanted.load(std::memory_order_relaxed) && said.channels > 0 ? said.channels : 0;
   op->open.store(1 + static_cast<uint32_t>(channels), std::memory_order_release);
@@ -280,11 +284,6 @@ int wanted_mask(bool with_kernels, bool with_api) {
          (with_api && kernels_wanted.load() ? static_cast<int>(kCollApi | kP2pApi) : 0);
 }
 
-int init_v1(void** context, int* mask) {
-  if (mask) *mask = wanted_mask(false, false);
-  if (context) *context = nullptr;
-  return 0;
-}
 int init_any(void** context, int* mask, const char* name, uint64_t hash, int ranks, int rank, bool with_api) {
   if (!context || !mask) return 0;
   Comm* comm = comm_of(hash, name, rank, ranks);
@@ -293,11 +292,28 @@ int init_any(void** context, int* mask, const char* name, uint64_t hash, int ran
   *mask = comm ? wanted_mask(true, with_api) : 0;
   return 0;
 }
-int init_v4(void** context, int* mask, const char* name, uint64_t hash, int, int ranks, int rank, void*) {
-  return init_any(context, mask, name, hash, ranks, rank, false);
+template <int kVersion>
+int init_v1(void** context, int* mask) {
+  return init_both<InitV1>(
+      kVersion, context, mask,
+      [](void** own, int* wanted) {
+        if (wanted) *wanted = wanted_mask(false, false);
+        if (own) *own = nullptr;
+        return 0;
+      },
+      [](InitV1 init, void** own, int* wanted) { return init(own, wanted); });
 }
-int init_v5(void** context, uint64_t hash, int* mask, const char* name, int, int ranks, int rank, void*) {
-  return init_any(context, mask, name, hash, ranks, rank, true);
+int init_v4(void** context, int* mask, const char* name, uint64_t hash, int nodes, int ranks, int rank, void* log) {
+  return init_both<InitV4>(
+      4, context, mask, [&](void** own, int* wanted) { return init_any(own, wanted, name, hash, ranks, rank, false); },
+      [&](InitV4 init, void** own, int* wanted) { return init(own, wanted, name, hash, nodes, ranks, rank, log); });
+}
+template <int kVersion>
+int init_v5(void** context, uint64_t hash, int* mask, const char* name, int nodes, int ranks, int rank, void* log) {
+  return init_both<InitV5>(
+      kVersion, context, mask,
+      [&](void** own, int* wanted) { return init_any(own, wanted, name, hash, ranks, rank, true); },
+      [&](InitV5 init, void** own, int* wanted) { return init(own, hash, wanted, name, nodes, ranks, rank, log); });
 }
 
 // ncclFunc_t and ncclDataType_t of NCCL 2.23.
@@ -312,7 +328,7 @@ const char* datatype_v1(uint8_t datatype) {
   return datatype < sizeof kNames / sizeof kNames[0] ? kNames[datatype] : nullptr;
 }
 
-int start_v1(void*, void** handle, EventV1* e) {
+int start_ours_v1(void*, void** handle, EventV1* e) {
   if (!handle) return 0;
   *handle = nullptr;
   if (!e) return 0;
@@ -325,7 +341,7 @@ int start_v1(void*, void** handle, EventV1* e) {
                        {function_v1(e->p2p.function), datatype_v1(e->p2p.datatype), e->p2p.count, -1, e->p2p.peer, 0});
   return 0;
 }
-int start_v2(void*, void** handle, EventV2* e) {
+int start_ours_v2(void*, void** handle, EventV2* e) {
   if (!handle) return 0;
   *handle = nullptr;
   if (!e) return 0;
@@ -344,7 +360,7 @@ Comm* comm_at(void* context) {
                                                                                       : nullptr;
 }
 template <class EventOf>
-int start_new(void* context, void** handle, EventOf* e) {
+int start_ours(void* context, void** handle, EventOf* e) {
   if (!handle) return 0;
   *handle = nullptr;
   if (!e) return 0;
@@ -365,29 +381,52 @@ int start_new(void* context, void** handle, EventOf* e) {
   return 0;
 }
 
-int stop(void* handle) {
+int start_v1(void* context, void** handle, EventV1* e) { return start_both(context, handle, e, start_ours_v1); }
+int start_v2(void* context, void** handle, EventV2* e) { return start_both(context, handle, e, start_ours_v2); }
+template <class EventOf>
+int start_new(void* context, void** handle, EventOf* e) {
+  return start_both(context, handle, e, start_ours<EventOf>);
+}
+
+void stop_ours(void* handle) {
   if (Op* op = own(ops, handle, kOpHandle)) {
     op->range.end_ticks = now_ticks();
     release(*op);
   } else if (Kernel* kernel = own(kernels, handle, kKernelHandle)) {
-    if (kernel->is_used.load(std::memory_order_acquire) == 0) return 0;
+    if (kernel->is_used.load(std::memory_order_acquire) == 0) return;
     note_kernel(*kernel->op, kernel->start_timer, kernel->stop_timer);
     release(*kernel->op);
     kernel->is_used.store(0, std::memory_order_release);
   }
+}
+int stop(void* handle) {
+  Pair* pair = pair_at(handle);
+  stop_ours(pair ? pair->ours : handle);
+  if (!pair) return 0;
+  if (pair->theirs) pair->plugin->stop(pair->theirs);
+  give_pair(*pair);
   return 0;
 }
 int record_state(void* handle, int state_of, void* arguments) {
-  Kernel* kernel = own(kernels, handle, kKernelHandle);
+  const Pair* pair = pair_at(handle);
+  Kernel* kernel = own(kernels, pair ? pair->ours : handle, kKernelHandle);
   if (kernel && state_of == kKernelChStop && arguments) memcpy(&kernel->stop_timer, arguments, 8);
+  if (pair && pair->theirs) pair->plugin->record_state(pair->theirs, state_of, arguments);
   return 0;
 }
-int finalize(void* context) {
+void finalize_ours(void* context) {
   Comm* comm = comm_at(context);
-  if (!comm) return 0;
+  if (!comm) return;
   comm->mask = nullptr;
   for (Op& op : ops)
     if (op.comm.load(std::memory_order_relaxed) == comm) give_up(op);
+}
+int finalize(void* context) {
+  Context* both = context_at(context);
+  finalize_ours(both ? both->ours : context);
+  if (!both) return 0;
+  both->plugin->finalize(both->theirs);
+  both->is_used.store(0, std::memory_order_release);
   return 0;
 }
 
@@ -406,11 +445,14 @@ SLR_API extern const Plugin<InitV4, EventV4> ncclProfiler_v4;
 SLR_API extern const Plugin<InitV5, EventV5> ncclProfiler_v5;
 SLR_API extern const Plugin<InitV5, EventV5> ncclProfiler_v6;
 SLR_API extern const Plugin<InitV5, EventV5> ncclProfiler_v7;
-const Plugin<InitV1, EventV1> ncclProfiler_v1 = {SLR_NAME, init_v1, start_v1, stop, record_state, finalize};
-const Plugin<InitV1, EventV2> ncclProfiler_v2 = {SLR_NAME, init_v1, start_v2, stop, record_state, finalize};
-const Plugin<InitV1, EventV2> ncclProfiler_v3 = {SLR_NAME, init_v1, start_v2, stop, record_state, finalize};
+const Plugin<InitV1, EventV1> ncclProfiler_v1 = {SLR_NAME, init_v1<1>, start_v1, stop, record_state, finalize};
+const Plugin<InitV1, EventV2> ncclProfiler_v2 = {SLR_NAME, init_v1<2>, start_v2, stop, record_state, finalize};
+const Plugin<InitV1, EventV2> ncclProfiler_v3 = {SLR_NAME, init_v1<3>, start_v2, stop, record_state, finalize};
 const Plugin<InitV4, EventV4> ncclProfiler_v4 = {SLR_NAME, init_v4, start_new<EventV4>, stop, record_state, finalize};
-const Plugin<InitV5, EventV5> ncclProfiler_v5 = {SLR_NAME, init_v5, start_new<EventV5>, stop, record_state, finalize};
-const Plugin<InitV5, EventV5> ncclProfiler_v6 = {SLR_NAME, init_v5, start_new<EventV5>, stop, record_state, finalize};
-const Plugin<InitV5, EventV5> ncclProfiler_v7 = {SLR_NAME, init_v5, start_new<EventV5>, stop, record_state, finalize};
+const Plugin<InitV5, EventV5> ncclProfiler_v5 = {SLR_NAME, init_v5<5>,   start_new<EventV5>,
+                                                 stop,     record_state, finalize};
+const Plugin<InitV5, EventV5> ncclProfiler_v6 = {SLR_NAME, init_v5<6>,   start_new<EventV5>,
+                                                 stop,     record_state, finalize};
+const Plugin<InitV5, EventV5> ncclProfiler_v7 = {SLR_NAME, init_v5<7>,   start_new<EventV5>,
+                                                 stop,     record_state, finalize};
 }

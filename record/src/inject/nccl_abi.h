@@ -13,7 +13,15 @@
 
 namespace slr::nccl {
 
-enum EventType : uint64_t { kColl = 1 << 1, kP2p = 1 << 2, kKernelCh = 1 << 6, kCollApi = 1 << 9, kP2pApi = 1 << 10 };
+enum EventType : uint64_t {
+  kColl = 1 << 1,
+  kP2p = 1 << 2,
+  kProxyCtrl = 1 << 5,
+  kKernelCh = 1 << 6,
+  kNetPlugin = 1 << 7,
+  kCollApi = 1 << 9,
+  kP2pApi = 1 << 10
+};
 inline constexpr int kKernelChStop = 22;  // of recordEventState: its argument begins with the device's time
 
 struct CollV1 {

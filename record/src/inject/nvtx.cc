@@ -4,16 +4,14 @@
 //   program ──nvtxRangePushA──▶ *table[9] = push_a ──▶ injected.h
 //                                             └──▶ the tool that was named before us (STAGELINE_CHAIN_NVTX), if any
 //
-// A tool behind us has handles of its own for domains, strings and ranges; what goes to it is translated. Entries that
-// it leaves as they were are not called: they are NVTX's own, which would come back to us.
-#include <dlfcn.h>
+// A tool behind us (behind.h) has handles of its own for domains, strings and ranges; what goes to it is translated.
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "inject/behind.h"
 #include "inject/injected.h"
 #include "inject/nvtx_abi.h"
 
@@ -25,12 +23,6 @@ namespace {
 
 // Their entries, by our own numbers; set before ours are.
 std::atomic<Function> their_core[kCoreIds], their_core2[kCore2Ids], their_cuda, their_cudart;
-std::atomic<bool> chained{false};
-
-template <class F>
-F as(const std::atomic<Function>& entry) {
-  return chained.load(std::memory_order_relaxed) ? reinterpret_cast<F>(entry.load(std::memory_order_acquire)) : nullptr;
-}
 
 // A text that a program registered once. Handles are places of this table.
 struct Registered {
@@ -84,71 +76,59 @@ class Translated {
 };
 void* theirs(const Domain& domain) { return domain.theirs.load(std::memory_order_acquire); }
 
-// Range ids: ours, and theirs beside it. Where only they have one, its top bit is set.
-constexpr uint64_t kOnlyTheirs = uint64_t{1} << 63;
-std::atomic<uint64_t> their_ranges[1 << 16];  // by the low 16 bits of ours: ring and slot
-uint64_t joined(slr_range ours, uint64_t their) {
-  if (ours == 0) return their ? their | kOnlyTheirs : 0;
-  if (chained.load(std::memory_order_relaxed)) their_ranges[ours & 0xffff].store(their, std::memory_order_relaxed);
-  return ours;
-}
-
 template <class... A>
 uint64_t ask_start(const std::atomic<Function>& entry, A... arguments) {
-  const auto next = as<uint64_t (*)(A...)>(entry);
+  const auto next = behind<uint64_t (*)(A...)>(entry);
   return next ? next(arguments...) : 0;
 }
 
 void mark_ex(const Attributes* a) {
-  if (const auto next = as<void (*)(const Attributes*)>(their_core[kMarkEx])) next(Translated(a).get());
+  if (const auto next = behind<void (*)(const Attributes*)>(their_core[kMarkEx])) next(Translated(a).get());
   mark_injected(default_domain(), name_of_event(a), 0);
 }
 void mark_a(const char* text) {
-  if (const auto next = as<void (*)(const char*)>(their_core[kMarkA])) next(text);
+  if (const auto next = behind<void (*)(const char*)>(their_core[kMarkA])) next(text);
   mark_injected(default_domain(), name_of(text), 0);
 }
 void mark_w(const wchar_t* text) {
-  if (const auto next = as<void (*)(const wchar_t*)>(their_core[kMarkW])) next(text);
+  if (const auto next = behind<void (*)(const wchar_t*)>(their_core[kMarkW])) next(text);
   mark_injected(default_domain(), name_of(text), 0);
 }
 uint64_t range_start_ex(const Attributes* a) {
   const uint64_t their = ask_start(their_core[kRangeStartEx], Translated(a).get());
-  return joined(start_injected(default_domain(), name_of_event(a), 0), their);
+  return joined_id(start_injected(default_domain(), name_of_event(a), 0), their);
 }
 uint64_t range_start_a(const char* text) {
   const uint64_t their = ask_start(their_core[kRangeStartA], text);
-  return joined(start_injected(default_domain(), name_of(text), 0), their);
+  return joined_id(start_injected(default_domain(), name_of(text), 0), their);
 }
 uint64_t range_start_w(const wchar_t* text) {
   const uint64_t their = ask_start(their_core[kRangeStartW], text);
-  return joined(start_injected(default_domain(), name_of(text), 0), their);
-}
-uint64_t theirs_of_range(uint64_t id) {
-  return id & kOnlyTheirs ? id & ~kOnlyTheirs : their_ranges[id & 0xffff].load(std::memory_order_relaxed);
+  return joined_id(start_injected(default_domain(), name_of(text), 0), their);
 }
 void range_end(uint64_t id) {
-  if (const auto next = as<void (*)(uint64_t)>(their_core[kRangeEnd])) next(theirs_of_range(id));
-  if (!(id & kOnlyTheirs)) slr_end(id);
+  if (const auto next = behind<void (*)(uint64_t)>(their_core[kRangeEnd])) next(their_id(id));
+  end_joined(id);
 }
 int range_push_ex(const Attributes* a) {
-  if (const auto next = as<int (*)(const Attributes*)>(their_core[kRangePushEx])) next(Translated(a).get());
+  if (const auto next = behind<int (*)(const Attributes*)>(their_core[kRangePushEx])) next(Translated(a).get());
   return push_injected(default_domain(), name_of_event(a));
 }
 int range_push_a(const char* text) {
-  if (const auto next = as<int (*)(const char*)>(their_core[kRangePushA])) next(text);
+  if (const auto next = behind<int (*)(const char*)>(their_core[kRangePushA])) next(text);
   return push_injected(default_domain(), name_of(text));
 }
 int range_push_w(const wchar_t* text) {
-  if (const auto next = as<int (*)(const wchar_t*)>(their_core[kRangePushW])) next(text);
+  if (const auto next = behind<int (*)(const wchar_t*)>(their_core[kRangePushW])) next(text);
   return push_injected(default_domain(), name_of(text));
 }
 int range_pop() {
   const int depth = pop_injected(default_domain());
-  if (const auto next = as<int (*)()>(their_core[kRangePop])) next();
+  if (const auto next = behind<int (*)()>(their_core[kRangePop])) next();
   return depth;
 }
 void name_os_thread_a(uint32_t thread, const char* text) {
-  if (const auto next = as<void (*)(uint32_t, const char*)>(their_core[kNameOsThreadA])) next(thread, text);
+  if (const auto next = behind<void (*)(uint32_t, const char*)>(their_core[kNameOsThreadA])) next(thread, text);
   if (!text) return;
   const int saved_errno = errno;
   if (thread == static_cast<uint32_t>(syscall(SYS_gettid)) && injection_is_on())
@@ -160,30 +140,30 @@ void name_os_thread_a(uint32_t thread, const char* text) {
 
 void domain_mark_ex(void* handle, const Attributes* a) {
   Domain& domain = *domain_of(handle);
-  if (const auto next = as<void (*)(void*, const Attributes*)>(their_core2[kDomainMarkEx]))
+  if (const auto next = behind<void (*)(void*, const Attributes*)>(their_core2[kDomainMarkEx]))
     next(theirs(domain), Translated(a).get());
   mark_injected(domain, name_of_event(a), 0);
 }
 uint64_t domain_range_start_ex(void* handle, const Attributes* a) {
   Domain& domain = *domain_of(handle);
   const uint64_t their = ask_start(their_core2[kDomainRangeStartEx], theirs(domain), Translated(a).get());
-  return joined(start_injected(domain, name_of_event(a), 0), their);
+  return joined_id(start_injected(domain, name_of_event(a), 0), their);
 }
 void domain_range_end(void* handle, uint64_t id) {
-  if (const auto next = as<void (*)(void*, uint64_t)>(their_core2[kDomainRangeEnd]))
-    next(theirs(*domain_of(handle)), theirs_of_range(id));
-  if (!(id & kOnlyTheirs)) slr_end(id);
+  if (const auto next = behind<void (*)(void*, uint64_t)>(their_core2[kDomainRangeEnd]))
+    next(theirs(*domain_of(handle)), their_id(id));
+  end_joined(id);
 }
 int domain_range_push_ex(void* handle, const Attributes* a) {
   Domain& domain = *domain_of(handle);
-  if (const auto next = as<int (*)(void*, const Attributes*)>(their_core2[kDomainRangePushEx]))
+  if (const auto next = behind<int (*)(void*, const Attributes*)>(their_core2[kDomainRangePushEx]))
     next(theirs(domain), Translated(a).get());
   return push_injected(domain, name_of_event(a));
 }
 int domain_range_pop(void* handle) {
   Domain& domain = *domain_of(handle);
   const int depth = pop_injected(domain);
-  if (const auto next = as<int (*)(void*)>(their_core2[kDomainRangePop])) next(theirs(domain));
+  if (const auto next = behind<int (*)(void*)>(their_core2[kDomainRangePop])) next(theirs(domain));
   return depth;
 }
 void* keep_registered(slr_str name, void* their) {
@@ -195,16 +175,16 @@ void* keep_registered(slr_str name, void* their) {
   return &registered[place];
 }
 void* register_string_a(void* handle, const char* text) {
-  const auto next = as<void* (*)(void*, const char*)>(their_core2[kDomainRegisterStringA]);
+  const auto next = behind<void* (*)(void*, const char*)>(their_core2[kDomainRegisterStringA]);
   return keep_registered(name_of(text), next ? next(theirs(*domain_of(handle)), text) : nullptr);
 }
 void* register_string_w(void* handle, const wchar_t* text) {
-  const auto next = as<void* (*)(void*, const wchar_t*)>(their_core2[kDomainRegisterStringW]);
+  const auto next = behind<void* (*)(void*, const wchar_t*)>(their_core2[kDomainRegisterStringW]);
   return keep_registered(name_of(text), next ? next(theirs(*domain_of(handle)), text) : nullptr);
 }
 void* domain_create_a(const char* name) {
   Domain* domain = domain_named(name);
-  if (const auto next = as<void* (*)(const char*)>(their_core2[kDomainCreateA]); next && !theirs(*domain))
+  if (const auto next = behind<void* (*)(const char*)>(their_core2[kDomainCreateA]); next && !theirs(*domain))
     domain->theirs.store(next(name), std::memory_order_release);
   return domain;
 }
@@ -214,13 +194,13 @@ void* domain_create_w(const wchar_t* name) {
   for (; name && name[n] && n + 1 < sizeof text; ++n) text[n] = name[n] < 0x80 ? static_cast<char>(name[n]) : '?';
   text[n] = '\0';
   Domain* domain = domain_named(text);
-  if (const auto next = as<void* (*)(const wchar_t*)>(their_core2[kDomainCreateW]); next && !theirs(*domain))
+  if (const auto next = behind<void* (*)(const wchar_t*)>(their_core2[kDomainCreateW]); next && !theirs(*domain))
     domain->theirs.store(next(name), std::memory_order_release);
   return domain;
 }
 // Ranges of it may still be open, and its name may come again: ours stays.
 void domain_destroy(void* handle) {
-  const auto next = as<void (*)(void*)>(their_core2[kDomainDestroy]);
+  const auto next = behind<void (*)(void*)>(their_core2[kDomainDestroy]);
   if (next) next(domain_of(handle)->theirs.exchange(nullptr));
 }
 
@@ -228,23 +208,14 @@ void name_stream(void* stream, const char* text) {
   if (text && injection_is_on()) name_lane(slr_lane_stream(SLR_CUDA, stream, text), text);
 }
 void name_cu_stream(void* stream, const char* text) {
-  if (const auto next = as<void (*)(void*, const char*)>(their_cuda)) next(stream, text);
+  if (const auto next = behind<void (*)(void*, const char*)>(their_cuda)) next(stream, text);
   name_stream(stream, text);
 }
 void name_cuda_stream(void* stream, const char* text) {
-  if (const auto next = as<void (*)(void*, const char*)>(their_cudart)) next(stream, text);
+  if (const auto next = behind<void (*)(void*, const char*)>(their_cudart)) next(stream, text);
   name_stream(stream, text);
 }
 
-struct Entry {
-  uint32_t module, id;
-  Function ours;
-  std::atomic<Function>* theirs;
-};
-template <class F>
-Entry entry(uint32_t module, uint32_t id, F function, std::atomic<Function>& their) {
-  return {module, id, reinterpret_cast<Function>(function), &their};
-}
 const Entry kEntries[] = {
     entry(kCore, kMarkEx, mark_ex, their_core[kMarkEx]),
     entry(kCore, kMarkA, mark_a, their_core[kMarkA]),
@@ -271,7 +242,6 @@ const Entry kEntries[] = {
     entry(kCuda, kNameCuStreamA, name_cu_stream, their_cuda),
     entry(kCudaRt, kNameCudaStreamA, name_cuda_stream, their_cudart),
 };
-constexpr size_t kEntryCount = sizeof kEntries / sizeof kEntries[0];
 
 // Where the program keeps the entry's pointer; nullptr: an NVTX of another size has none.
 Function* slot_of(const Callbacks& callbacks, const Entry& e) {
@@ -281,49 +251,23 @@ Function* slot_of(const Callbacks& callbacks, const Entry& e) {
   return table[e.id];
 }
 
-using Initialize = int (*)(GetExportTable);
-Initialize find_chained() {
-  const char* path = getenv("STAGELINE_CHAIN_NVTX");
-  void* library = path && *path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
-  const auto found = library ? reinterpret_cast<Initialize>(dlsym(library, "InitializeInjectionNvtx2")) : nullptr;
-  return found == InitializeInjectionNvtx2 ? nullptr : found;
-}
-
 }  // namespace
 }  // namespace nvtx
 }  // namespace slr
 
+using namespace slr;
 using namespace slr::nvtx;
 
 int InitializeInjectionNvtx2(GetExportTable get) {
   const int saved_errno = errno;
   const auto* callbacks = static_cast<const Callbacks*>(get ? get(kCallbacks) : nullptr);
   if (!callbacks || callbacks->struct_size < sizeof(Callbacks) || !callbacks->get_module_function_table) return 0;
-  // One after another: several libraries may make their first call at once.
-  static pthread_mutex_t attaching = PTHREAD_MUTEX_INITIALIZER;
-  pthread_mutex_lock(&attaching);
-  Function before[kEntryCount];
-  for (size_t i = 0; i < kEntryCount; ++i) {
-    Function* slot = slot_of(*callbacks, kEntries[i]);
-    before[i] = slot ? *slot : nullptr;
-  }
-  const Initialize next = find_chained();
-  const bool behind = next && next(get) != 0;
-  int patched = 0;
-  for (size_t i = 0; i < kEntryCount; ++i) {
-    Function* slot = slot_of(*callbacks, kEntries[i]);
-    if (!slot) continue;
-    if (behind && *slot && *slot != before[i]) {
-      kEntries[i].theirs->store(*slot, std::memory_order_release);
-      chained.store(true, std::memory_order_release);
-    }
-    *slot = kEntries[i].ours;
-    ++patched;
-  }
-  pthread_mutex_unlock(&attaching);
+  const auto next = find_behind("STAGELINE_CHAIN_NVTX", "InitializeInjectionNvtx2", InitializeInjectionNvtx2);
+  const int put = put_entries(
+      kEntries, [&](const Entry& e) { return slot_of(*callbacks, e); }, [&] { return next && next(get) != 0; });
   const auto* version = static_cast<const VersionInfo*>(get(kVersionInfo));
   if (version && version->struct_size >= sizeof(VersionInfo) && version->set_injection_version)
     version->set_injection_version(SLR_VERSION);
   errno = saved_errno;
-  return patched > 0;
+  return put > 0;
 }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,36 +20,55 @@ Error io_error(const std::string& doing, const std::string& path, int reason) {
   return {ErrorCode::kIo, doing + ": " + std::strerror(reason), {path}, reason == ENOSPC ? "the disk is full" : ""};
 }
 
-Status copy_with_buffer(int in, int out, const std::string& source, const std::string& target) {
+// Bytes [from, end) with a buffer of ours.
+Status copy_with_buffer(int in, int out, off_t from, off_t end, const std::string& source, const std::string& target) {
   std::vector<char> buffer(size_t{1} << 20);
-  for (;;) {
-    const ssize_t got = read(in, buffer.data(), buffer.size());
+  while (from < end) {
+    const ssize_t got =
+        pread(in, buffer.data(), std::min<size_t>(buffer.size(), static_cast<size_t>(end - from)), from);
     if (got == 0) return {};
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return io_error("cannot read it", source, errno);
     for (ssize_t done = 0; done < got;) {
-      const ssize_t put = write(out, buffer.data() + done, static_cast<size_t>(got - done));
+      const ssize_t put = pwrite(out, buffer.data() + done, static_cast<size_t>(got - done), from + done);
       if (put < 0 && errno == EINTR) continue;
       if (put < 0) return io_error("cannot write", target, errno);
       done += put;
     }
+    from += got;
   }
+  return {};
 }
 
+Status copy_range(int in, int out, off_t from, off_t end, const std::string& source, const std::string& target) {
+  while (from < end) {
+    off_t read_at = from, write_at = from;
+    const ssize_t done =
+        copy_file_range(in, &read_at, out, &write_at, std::min<size_t>(kCopyBytes, static_cast<size_t>(end - from)), 0);
+    if (done == 0) return {};
+    if (done > 0) from += done;
+    if (done >= 0 || errno == EINTR) continue;
+    if (errno == ENOSPC || errno == EIO) return io_error("cannot write", target, errno);
+    return copy_with_buffer(in, out, from, end, source, target);  // two file systems, or one that cannot
+  }
+  return {};
+}
+
+// What is a hole in the source is one in the target.
 Status copy_bytes(int in, int out, const std::string& source, const std::string& target) {
   if (ioctl(out, FICLONE, in) == 0) return {};
-  bool any = false;
-  for (;;) {
-    const ssize_t done = copy_file_range(in, nullptr, out, nullptr, kCopyBytes, 0);
-    if (done > 0) {
-      any = true;
-      continue;
-    }
-    if (done == 0) return {};
-    if (errno == EINTR) continue;
-    if (any || errno == ENOSPC || errno == EIO) return io_error("cannot write", target, errno);
-    return copy_with_buffer(in, out, source, target);  // two file systems, or one that cannot
+  struct stat said;
+  if (fstat(in, &said) != 0) return io_error("cannot look at it", source, errno);
+  for (off_t at = 0; at < said.st_size;) {
+    const off_t data = lseek(in, at, SEEK_DATA);
+    if (data < 0 && errno == ENXIO) break;  // nothing but a hole
+    const off_t hole = data < 0 ? -1 : lseek(in, data, SEEK_HOLE);
+    const off_t end = hole < 0 ? said.st_size : hole;
+    if (Status s = copy_range(in, out, data < 0 ? at : data, end, source, target); !s) return s;
+    at = end;
   }
+  if (ftruncate(out, said.st_size) != 0) return io_error("cannot write", target, errno);
+  return {};
 }
 
 // The bytes of `source` to where `out` keeps its until commit.

@@ -62,6 +62,7 @@ void FactMaker::add(const Op& op, const Row& row, const LaneRow* lane, std::stri
     messages_.push_back(message);
     return;
   }
+  if (lane && lane->device_kind == kKernelLane) return;  // names of code, which say nothing of the pipeline
   const std::string_view direction = message_name(op.kind);
   if (!direction.empty() && (row.peer >= 0 || row.bytes >= 0)) {
     message.name = trace_.names.intern(direction);

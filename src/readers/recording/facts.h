@@ -16,6 +16,7 @@
 namespace stageline::recording {
 
 inline constexpr uint8_t kCommunicatorLane = 4;  // LaneRow::device_kind of NCCL's operations
+inline constexpr uint8_t kKernelLane = 5;        // of a stream's kernels, as CUPTI tells them
 
 class FactMaker {
  public:

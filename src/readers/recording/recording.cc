@@ -71,6 +71,7 @@ constexpr DropWords kDropWords[] = {
      "ranges of all streams but the first have the host's times: CUDA_DEVICE_MAX_CONNECTIONS=1 makes events hold up "
      "other streams"},
     {"recording.names", "names beyond the limit of 65534 or 1 MiB were dropped; their records are there without one"},
+    {"recording.kernels", "kernels were dropped by CUPTI, or came without their times"},
 };
 
 class Maker {
@@ -167,6 +168,9 @@ class Maker {
         "recording.clock_step", Severity::kInfo,
         "the wall clock was set by more than a millisecond while it recorded; times follow the clock that is never set",
         {path}, clocks.clock_steps);
+    if (!r.meta.kernels.empty() && r.meta.kernels != "recorded")
+      d.add("recording.kernels_end", Severity::kInfo,
+            "kernels were not recorded, or not until the end: " + r.meta.kernels, {path});
     if (!r.content.ended)
       d.add(r.hot_path.empty() ? "recording.cut" : "recording.not_closed",
             r.hot_path.empty() ? Severity::kWarning : Severity::kInfo,

@@ -21,6 +21,7 @@ struct Meta {
   int64_t boot = 0;
   std::string uuid, host, job, hot;  // uuid: 16 bytes
   std::string devices;               // their uuids, with blanks between
+  std::string kernels;               // "recorded", or why they no longer were; "": nobody asked for them
 };
 Meta parse_meta(std::string_view json);
 

@@ -1,0 +1,215 @@
+#include "inject/kernels.h"
+
+#include <cxxabi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <atomic>
+
+#include "clock.h"
+#include "inject/injected.h"
+
+namespace slr::cupti {
+namespace {
+
+constexpr size_t kBufferBytes = 1 << 20;
+constexpr uint32_t kBuffers = 32, kPoints = 64, kMaxStreams = 256, kNamesKept = 1 << 12;
+constexpr int kMostWaits = 2000;  // of a millisecond each, for the writer
+
+enum BufferState : uint32_t { kFree, kTheirs, kBack };
+struct Buffer {
+  std::atomic<uint32_t> state;
+  uint8_t* bytes;
+  size_t valid;
+  void* context;
+  uint32_t stream;
+};
+Buffer buffers[kBuffers];
+
+// Pairs of the two clocks, the last kPoints of them in order of time.
+struct Point {
+  int64_t realtime_ns;
+  uint64_t ticks;
+};
+Point points[kPoints];
+uint64_t point_count = 0;
+uint32_t points_of = 0;  // which recording
+int64_t last_raw_ns = 0;
+
+struct StreamLane {
+  uint32_t device, context, stream;
+  uint16_t lane;
+};
+StreamLane streams[kMaxStreams];
+uint32_t stream_count = 0, last_stream = 0;
+
+struct KnownName {
+  uint64_t hash;
+  slr_str name;
+};
+KnownName known[kNamesKept];
+
+template <class T>
+T field(const uint8_t* record, size_t at) {
+  T value;
+  memcpy(&value, record + at, sizeof value);
+  return value;
+}
+
+uint16_t lane_of(uint32_t device, uint32_t context, uint32_t stream) {
+  const auto is = [&](const StreamLane& s) { return s.device == device && s.context == context && s.stream == stream; };
+  if (last_stream < stream_count && is(streams[last_stream])) return streams[last_stream].lane;
+  for (uint32_t i = 0; i < stream_count; ++i)
+    if (is(streams[i])) return streams[last_stream = i].lane;
+  if (stream_count == kMaxStreams) return streams[kMaxStreams - 1].lane;
+  LaneEntry entry{};
+  entry.device_kind = kKernels;
+  entry.device = static_cast<int16_t>(device <= INT16_MAX ? device : INT16_MAX);
+  entry.thread_id = context;
+  entry.stream_id = stream;
+  snprintf(entry.name, sizeof entry.name, "GPU %u stream %u", device, stream);
+  streams[stream_count] = {device, context, stream, add_lane(entry, nullptr)};
+  return streams[last_stream = stream_count++].lane;
+}
+
+// As people write it, "void gemm<float>(…)", once for each mangled name.
+slr_str name_of_kernel(const char* mangled) {
+  if (!mangled) return 0;
+  uint64_t hash = 0xcbf29ce484222325;
+  size_t size = 0;
+  for (; mangled[size] && size < 4096; ++size) hash = (hash ^ static_cast<uint8_t>(mangled[size])) * 0x100000001b3;
+  hash |= 1;  // 0: nobody's
+  KnownName& place = known[hash >> 20 & (kNamesKept - 1)];
+  if (place.hash == hash) return place.name;
+  int failed = -1;
+  char* plain = strncmp(mangled, "_Z", 2) == 0 ? abi::__cxa_demangle(mangled, nullptr, nullptr, &failed) : nullptr;
+  place = {hash, failed == 0 && plain ? name_of(plain) : name_of(mangled)};
+  free(plain);
+  return place.name;
+}
+
+slr_str name_of_copy(uint8_t kind) {
+  static const char* const kNames[] = {"Memcpy",      "Memcpy HtoD", "Memcpy DtoH", "Memcpy HtoA",
+                                       "Memcpy AtoH", "Memcpy AtoA", "Memcpy AtoD", "Memcpy DtoA",
+                                       "Memcpy DtoD", "Memcpy HtoH", "Memcpy PtoP"};
+  return name_of(kNames[kind < sizeof kNames / sizeof kNames[0] ? kind : 0]);
+}
+
+// On the line between the two readings around it; before the first and behind the last on their line.
+uint64_t ticks_of(int64_t realtime_ns) {
+  const uint64_t first = point_count > kPoints ? point_count - kPoints : 0;
+  uint64_t at = point_count - 1;
+  while (at > first && points[at % kPoints].realtime_ns > realtime_ns) --at;
+  const Point& a = points[at % kPoints];
+  double per_ns = static_cast<double>(state.hot->ticks_per_second) * 1e-9;
+  if (point_count - first > 1) {
+    const Point& from = at + 1 < point_count ? a : points[(at - 1) % kPoints];
+    const Point& to = at + 1 < point_count ? points[(at + 1) % kPoints] : a;
+    if (to.realtime_ns > from.realtime_ns)
+      per_ns = static_cast<double>(to.ticks - from.ticks) / static_cast<double>(to.realtime_ns - from.realtime_ns);
+  }
+  return a.ticks +
+         static_cast<uint64_t>(static_cast<int64_t>(static_cast<double>(realtime_ns - a.realtime_ns) * per_ns));
+}
+
+// False: it has no times.
+bool take_record(const uint8_t* record) {
+  const auto kind = field<uint32_t>(record, kKindAt);
+  if (kind != kConcurrentKernel && kind != kMemcpy && kind != kMemset) return true;
+  const bool kernel = kind == kConcurrentKernel;
+  const auto start = field<int64_t>(record, kStartAt), end = field<int64_t>(record, kEndAt);
+  if (start <= 0 || end < start) return false;
+  for (int waits = 0; !has_room(2) && waits < kMostWaits; ++waits) {
+    const timespec nap = {0, 1'000'000};
+    nanosleep(&nap, nullptr);
+  }
+  DoneRange range{};
+  range.start_ticks = ticks_of(start);
+  range.end_ticks = ticks_of(end);
+  range.lane = kernel ? lane_of(field<uint32_t>(record, kKernelDeviceAt), field<uint32_t>(record, kKernelContextAt),
+                                field<uint32_t>(record, kKernelStreamAt))
+                      : lane_of(field<uint32_t>(record, kCopyDeviceAt), field<uint32_t>(record, kCopyContextAt),
+                                field<uint32_t>(record, kCopyStreamAt));
+  range.name = kernel            ? name_of_kernel(field<const char*>(record, kKernelNameAt))
+               : kind == kMemcpy ? name_of_copy(record[kCopyKindAt])
+                                 : name_of("Memset");
+  range.step = step_at(range.start_ticks);
+  range.peer = -1;
+  range.bytes = kernel ? -1 : field<int64_t>(record, kBytesAt);
+  range.sequence = -1;
+  range.timed = range.began_in_window = true;
+  record_done(range);
+  return true;
+}
+
+}  // namespace
+
+void request_buffer(uint8_t** buffer, size_t* size, size_t* most_records) {
+  *buffer = nullptr;
+  *size = *most_records = 0;
+  for (Buffer& b : buffers) {
+    uint32_t free = kFree;
+    if (!b.state.compare_exchange_strong(free, kTheirs, std::memory_order_acq_rel)) continue;
+    if (!b.bytes) b.bytes = static_cast<uint8_t*>(aligned_alloc(64, kBufferBytes));
+    if (!b.bytes) {
+      b.state.store(kFree, std::memory_order_release);
+      return;
+    }
+    *buffer = b.bytes;
+    *size = kBufferBytes;
+    return;
+  }
+}
+
+void complete_buffer(void* context, uint32_t stream, uint8_t* bytes, size_t, size_t valid_size) {
+  for (Buffer& b : buffers) {
+    if (b.state.load(std::memory_order_acquire) != kTheirs || b.bytes != bytes) continue;
+    b.valid = valid_size < kBufferBytes ? valid_size : kBufferBytes;
+    b.context = context;
+    b.stream = stream;
+    b.state.store(kBack, std::memory_order_release);
+    return;
+  }
+}
+
+void read_clocks() {
+  if (!is_on()) return;  // which clock ticks is chosen when a recording begins
+  if (points_of != state.recording) point_count = 0;
+  points_of = state.recording;
+  const Snapshot s = take_snapshot();
+  if (point_count > 0) {
+    const Point& last = points[(point_count - 1) % kPoints];
+    const int64_t moved = (s.realtime_ns - last.realtime_ns) - (s.monotonic_raw_ns - last_raw_ns);
+    if (moved > 1'000'000 || moved < -1'000'000) point_count = 0;  // it was set: no line through that
+  }
+  points[point_count++ % kPoints] = {s.realtime_ns, s.ticks};
+  last_raw_ns = s.monotonic_raw_ns;
+}
+
+// Begins a recording where there is none yet.
+bool can_record() {
+  if (!injection_is_on()) return false;
+  if (points_of == state.recording && point_count > 1) return true;
+  const timespec nap = {0, 20'000'000};  // long beside what a reading takes
+  read_clocks();
+  nanosleep(&nap, nullptr);
+  read_clocks();
+  return true;
+}
+
+Taken take_buffers(const Functions& cupti) {
+  Taken taken;
+  for (Buffer& b : buffers) {
+    if (b.state.load(std::memory_order_acquire) != kBack) continue;
+    uint8_t* record = nullptr;
+    while (b.valid > 0 && can_record() && cupti.next_record(b.bytes, b.valid, &record) == kSuccess && record)
+      ++(take_record(record) ? taken.kernels : taken.lost);
+    size_t dropped = 0;
+    if (cupti.dropped && cupti.dropped(b.context, b.stream, &dropped) == kSuccess) taken.lost += dropped;
+    b.state.store(kFree, std::memory_order_release);
+  }
+  return taken;
+}
+
+}  // namespace slr::cupti

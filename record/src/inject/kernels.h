@@ -1,0 +1,26 @@
+// Buffers of activity records on their way from CUPTI to us, and the host's clocks that their times are put on. Used by
+// the thread of cupti.cc alone, except for the two callbacks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "inject/cupti_abi.h"
+
+namespace slr::cupti {
+
+// CUPTI's callbacks. A buffer that there is no memory for is not given: CUPTI then counts what it drops.
+void request_buffer(uint8_t** buffer, size_t* size, size_t* most_records);
+void complete_buffer(void* context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid_size);
+
+// CUPTI's times are CLOCK_REALTIME's nanoseconds; records have ticks. Reads both clocks: to be called often.
+void read_clocks();
+
+struct Taken {
+  uint64_t kernels = 0;  // and copies and fills
+  uint64_t lost = 0;     // dropped by CUPTI, or without times: 0, or ended before they began
+};
+// Records what stands in the buffers that came back. Waits for the writer rather than drop.
+Taken take_buffers(const Functions& cupti);
+
+}  // namespace slr::cupti
