@@ -6,13 +6,16 @@
 
 #include "base/number.h"
 #include "pipeline/beyond_noise.h"
+#include "pipeline/counted.h"
 
 namespace stageline {
 namespace {
 
 constexpr double kMostOf = 0.6;  // of the change, to be called what most of it is
 constexpr size_t kMostTold = 12;
-constexpr double kSameMean = 0.005;  // two means that differ by less are called the same
+constexpr double kSameMean = 0.005;    // two means that differ by less are called the same
+constexpr double kLargeChange = 0.05;  // of A's step: worth more steps where these cannot tell it from chance
+constexpr int64_t kManySteps = 20;     // more of them would tell no more
 
 DiffLine kind_words(CellKind kind) {
   switch (kind) {
@@ -108,6 +111,17 @@ DiffLine headline(const RunDiff& diff) {
   const std::string step = human_duration(diff.b.step_ns);
   const std::string noise =
       std::isnan(diff.error_ns) || diff.error_ns == 0 ? "" : " ± " + human_duration(diff.error_ns);
+  // A change as large as this may be one, and nobody should read that there is none.
+  if (!diff.sure && std::abs(diff.change_ns) >= kLargeChange * diff.a.step_ns && diff.a.step_ns > 0) {
+    const bool slower = diff.change_ns > 0;
+    const std::string by = human_duration(std::abs(diff.change_ns)) + noise + " (" +
+                           percent(std::abs(diff.change_ns) / diff.a.step_ns) + ")";
+    const bool few = diff.independent < kManySteps;
+    return {"A step of B took " + by + (slower ? " longer" : " less") + ", which " +
+                counted(diff.independent, "step", "steps") + " cannot tell from chance" + (few ? ": record more" : ""),
+            "B 每步" + std::string(slower ? "多" : "少") + "用 " + by + "，但只有 " + grouped(diff.independent) +
+                " 步，无法与偶然区分" + (few ? "：请多记录几步" : "")};
+  }
   if (!diff.sure) {
     const bool none = std::none_of(diff.groups.begin(), diff.groups.end(), [](const DiffGroup& g) { return g.sure; });
     if (none)

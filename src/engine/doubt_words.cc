@@ -57,4 +57,16 @@ DoubtWords doubt_words(const CauseList& causes, const Headline& headline) {
               (few ? "：请多记录几步。" : "。")};
 }
 
+DoubtWords hidden_words(const CauseList& causes) {
+  if (causes.hidden.empty()) return {};
+  const Cause& c = causes.hidden.front();
+  const Suspicion what = suspicion(c);
+  const std::string share = percent(c.lost_ns / causes.step_ns);
+  const bool one = causes.causes.size() == 1;
+  return {std::string("Once ") + (one ? "that is" : "these are") +
+              " mended, next to hold the step up is what looks like " + what.en + ": another " + share + " of a step.",
+          std::string("修复") + (one ? "它" : "这些问题") + "之后，下一个瓶颈看起来是" + what.zh + "：再占每步的 " +
+              share + "。"};
+}
+
 }  // namespace stageline

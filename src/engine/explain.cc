@@ -131,6 +131,8 @@ Explanation explain(const Trace& trace, const std::vector<Table>& tables, bool w
       e.lost_error_ns = std::isnan(causes.together_error_ns) ? 0 : causes.together_error_ns;
       const DoubtWords doubt = doubt_words(causes, known.headline);
       e.doubt_en = doubt.en, e.doubt_zh = doubt.zh;
+      const DoubtWords next = hidden_words(causes);
+      e.next_en = next.en, e.next_zh = next.zh;
       const bool whole = !causes.untold && coverage.whole();
       ShareFindings shares;
       if (whole) shares = share_findings(trace, known.headline, causes, *graph);
@@ -183,6 +185,7 @@ Findings explained_findings(const Explanation& e) {
   }
   if (!findings.list.empty()) {
     if (!e.doubt_en.empty()) findings.headline.lead_en += " " + e.doubt_en, findings.headline.lead_zh += e.doubt_zh;
+    if (!e.next_en.empty()) findings.headline.lead_en += " " + e.next_en, findings.headline.lead_zh += e.next_zh;
     return findings;
   }
   Finding none;

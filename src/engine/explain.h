@@ -26,6 +26,7 @@ struct Explanation {
   // What the findings stand on where that is not the whole of a run on numbered steps; "" else.
   std::string note_en, note_zh;
   std::string doubt_en, doubt_zh;  // what these steps are too few to tell, a sentence; "" where nothing is left open
+  std::string next_en, next_zh;    // what the findings hide and costs time once they are mended; "" where nothing
   std::string why_not;             // why causes were not looked for, in words; "" where they were
 
   double lost_share() const { return step_ns > 0 ? lost_ns / step_ns : 0; }

@@ -39,10 +39,13 @@ std::string finding_command(const Finding& f, const std::vector<std::string>& pa
 ClosingWords closing_words(const Explanation& e) {
   if (!e.why_not.empty()) return {"What costs time here cannot be told from waits.", "无法从等待中判断时间花在哪里。"};
   const bool any = !e.findings.empty();
+  const std::string next_en = e.next_en.empty() ? "" : " " + e.next_en;
   if (!e.doubt_en.empty())
-    return {(any ? "Nothing else is sure. " : "Nothing is sure. ") + e.doubt_en,
-            (any ? "没有其他可以确定的结论。" : "没有可以确定的结论。") + e.doubt_zh};
-  if (any) return {"Nothing else costs more than 1 % of a step.", "其他问题的代价都不超过每步的 1 %。"};
+    return {(any ? "Nothing else is sure. " : "Nothing is sure. ") + e.doubt_en + next_en,
+            (any ? "没有其他可以确定的结论。" : "没有可以确定的结论。") + e.doubt_zh + e.next_zh};
+  if (any)
+    return {"Nothing else costs more than 1 % of a step" + std::string(next_en.empty() ? "." : " by itself.") + next_en,
+            "其他问题" + std::string(next_en.empty() ? "" : "单独") + "的代价都不超过每步的 1 %。" + e.next_zh};
   return {"Nothing stands out: no stage, rank, link or pause costs more than 1 % of a step.",
           "没有突出的问题：没有哪一级、rank、链路或停顿的代价超过每步的 1 %。"};
 }

@@ -14,6 +14,7 @@ namespace stageline {
 namespace {
 
 constexpr int64_t kLeastPauses = 3;  // so many are no chance, however they fall on steps
+constexpr size_t kMostHidden = 16;   // suspicions that are tried again without what was found
 
 std::vector<CauseDraft> drafts_of(CauseScene& scene) {
   std::vector<CauseDraft> drafts;
@@ -25,10 +26,10 @@ std::vector<CauseDraft> drafts_of(CauseScene& scene) {
   return drafts;
 }
 
-// What is lost is less than it is worth saying.
-bool costs_little(const Cause& c, const CauseList& list) {
-  if (!(c.lost_ns >= kLeastLost * list.step_ns)) return true;
-  return c.saving_ns > 0 && c.saving_ns < kLeastLost * list.step_ns;  // evening out brings nothing
+// What is lost is less than it is worth saying; or evening out, where nothing more can be done, brings less than that.
+bool costs_little(const Cause& c, const CauseList& list, bool evened) {
+  const double least = kLeastLost * list.step_ns;
+  return !(c.lost_ns >= least) || (evened && c.saving_ns < least);
 }
 
 // A pause is none by chance: its length is far beyond what cells differ by, and only how many fall into a step varies.
@@ -40,12 +41,14 @@ bool may_be_chance(const Cause& c, const CauseList& list) {
   return !beyond_noise(c.lost_ns, c.error_ns, list.steps);
 }
 
-// Whether the cause is one of the list; what may be chance is kept apart.
-bool take(Cause& cause, CauseList& list) {
-  if (costs_little(cause, list)) return false;
+// What becomes of a suspicion: one of the list, perhaps chance, or too little to say.
+enum class Verdict : uint8_t { kTaken, kDoubtful, kLittle };
+
+Verdict take(Cause& cause, CauseList& list, bool evened) {
+  if (costs_little(cause, list, evened)) return Verdict::kLittle;
   const bool sure = !may_be_chance(cause, list);
   (sure ? list.causes : list.doubtful).push_back(std::move(cause));
-  return sure;
+  return sure ? Verdict::kTaken : Verdict::kDoubtful;
 }
 
 }  // namespace
@@ -116,35 +119,53 @@ CauseList search(const Trace& trace, const StepGraph& graph, const TheoryRun& th
         });
   };
   WorldTimes replayed = replay_all();
-  const auto gain = [&](size_t world) {
+  const auto gain = [&](size_t from, size_t world) {
     std::vector<double> gains;
     for (size_t s = 0; s < graph.steps.size(); ++s)
-      if (counts[s]) gains.push_back(replayed.ns(s, 0) - replayed.ns(s, world));
+      if (counts[s]) gains.push_back(replayed.ns(s, from) - replayed.ns(s, world));
     return std::pair(mean_of(gains), sample_std(gains) / std::sqrt(static_cast<double>(gains.size())));
   };
   std::vector<const CauseWorld*> all;
+  std::vector<std::pair<Cause, const CauseWorld*>> little;
   for (size_t d = 0; d < drafts.size(); ++d) {
     Cause cause = std::move(drafts[d].cause);
-    std::tie(cause.lost_ns, cause.error_ns) = gain(d + 1);
-    if (evened[d] > 0) cause.saving_ns = gain(evened[d]).first;
-    if (take(cause, list)) all.push_back(&drafts[d].without);
+    std::tie(cause.lost_ns, cause.error_ns) = gain(0, d + 1);
+    if (evened[d] > 0) cause.saving_ns = gain(0, evened[d]).first;
+    const bool hidden = cause.lost_ns < kLeastLost * list.step_ns;
+    switch (take(cause, list, evened[d] > 0)) {
+      case Verdict::kTaken: all.push_back(&drafts[d].without); break;
+      case Verdict::kDoubtful: break;
+      case Verdict::kLittle:
+        if (hidden && little.size() < kMostHidden) little.emplace_back(std::move(cause), &drafts[d].without);
+    }
   }
   if (!all.empty()) {
     worlds = {{}, all};
+    for (const auto& [cause, without] : little) {
+      worlds.push_back(all);
+      worlds.back().push_back(without);
+    }
     replayed = replay_all();
-    std::tie(list.together_ns, list.together_error_ns) = gain(1);
+    std::tie(list.together_ns, list.together_error_ns) = gain(0, 1);
+    for (size_t i = 0; i < little.size(); ++i) {
+      Cause& cause = little[i].first;
+      std::tie(cause.lost_ns, cause.error_ns) = gain(1, i + 2);
+      if (cause.lost_ns >= kLeastLost * list.step_ns && !may_be_chance(cause, list))
+        list.hidden.push_back(std::move(cause));
+    }
   }
   std::vector<Cause> of_order;
   if (!links_alone) add_order_causes(trace, graph, theory, counts, of_order);
   for (Cause& cause : of_order) {
     const double lost_ns = cause.lost_ns, error_ns = cause.error_ns;
-    if (!take(cause, list)) continue;
+    if (take(cause, list, false) != Verdict::kTaken) continue;
     list.together_ns += lost_ns;
     list.together_error_ns = std::hypot(list.together_error_ns, error_ns);
   }
   sort_causes(list.causes);
-  std::stable_sort(list.doubtful.begin(), list.doubtful.end(),
-                   [](const Cause& a, const Cause& b) { return a.lost_ns > b.lost_ns; });
+  for (std::vector<Cause>* others : {&list.doubtful, &list.hidden})
+    std::stable_sort(others->begin(), others->end(),
+                     [](const Cause& a, const Cause& b) { return a.lost_ns > b.lost_ns; });
   return list;
 }
 

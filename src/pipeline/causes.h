@@ -83,6 +83,8 @@ struct CauseList {
   double step_ns = 0;         // mean recorded step, outliers left out
   double error_ns = 0;        // of that mean
   int64_t steps = 0;
+  // Those that cost it only once the others are gone, which hide them; lost_ns is of such a step; the largest first.
+  std::vector<Cause> hidden;
   std::vector<Cause> doubtful;   // those that cost as much and may be chance, with so few steps; by lost_ns
   double together_ns = 0;        // of the mean step: without any of them (causes of the order added to the rest)
   double together_error_ns = 0;  // its standard error over steps; NaN for one

@@ -105,24 +105,36 @@ constexpr double kScattered = 0.25;  // of what delays change, on stages where i
 bool of_stage(const DiffGroup& group) { return group.cause == DiffCause::kDelay && group.type.empty(); }
 
 // Whether the starts that became later, on all stages, are pauses.
-bool are_pauses(const StepGraph& g, const std::vector<size_t>& steps, const OpTimes& a_times,
-                const DiffGroups& groups) {
+struct Pauses {
+  bool any = false;
+  // Enough of them, and so long that no cell's own scatter makes them: only how many fall into a step is chance.
+  bool certain = false;
+};
+constexpr int64_t kLeastPauses = 3;
+constexpr double kLongPause = 0.5;  // of the mean compute operation
+
+Pauses pauses_of(const StepGraph& g, const std::vector<size_t>& steps, const OpTimes& a_times,
+                 const DiffGroups& groups) {
   std::vector<double> changes;
+  double compute_ns = 0, computed = 0;
   for (const size_t step : steps)
-    for (uint32_t op = g.steps[step].begin; op < g.steps[step].end; ++op)
+    for (uint32_t op = g.steps[step].begin; op < g.steps[step].end; ++op) {
+      if (is_compute(g.kind[op])) compute_ns += g.dur_ns[op], ++computed;
       if (groups.of_delay[op] < groups.list.size() && of_stage(groups.list[groups.of_delay[op]]))
         changes.push_back(g.delay_ns[op] - a_times.delay_ns[op]);
+    }
   DiffGroup all;
   tell_pauses(changes, all);
-  return all.paused > 0;
+  return {all.paused > 0, all.paused >= kLeastPauses && all.pause_ns * computed >= kLongPause * compute_ns};
 }
 
 // By group: delays of stages that are told as one, since much of them is on stages where they are within chance and
 // only together beyond it. A pause hits a stage now and then: hardly one alone has enough of them, and what of pauses
 // is worth telling, `least_pauses_ns` (infinite where they are none), is told with the others.
-template <class Sure>
+template <class Sure, class SureTogether>
 std::vector<bool> delays_together(const DiffGroups& groups, const std::vector<uint32_t>& order, const Pairs& pairs,
-                                  const WorldTimes& summed, const Sure& sure, double least_pauses_ns) {
+                                  const WorldTimes& summed, const Sure& sure, const SureTogether& sure_together,
+                                  double least_pauses_ns) {
   std::vector<bool> merged(order.size(), false);
   const std::vector<bool> none = merged;
   size_t unsure = 0;
@@ -141,7 +153,7 @@ std::vector<bool> delays_together(const DiffGroups& groups, const std::vector<ui
   const auto members = std::count(merged.begin(), merged.end(), true);
   const bool scattered =
       unsure > 0 && members > 1 && std::abs(unsure_ns) >= std::min(kScattered * std::abs(ns), least_pauses_ns);
-  return scattered && sure(ns, error_ns) ? merged : none;
+  return scattered && sure_together(ns, error_ns) ? merged : none;
 }
 
 }  // namespace
@@ -226,9 +238,12 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
     group.cause = DiffCause::kSchedule;
     add(std::move(group), shape);
   }
-  const bool pauses = are_pauses(b.graph, b.steps, match.a_times, groups);
-  const std::vector<bool> merged =
-      delays_together(groups, order, pairs, summed, sure, pauses ? least_ns : std::numeric_limits<double>::infinity());
+  const Pauses pauses = pauses_of(b.graph, b.steps, match.a_times, groups);
+  const auto sure_pauses = [&](double ns, double error_ns) {
+    return sure(ns, error_ns) || (pauses.certain && ns >= least_ns && ns > error_ns);
+  };
+  const std::vector<bool> merged = delays_together(groups, order, pairs, summed, sure, sure_pauses,
+                                                   pauses.any ? least_ns : std::numeric_limits<double>::infinity());
   // Of the starts of each group of delays; the last: of those told as one.
   std::vector<std::vector<double>> changes(count + 1);
   for (const size_t step : b.steps)
@@ -255,6 +270,8 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
     together.b_ns /= static_cast<double>(together.count);
     tell_pauses(changes[count], together);
     add(std::move(together), pairs.change([](size_t) { return 0.0; }, merged_effect(order, merged, summed)));
+    DiffGroup& told_together = diff.groups.back();
+    told_together.sure = sure_pauses(told_together.effect_ns, told_together.error_ns);
   }
   const auto first = diff.groups.begin() + (!diff.groups.empty() && diff.groups[0].cause == DiffCause::kSchedule);
   std::stable_sort(first, diff.groups.end(), [](const DiffGroup& x, const DiffGroup& y) {

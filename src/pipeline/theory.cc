@@ -7,6 +7,7 @@
 
 #include "base/number.h"
 #include "model/pipeline_sums.h"
+#include "pipeline/fuse_pairs.h"
 #include "pipeline/schedule_places.h"
 #include "pipeline/theory_pace.h"
 #include "schedules/make.h"
@@ -88,17 +89,10 @@ std::string cannot_cost(int32_t stage, CellKind kind) {
          " whose duration could be taken; were ranks left out?";
 }
 
-// The recognised schedule with this many micro-batches, replayed; what is missing in `why_not`.
-std::optional<TheorySize> replay_size(const ScheduleCandidate& best, int32_t micro_batches, const MeanCosts& means,
-                                      std::string& why_not) {
-  ScheduleSizes sizes = best.sizes;
-  sizes.micro_batches = micro_batches;
-  Result<Schedule> schedule = make_schedule(best.name, sizes);
-  if (!schedule) {
-    why_not = schedule.error().what;
-    return std::nullopt;
-  }
-  TheorySize size{std::move(*schedule), {}, {}};
+// A schedule replayed at what its cells cost; what is missing in `why_not`.
+std::optional<TheorySize> replay_at_means(Schedule schedule, const MeanCosts& means, std::string& why_not) {
+  const ScheduleSizes sizes = schedule.sizes;
+  TheorySize size{std::move(schedule), {}, {}};
   // One cost a (stage, chunk, kind): asked millions of times.
   std::vector<int64_t> known(size.schedule.ranks.size() * static_cast<size_t>(sizes.chunks) * kKinds, -1);
   const auto kind_of = [](const ScheduleCell& cell) {
@@ -138,6 +132,23 @@ std::optional<TheorySize> replay_size(const ScheduleCandidate& best, int32_t mic
   size.times = std::move(*times);
   size.numbers = schedule_numbers(size.schedule, size.times);
   return size;
+}
+
+// The recognised schedule with this many micro-batches, its pairs run as the run's own, replayed.
+std::optional<TheorySize> replay_size(const ScheduleCandidate& best, int32_t micro_batches, const RankLists& lists,
+                                      const MeanCosts& means, std::string& why_not) {
+  ScheduleSizes sizes = best.sizes;
+  sizes.micro_batches = micro_batches;
+  Result<Schedule> schedule = make_schedule(best.name, sizes);
+  if (!schedule) {
+    why_not = schedule.error().what;
+    return std::nullopt;
+  }
+  Schedule fused = fuse_pairs(*schedule, lists);
+  const bool same = fused.ranks == schedule->ranks;
+  auto size = replay_at_means(std::move(fused), means, why_not);
+  // Pairs of most lists need not go together.
+  return size || same ? std::move(size) : replay_at_means(std::move(*schedule), means, why_not);
 }
 
 // The replay of lists [first, last) with the stages at this step's own pace; nullopt where the means do.
@@ -277,7 +288,7 @@ TheoryRun theory_of(const Trace& trace) {
   const MeanCosts means(trace.cells, run.lists, best.sizes.chunks, theory.outliers);
   std::map<int32_t, int32_t> size_of;
   for (const auto& [micro_batches, count] : counts)
-    if (auto size = replay_size(best, micro_batches, means, theory.why_not)) {
+    if (auto size = replay_size(best, micro_batches, run.lists, means, theory.why_not)) {
       size_of[micro_batches] = static_cast<int32_t>(run.sizes.size());
       run.sizes.push_back(std::move(*size));
     }

@@ -79,6 +79,27 @@ class Diff(Case):
         self.assertAlmostEqual(rows[0]['effect_ns'] / diff['change_ns'], 1, delta=0.05)
         self.assertIn('B 采用 zb-h1', run('diff', a, b, '--lang', 'zh', check=0).out)
 
+    def test_pauses_of_three_steps_are_enough(self):
+        # How many fall into a step differs; that they are there is no chance.
+        a = self.simulate('a', 'vpp', '--steps', 3, '--jitter', 0, '--stages', 8, '--micro-batches', 16, '--reduce', 2, '--format', 'cells')
+        for seed in (507, 508, 509):
+            with self.subTest(seed=seed):
+                b = self.simulate('b', 'vpp', '--steps', 3, '--jitter', 0, '--stages', 8, '--micro-batches', 16, '--reduce', 2, '--format', 'cells',
+                                  '--seed', seed, '--fault', 'gc:60ms,0.03')
+                run('diff', a, b, '--fail-on', '3%', check=1)
+                diff = self.diff(a, b)
+                self.assertEqual(diff['cause_en'], 'pauses, on several stages')
+                rows = self.assert_closes(diff)
+                self.assertGreater(max(row['effect_ns'] for row in rows if row['cause'] == 'launch-delay'), 0.9 * diff['change_ns'])
+
+    def test_a_large_change_that_may_be_chance_is_not_called_none(self):
+        words = ['--stages', 2, '--micro-batches', 4, '--dp', 1, '--jitter', 0, '--messages', '--reduce', 2, '--format', 'cells']
+        a, b = self.simulate('a', 'dualpipe-v', *words), self.simulate('b', 'dualpipe-v', *words, '--seed', 507, '--fault', 'long-sequences:0.2,2')
+        told = ' '.join(run('diff', a, b, '--fail-on', '3%', check=0).out.split())
+        self.assertRegex(told, r'A step of B took .* longer, which 6 steps cannot tell from chance: record more\.')
+        self.assertNotIn('No difference', told)
+        self.assertIn('请多记录几步', run('diff', b, a, '--lang', 'zh', check=0).out.replace('\n', ''))
+
     def test_exit_codes(self):
         a, b = self.simulate('a'), self.simulate('b', '1f1b', '--fault', 'slow-stage:2,1.3')
         run('diff', a, b, check=0)

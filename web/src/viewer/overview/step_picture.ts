@@ -40,7 +40,8 @@ export function stepPicture(shell: Shell, step: Step | undefined): HTMLElement |
   let slices: SlicesAnswer | null = null;
 
   function paint(): void {
-    const width = canvas.clientWidth, ratio = Math.min(devicePixelRatio || 1, 3), context = canvas.getContext('2d');
+    const zoom = (canvas as {currentCSSZoom?: number}).currentCSSZoom ?? 1;  // of the page's style, in large windows
+    const width = canvas.clientWidth, ratio = Math.min((devicePixelRatio || 1) * zoom, 3), context = canvas.getContext('2d');
     if (!context || width === 0 || !slices) return;
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
