@@ -138,7 +138,7 @@ typedef struct slr_statistics {
 /* Opens the file and starts the background thread. 0: recording. Else nothing is recorded and the number says why:
  * 1 already recording, 2 STAGELINE_OFF=1 is set, 3 the folder cannot be made or written, 4 no memory, 5 no thread. */
 SLR_API int slr_init(const slr_config* config);
-/* Writes what is there, closes the file. Called at exit by itself. Waits at most 2 s. */
+/* Writes what is there, closes the file. Called at exit by itself. Waits at most 2 s, and 2 s for kernels. */
 SLR_API void slr_shutdown(void);
 /* Records everything begun before the call into the file, waiting `timeout_ms` at most for devices and disk. 0: done. */
 SLR_API int slr_flush(int timeout_ms);

@@ -151,12 +151,14 @@ void* thread_body(void*) {
   return nullptr;
 }
 
-// Before a recording is closed: what CUPTI still holds belongs into it, and may be what begins one. At most a second.
+// Before a recording is closed: what CUPTI still holds belongs into it, and may be what begins one. At most two
+// seconds.
 void finish() {
   if (getpid() != process) return;  // a child, which has no such thread
   ending.store(true);
   const timespec nap = {0, kMs};
-  for (int i = 0; i < 1000 && !ended.load(std::memory_order_acquire); ++i) nanosleep(&nap, nullptr);
+  for (int i = 0; i < 2000 && !ended.load(std::memory_order_acquire); ++i) nanosleep(&nap, nullptr);
+  if (!ended.load(std::memory_order_acquire)) say_of_kernels("the last ones could not be read in time");
 }
 
 void start_thread() {

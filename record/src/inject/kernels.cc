@@ -34,7 +34,8 @@ struct Point {
 };
 Point points[kPoints];
 uint64_t point_count = 0;
-uint32_t points_of = 0;  // which recording
+uint32_t points_of = 0;     // which recording
+double nominal_per_ns = 1;  // kept: the recording may end while its last kernels are read
 int64_t last_raw_ns = 0;
 
 struct StreamLane {
@@ -102,7 +103,7 @@ uint64_t ticks_of(int64_t realtime_ns) {
   uint64_t at = point_count - 1;
   while (at > first && points[at % kPoints].realtime_ns > realtime_ns) --at;
   const Point& a = points[at % kPoints];
-  double per_ns = static_cast<double>(state.hot->ticks_per_second) * 1e-9;
+  double per_ns = nominal_per_ns;
   if (point_count - first > 1) {
     const Point& from = at + 1 < point_count ? a : points[(at - 1) % kPoints];
     const Point& to = at + 1 < point_count ? points[(at + 1) % kPoints] : a;
@@ -175,7 +176,10 @@ void complete_buffer(void* context, uint32_t stream, uint8_t* bytes, size_t, siz
 
 void read_clocks() {
   if (!is_on()) return;  // which clock ticks is chosen when a recording begins
-  if (points_of != state.recording) point_count = 0;
+  if (points_of != state.recording) {
+    point_count = 0;
+    nominal_per_ns = static_cast<double>(state.hot->ticks_per_second) * 1e-9;
+  }
   points_of = state.recording;
   const Snapshot s = take_snapshot();
   if (point_count > 0) {
