@@ -167,6 +167,7 @@ void keep_anchors(int64_t now) {
 }
 
 bool device_times_wait() {
+  if (graphs_wait()) return true;
   const uint32_t count = device_count.load(std::memory_order_acquire);
   for (uint32_t i = 0; i < count; ++i)
     if (devices[i].free_count.load() != devices[i].event_count.load()) return true;

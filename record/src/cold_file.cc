@@ -66,8 +66,8 @@ bool ColdFile::create() {
     errno = why;
     return false;
   }
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = fd;
+  file_.close();
+  file_.take(fd);
   memcpy(path_, path, sizeof path_);
   file_bytes_ = sizeof header_;
   total_bytes_ += sizeof header_;
@@ -77,7 +77,10 @@ bool ColdFile::create() {
 }
 
 bool ColdFile::write(ChunkType type, const void* payload, size_t bytes, uint64_t first_ticks, uint16_t flags) {
-  if (fd_ < 0) return false;
+  if (!file_.is_open()) return false;
+  // Closed by the program and gone, or deleted under us: what is to come goes to a new file.
+  const bool is_lost = !file_.keep(path_, O_WRONLY | O_APPEND) || !file_.has_name();
+  if (is_lost && !rotate(clock_ns(CLOCK_MONOTONIC))) return false;
   ChunkHeader h{};
   memcpy(h.magic, kChunkMagic, sizeof h.magic);
   h.type = type;
@@ -91,11 +94,11 @@ bool ColdFile::write(ChunkType type, const void* payload, size_t bytes, uint64_t
   const size_t padding = (8 - bytes % 8) % 8;
   const size_t whole = sizeof h + bytes + padding;
   iovec parts[3] = {{&h, sizeof h}, {const_cast<void*>(payload), bytes}, {const_cast<char*>(kZeros), padding}};
-  const ssize_t n = writev(fd_, parts, 3);
+  const ssize_t n = writev(file_.get(), parts, 3);
   if (n != static_cast<ssize_t>(whole)) {
     ++errors_;
     // A piece of a chunk would be found torn by every reader: take it back. Where that fails too the reader resyncs.
-    if (n > 0 && ftruncate(fd_, static_cast<off_t>(file_bytes_)) != 0) file_bytes_ += static_cast<uint64_t>(n);
+    if (n > 0 && ftruncate(file_.get(), static_cast<off_t>(file_bytes_)) != 0) file_bytes_ += static_cast<uint64_t>(n);
     return false;
   }
   file_bytes_ += whole;
@@ -106,7 +109,7 @@ bool ColdFile::write(ChunkType type, const void* payload, size_t bytes, uint64_t
 }
 
 bool ColdFile::should_rotate(int64_t now_ns) const {
-  return fd_ >= 0 && (file_bytes_ >= rotate_bytes_ || now_ns - opened_ns_ >= rotate_ns_);
+  return file_.is_open() && (file_bytes_ >= rotate_bytes_ || now_ns - opened_ns_ >= rotate_ns_);
 }
 
 bool ColdFile::rotate(int64_t now_ns) {
@@ -126,12 +129,9 @@ bool ColdFile::rotate(int64_t now_ns) {
 }
 
 void ColdFile::sync() {
-  if (fd_ >= 0 && fdatasync(fd_) != 0) ++errors_;
+  if (file_.is_ours() && fdatasync(file_.get()) != 0) ++errors_;
 }
 
-void ColdFile::close() {
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = -1;
-}
+void ColdFile::close() { file_.close(); }
 
 }  // namespace slr

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "layout.h"
+#include "own_file.h"
 #include "settings.h"
 
 namespace slr {
@@ -15,7 +16,7 @@ class ColdFile {
   bool open(const Settings& settings, const FileHeader& identity);
   // Appends one chunk. False when the disk refused: nothing of it is in the file, and it may be tried again.
   bool write(ChunkType type, const void* payload, size_t bytes, uint64_t first_ticks, uint16_t flags = 0);
-  bool is_open() const { return fd_ >= 0; }
+  bool is_open() const { return file_.is_open(); }
   // A new file is due: size or age.
   bool should_rotate(int64_t now_ns) const;
   bool rotate(int64_t now_ns);
@@ -31,7 +32,7 @@ class ColdFile {
  private:
   bool create();
 
-  int fd_ = -1;
+  OwnFile file_;
   char stem_[1300] = {}, path_[1400] = {};
   FileHeader header_ = {};
   uint64_t file_bytes_ = 0, total_bytes_ = 0, errors_ = 0, rotate_bytes_ = 0;

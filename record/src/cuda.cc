@@ -10,7 +10,7 @@ namespace slr {
 namespace {
 
 constexpr int kCudaVersion = 12080;
-constexpr unsigned kStreamNonBlocking = 1, kCaptureRelaxed = 2, kEventDefault = 0;
+constexpr unsigned kStreamNonBlocking = 1, kCaptureRelaxed = 2, kEventDefault = 0, kEventRecordExternal = 1;
 
 struct Functions {
   int (*driver_version)(int*);
@@ -25,6 +25,7 @@ struct Functions {
   int (*stream_create)(void**, unsigned);
   int (*event_create)(void**, unsigned);
   int (*event_record)(void*, void*);
+  int (*event_record_with_flags)(void*, void*, unsigned);  // CUDA 11.1; may be missing
   int (*event_query)(void*);
   int (*event_elapsed)(float*, void*, void*);
   int (*event_destroy)(void*);
@@ -63,6 +64,10 @@ int is_capturing(void* stream, int* status) { return cu.stream_is_capturing(stre
 
 int read_uuid(int device, uint8_t* uuid) { return cu.device_get_uuid ? cu.device_get_uuid(uuid, device) : 500; }
 
+int record_in_graph(void* event, void* stream) {
+  return cu.event_record_with_flags ? cu.event_record_with_flags(event, stream, kEventRecordExternal) : 801;
+}
+
 bool is_capture_error(int code) { return code >= 900 && code <= 907; }
 // Deinitialised, invalid or destroyed context, and the errors after which a context answers nothing else.
 bool is_lost(int code) { return code == 4 || code == 201 || code == 709 || (code >= 700 && code < 800) || code == 999; }
@@ -85,6 +90,7 @@ bool find_functions(void* library) {
     return found != nullptr;
   };
   find("cuStreamGetId", "cuStreamGetId", cu.stream_get_id);
+  find("cuEventRecordWithFlags", "cuEventRecordWithFlags", cu.event_record_with_flags);
   find("cuDeviceGetUuid", "cuDeviceGetUuid", cu.device_get_uuid);
   return find("cuDriverGetVersion", "cuDriverGetVersion", cu.driver_version) &&
          find("cuCtxGetCurrent", "cuCtxGetCurrent", cu.ctx_get_current) &&
@@ -101,9 +107,9 @@ bool find_functions(void* library) {
          find("cuEventDestroy", "cuEventDestroy_v2", cu.event_destroy);
 }
 
-constexpr Driver kCuda = {"cuda",        false,       current,    of_stream,        bind,    is_capturing,
-                          allow_queries, make_stream, make_event, record,           query,   elapsed,
-                          nullptr,       destroy,     600,        is_capture_error, is_lost, read_uuid};
+constexpr Driver kCuda = {
+    "cuda", false,   current, of_stream, bind, is_capturing,     allow_queries, make_stream, make_event,     record,
+    query,  elapsed, nullptr, destroy,   600,  is_capture_error, is_lost,       read_uuid,   record_in_graph};
 
 }  // namespace
 

@@ -9,6 +9,8 @@
 // 4 µs at a minute. So distances are taken to an anchor at most about a second away, and anchors are chained in whole
 // ns. The file has times on that chain and the anchors raw; whoever reads it draws the line between them.
 //
+// Captured ranges can be nodes of their graph: graphs.cc.
+//
 // Events come from a pool per device, a lock-free list; the background thread keeps it filled. A range whose stream is
 // being captured, or for which there is no event, or whose driver refuses, keeps the host's times and is counted.
 #include "devices.h"
@@ -30,7 +32,7 @@ std::atomic<uint32_t> device_count{0};
 
 namespace {
 
-constexpr uint32_t kFirstEvents = 256;
+constexpr uint32_t kFirstEvents = 256, kGraphEvents = 1024;
 constexpr int64_t kFarNs = 2'000'000'000;  // float milliseconds are coarse beyond
 
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;  // of devices, event_total, lanes' binding
@@ -38,30 +40,19 @@ std::atomic<uint32_t> event_total{0};
 DeviceLane device_lanes[kMaxLanes];
 std::atomic<uint32_t> bind_tries{0};
 
-// A free event of the device, or kNoEvent.
-uint32_t take_event(Device& d) {
-  uint64_t head = d.free_events.load(std::memory_order_acquire);
+void put_event(std::atomic<uint64_t>& list, uint32_t place) {
+  uint64_t head = list.load(std::memory_order_relaxed);
   for (;;) {
-    const auto place = static_cast<uint32_t>(head);
-    if (place == 0) return kNoEvent;
-    const uint64_t next = ((head >> 32) + 1) << 32 | events[place - 1].next.load(std::memory_order_relaxed);
-    if (d.free_events.compare_exchange_weak(head, next, std::memory_order_acq_rel, std::memory_order_acquire)) {
-      d.free_count.fetch_sub(1, std::memory_order_relaxed);
-      events[place - 1].uses.store(1, std::memory_order_relaxed);
-      return place - 1;
-    }
+    events[place].next.store(static_cast<uint32_t>(head), std::memory_order_relaxed);
+    const uint64_t next = ((head >> 32) + 1) << 32 | (place + 1);
+    if (list.compare_exchange_weak(head, next, std::memory_order_acq_rel, std::memory_order_relaxed)) return;
   }
 }
 
 void give_event(uint32_t place) {
   Device& d = devices[events[place].device];
   d.free_count.fetch_add(1, std::memory_order_relaxed);
-  uint64_t head = d.free_events.load(std::memory_order_relaxed);
-  for (;;) {
-    events[place].next.store(static_cast<uint32_t>(head), std::memory_order_relaxed);
-    const uint64_t next = ((head >> 32) + 1) << 32 | (place + 1);
-    if (d.free_events.compare_exchange_weak(head, next, std::memory_order_acq_rel, std::memory_order_relaxed)) return;
-  }
+  put_event(d.free_events, place);
 }
 
 std::atomic<const Driver*> drivers[4];
@@ -102,6 +93,7 @@ Device* device_of(const Driver* driver, void* context, int number, bool one_queu
   d.one_queue = one_queue;
   write_uuid(d);
   d.free_events.store(0);
+  d.fresh_events.store(0);
   d.event_count.store(0);
   d.free_count.store(0);
   d.lost.store(0);
@@ -115,36 +107,6 @@ Device* device_of(const Driver* driver, void* context, int number, bool one_queu
   d.spare_events[0] = d.spare_events[1] = nullptr;
   device_count.store(count + 1, std::memory_order_release);
   return &d;
-}
-
-// On the chain of anchors. False: no anchor yet, or the driver refuses (*error).
-bool time_of(Device& d, void* event, int64_t& ns, int& error) {
-  error = 0;
-  if (d.driver->has_timestamps) {
-    error = d.driver->read_event(event, &ns);
-    return error == 0;
-  }
-  if (d.anchor_count == 0) return false;
-  const auto since = [&](const Anchor& anchor, int64_t& out) {
-    float ms = 0;
-    error = d.driver->elapsed(&ms, anchor.event, event);
-    if (error != 0 || !(ms > -1e9f && ms < 1e9f)) return false;
-    out = whole_ns(ms);
-    return true;
-  };
-  const Anchor& newest = d.anchors[(d.anchor_count - 1) % kKeptAnchors];
-  int64_t distance = 0;
-  if (!since(newest, distance)) return false;
-  ns = newest.device_ns + distance;
-  if (distance <= kFarNs && distance >= -kFarNs) return true;
-  const Anchor* nearest = &newest;
-  const uint64_t oldest = d.anchor_count > kKeptAnchors ? d.anchor_count - kKeptAnchors : 0;
-  for (uint64_t i = oldest > d.chain_begin ? oldest : d.chain_begin; i < d.anchor_count; ++i) {
-    const Anchor& anchor = d.anchors[i % kKeptAnchors];
-    if (llabs(anchor.device_ns - ns) < llabs(nearest->device_ns - ns)) nearest = &anchor;
-  }
-  if (nearest != &newest && since(*nearest, distance)) ns = nearest->device_ns + distance;
-  return error == 0;
 }
 
 // No work begins before it was asked for, or ends in the future: a counter that jumped says such things.
@@ -168,6 +130,46 @@ thread_local Device* bound __attribute__((tls_model("initial-exec"))) = nullptr;
 
 }  // namespace
 
+uint32_t take_event(std::atomic<uint64_t>& list) {
+  uint64_t head = list.load(std::memory_order_acquire);
+  for (;;) {
+    const auto place = static_cast<uint32_t>(head);
+    if (place == 0) return kNoEvent;
+    const uint64_t next = ((head >> 32) + 1) << 32 | events[place - 1].next.load(std::memory_order_relaxed);
+    if (list.compare_exchange_weak(head, next, std::memory_order_acq_rel, std::memory_order_acquire)) return place - 1;
+  }
+}
+
+bool time_of(Device& d, void* event, int64_t& ns, int64_t& distance, int& error) {
+  error = 0;
+  distance = 0;
+  if (d.driver->has_timestamps) {
+    error = d.driver->read_event(event, &ns);
+    return error == 0;
+  }
+  if (d.anchor_count == 0) return false;
+  const auto since = [&](const Anchor& anchor, int64_t& out) {
+    float ms = 0;
+    error = d.driver->elapsed(&ms, anchor.event, event);
+    if (error != 0 || !(ms > -1e9f && ms < 1e9f)) return false;
+    out = whole_ns(ms);
+    return true;
+  };
+  const Anchor& newest = d.anchors[(d.anchor_count - 1) % kKeptAnchors];
+  if (!since(newest, distance)) return false;
+  ns = newest.device_ns + distance;
+  if (distance <= kFarNs && distance >= -kFarNs) return true;
+  const Anchor* nearest = &newest;
+  const uint64_t oldest = d.anchor_count > kKeptAnchors ? d.anchor_count - kKeptAnchors : 0;
+  for (uint64_t i = oldest > d.chain_begin ? oldest : d.chain_begin; i < d.anchor_count; ++i) {
+    const Anchor& anchor = d.anchors[i % kKeptAnchors];
+    if (llabs(anchor.device_ns - ns) < llabs(nearest->device_ns - ns)) nearest = &anchor;
+  }
+  int64_t nearer = 0;
+  if (nearest != &newest && since(*nearest, nearer)) ns = nearest->device_ns + nearer;
+  return error == 0;
+}
+
 const Driver* loaded_driver(uint8_t kind) {
   static std::atomic<uint32_t> tries{0};
   if (kind > SLR_ACL || after_fork) return nullptr;
@@ -182,21 +184,34 @@ const Driver* loaded_driver(uint8_t kind) {
   return found;
 }
 
+// A new event's place, or kNoEvent.
+static uint32_t new_event(Device& d, bool in_graph) {
+  void* handle = nullptr;
+  if (const int error = d.driver->make_event(&handle)) return mark_lost(d, error), kNoEvent;
+  const uint32_t place = event_total.fetch_add(1);
+  if (place >= kMaxEvents) {
+    event_total.store(kMaxEvents);
+    d.driver->destroy_event(handle);
+    return kNoEvent;
+  }
+  events[place].handle = handle;
+  events[place].device = static_cast<uint16_t>(&d - devices);
+  events[place].in_graph = in_graph;
+  return place;
+}
+
 void grow_pool(Device& d, uint32_t count) {
   for (uint32_t i = 0; i < count && !d.lost.load(); ++i) {
-    void* handle = nullptr;
-    if (const int error = d.driver->make_event(&handle)) return mark_lost(d, error);
-    const uint32_t place = event_total.fetch_add(1);
-    if (place >= kMaxEvents) {
-      event_total.store(kMaxEvents);
-      d.driver->destroy_event(handle);
-      return;
-    }
-    events[place].handle = handle;
-    events[place].device = static_cast<uint16_t>(&d - devices);
+    const uint32_t place = new_event(d, false);
+    if (place == kNoEvent) return;
     d.event_count.fetch_add(1);
     give_event(place);
   }
+}
+
+void grow_fresh(Device& d, uint32_t count) {
+  for (uint32_t i = 0; i < count && !d.lost.load(); ++i)
+    if (const uint32_t place = new_event(d, true); place != kNoEvent) put_event(d.fresh_events, place);
 }
 
 bool bind_device(Device& d) {
@@ -225,7 +240,10 @@ void bind_lane(uint16_t id) {
       const char* queues = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
       const bool one_queue = lane.entry.device_kind == SLR_CUDA && queues && strcmp(queues, "1") == 0;
       if (Device* d = device_of(driver, context, number, one_queue)) {
-        if (d->event_count.load() == 0) grow_pool(*d, kFirstEvents);
+        if (d->event_count.load() == 0) {
+          grow_pool(*d, kFirstEvents);
+          if (state.settings.graphs && driver->record_in_graph) grow_fresh(*d, kGraphEvents);
+        }
         DeviceLane& own = device_lanes[id];
         own.device = d;
         own.stream = lane.stream;
@@ -285,16 +303,20 @@ uint32_t stamp(uint16_t id, uint32_t depth) {
   const uint64_t before = timed ? now_ticks() : 0;
   int capturing = 0;
   int error = d.driver->is_capturing ? d.driver->is_capturing(own->stream, &capturing) : 0;
+  if (error == 0 && capturing != 0 && state.settings.graphs)
+    if (const uint32_t node = stamp_graph(d, own->stream); node != kNoEvent) return node;
   if (error != 0 || capturing != 0) {
     drop(capturing != 0 || d.driver->is_capture_error(error) ? SLR_DROP_CAPTURE : SLR_DROP_DEVICE);
     mark_lost(d, error);
     return kNoEvent;
   }
-  const uint32_t event = take_event(d);
+  const uint32_t event = take_event(d.free_events);
   if (event == kNoEvent) {
     drop(SLR_DROP_NO_EVENT);
     return kNoEvent;
   }
+  d.free_count.fetch_sub(1, std::memory_order_relaxed);
+  events[event].uses.store(1, std::memory_order_relaxed);
   error = d.driver->record(events[event].handle, own->stream);
   if (timed) {
     device_counts.sampled_ticks.fetch_add(now_ticks() - before, std::memory_order_relaxed);
@@ -314,7 +336,8 @@ uint32_t stamp(uint16_t id, uint32_t depth) {
 void share_event(uint32_t event) { events[event].uses.fetch_add(1, std::memory_order_relaxed); }
 
 void release_event(uint32_t event) {
-  if (event < kMaxEvents && events[event].uses.fetch_sub(1, std::memory_order_acq_rel) == 1) give_event(event);
+  if (event < kMaxEvents && !events[event].in_graph && events[event].uses.fetch_sub(1, std::memory_order_acq_rel) == 1)
+    give_event(event);
 }
 
 DeviceState harvest(const Record& record, const Extra& extra, DeviceTimes& times) {
@@ -327,14 +350,19 @@ DeviceState harvest(const Record& record, const Extra& extra, DeviceTimes& times
     release_event(extra.end_event);
     return DeviceState::kNever;
   };
+  if (events[extra.start_event].in_graph || events[extra.end_event].in_graph) {
+    // The capture itself ran nothing; its replays will. A range that only begins or ends in a capture has none.
+    if (events[extra.start_event].in_graph && events[extra.end_event].in_graph) keep_graph_range(record, extra);
+    return never(SLR_DROP_CAPTURE, 0);
+  }
   if (!bind_device(d)) return never(SLR_DROP_DEVICE, 0);
   if (!d.driver->has_timestamps && d.anchor_count == 0) return DeviceState::kWaiting;
   int error = d.driver->query(events[extra.end_event].handle);
   if (error == d.driver->not_ready) return DeviceState::kWaiting;
   if (error != 0) return never(SLR_DROP_DEVICE, error);
-  int64_t start = 0, end = 0;
-  if (!time_of(d, events[extra.start_event].handle, start, error) ||
-      !time_of(d, events[extra.end_event].handle, end, error))
+  int64_t start = 0, end = 0, distance = 0;
+  if (!time_of(d, events[extra.start_event].handle, start, distance, error) ||
+      !time_of(d, events[extra.end_event].handle, end, distance, error))
     return error == d.driver->not_ready ? DeviceState::kWaiting : never(SLR_DROP_DEVICE, error);
   constexpr int64_t kLongest = int64_t{86'400} * 1'000'000'000 * 7;
   if (end < start || end - start > kLongest || !is_possible(d, record, start, end)) return never(SLR_DROP_BAD_TIME, 0);
@@ -360,6 +388,7 @@ void add_device_stats(slr_statistics& s) {
 void forget_devices() {
   for (const auto& driver : drivers) after_fork = after_fork || driver.load() != nullptr;
   mutex = PTHREAD_MUTEX_INITIALIZER;
+  forget_graphs();
   device_count.store(0);
   event_total.store(0);
   const uint32_t count = lane_count.load();
@@ -371,6 +400,7 @@ void forget_devices() {
 }
 
 void close_devices() {
+  forget_graphs();
   // Events stay with the driver: at exit it may be gone, and it frees them with the context.
   const uint32_t count = lane_count.load();
   for (uint32_t id = 1; id < count; ++id) lanes[id].device.store(nullptr);

@@ -17,6 +17,7 @@ struct Event {
   std::atomic<uint32_t> next;  // in the list of free ones, place + 1
   std::atomic<uint32_t> uses;
   uint16_t device;
+  bool in_graph;  // a node of a captured graph: never in the pool again
 };
 extern Event events[kMaxEvents];
 
@@ -33,7 +34,8 @@ struct Device {
   uint8_t clock;                      // number of its clock in the file
   std::atomic<uint64_t> free_events;  // tag << 32 | place + 1
   std::atomic<uint32_t> event_count, free_count;
-  std::atomic<uint32_t> lost;  // the driver takes no more calls for it
+  std::atomic<uint64_t> fresh_events;  // the same list of events that were never recorded, for graphs
+  std::atomic<uint32_t> lost;          // the driver takes no more calls for it
   std::atomic<uint32_t> lane_count;
   bool one_queue;  // CUDA_DEVICE_MAX_CONNECTIONS=1
   char uuid[37];   // "" where the driver tells none
@@ -65,6 +67,23 @@ inline int64_t whole_ns(float ms) {
 
 // Makes up to `count` events more. Takes a lock; not for the hot path.
 void grow_pool(Device& device, uint32_t count);
+// A time on the chain of anchors, and how far it lies from the newest one. False: not yet, or the driver refuses
+// (*error).
+bool time_of(Device& device, void* event, int64_t& ns, int64_t& distance_ns, int& error);
+
+// --- graphs.cc
+// An event node in the graph that is being captured, or kNoEvent.
+uint32_t stamp_graph(Device& device, void* stream);
+// Keeps a range that was captured: its replays are recorded from now on. False: there is no room.
+bool keep_graph_range(const Record& record, const Extra& extra);
+// Looks at all of them: what was replayed since is recorded.
+void harvest_graphs();
+bool graphs_wait();
+void forget_graphs();
+// Free events and their lists, of devices.cc.
+uint32_t take_event(std::atomic<uint64_t>& list);
+void grow_fresh(Device& device, uint32_t count);
+
 // The calling thread works for the device from now on. False: it is lost.
 bool bind_device(Device& device);
 

@@ -105,7 +105,7 @@ bool open_hot_file(const Settings& settings, const char* stem, const FileHeader&
   hot->start_realtime_ns = identity.start_realtime_ns;
   memcpy(hot->uuid, identity.uuid, sizeof hot->uuid);
   hot->clock = identity.clock;
-  state.hot_fd = fd;
+  state.hot_file.take(fd);
   state.hot_bytes = bytes;
   state.ring_records = records;
   for (auto& word : state.free_rings) word.store(0, std::memory_order_relaxed);
@@ -118,8 +118,7 @@ bool open_hot_file(const Settings& settings, const char* stem, const FileHeader&
 
 void close_hot_file(bool remove) {
   if (remove && state.hot_path[0]) unlink(state.hot_path);
-  if (state.hot_fd >= 0) ::close(state.hot_fd);
-  state.hot_fd = -1;
+  state.hot_file.close();
   // A thread may still be inside a call: its memory stays, but no longer that of the file.
   if (remove)
     mmap(state.hot, state.hot_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
@@ -147,7 +146,9 @@ int32_t take_ring() {
     if (count >= state.hot->ring_limit) return -1;
     // The blocks come before the number: whoever counts this ring can touch it.
     const auto at = static_cast<off_t>(state.hot->rings_at + count * state.hot->ring_bytes);
-    if (state.hot_fd >= 0 && posix_fallocate(state.hot_fd, at, static_cast<off_t>(state.hot->ring_bytes)) != 0)
+    if (state.hot_file.is_open() &&
+        (!state.hot_file.keep(state.hot_path, O_RDWR) ||
+         posix_fallocate(state.hot_file.get(), at, static_cast<off_t>(state.hot->ring_bytes)) != 0))
       return -1;
     if (state.hot->ring_count.compare_exchange_weak(count, count + 1, std::memory_order_acq_rel))
       return static_cast<int32_t>(count);

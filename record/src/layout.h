@@ -66,7 +66,7 @@ enum RecordType : uint8_t { kRange = 0, kInstant = 1, kCounter = 2, kStep = 3, k
 inline constexpr uint8_t kTypeMask = 0x0f;
 inline constexpr uint8_t kHasExtra = 0x10;      // the next slot of the ring is this record's Extra
 inline constexpr uint8_t kOnDevice = 0x20;      // begin and end have events; times are the host's until they are known
-inline constexpr uint8_t kDeviceTimes = 0x40;   // packed records only: times are the lane's device clock, in ns
+inline constexpr uint8_t kDeviceTimes = 0x40;   // times are the lane's device clock, in ns
 inline constexpr uint8_t kNoDeviceTime = 0x80;  // of a device lane, but the host's times are all there is
 
 struct Record {

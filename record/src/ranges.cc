@@ -339,6 +339,17 @@ void record_done(const DoneRange& range) {
   finish(call.get(), r, e);
 }
 
+void record_replay(Record r, Extra e) {
+  const int64_t first = state.window_first.load(std::memory_order_relaxed);
+  if (first >= 0 && (r.step < first || r.step >= state.window_stop.load(std::memory_order_relaxed))) return;
+  Call call;
+  if (!call) return;
+  const bool says_more = e.bytes >= 0 || e.sequence >= 0 || e.peer >= 0 || e.stage >= 0;
+  r.type = static_cast<uint8_t>(kRange | kDeviceTimes | (says_more ? kHasExtra : 0));
+  e.start_event = e.end_event = kNoEvent;
+  finish(call.get(), r, e);
+}
+
 void mark_tagged(uint16_t tag, slr_str name, slr_lane lane, LaneAt lane_at) {
   Call call;
   if (!call || !state.live.load(std::memory_order_relaxed)) return;

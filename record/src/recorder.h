@@ -57,7 +57,7 @@ struct State {
   Settings settings;
   HotHeader* hot;  // mapped; of a file, or anonymous where there can be none
   uint64_t hot_bytes;
-  int hot_fd;  // −1: anonymous
+  OwnFile hot_file;  // closed: anonymous
   char hot_path[1400];
   uint32_t ring_records;
   std::atomic<uint32_t> recording;  // counts slr_init, so that nothing of an earlier recording is used
@@ -128,6 +128,8 @@ struct DoneRange {
   bool began_in_window;  // it is kept although the window may be closed by now
 };
 void record_done(const DoneRange& range);
+// A captured range that ran again: its record with the device's times. By the background thread, in a ring of its own.
+void record_replay(Record record, Extra extra);
 // The calling thread's ring has room for so many places more: for threads that would rather wait than drop.
 bool has_room(uint32_t places);
 // The step that the host was in at a time of the last 256 steps; −1: none.

@@ -100,6 +100,8 @@ Settings resolve_settings(const slr_config* config) {
   if (!(s.max_overhead < 0) && !(s.max_overhead > 0)) s.max_overhead = 0.001;
   const char* fork = getenv("STAGELINE_FORK");
   s.records_in_child = fork && strcmp(fork, "1") == 0;
+  const char* graphs = getenv("STAGELINE_GRAPHS");
+  s.graphs = graphs && strcmp(graphs, "1") == 0;
   return s;
 }
 

@@ -16,6 +16,7 @@ struct Settings {
   double max_overhead;
   int64_t first_step, stop_step;  // STAGELINE_STEPS; first_step < 0: all
   bool records_in_child;          // STAGELINE_FORK=1
+  bool graphs;                    // STAGELINE_GRAPHS=1
 };
 
 // The caller's structure may be of an older version: fields beyond its size are taken as not said.

@@ -317,6 +317,7 @@ void Writer::run() {
 
     const int64_t now = clock_ns(CLOCK_MONOTONIC);
     housekeeping(now);
+    harvest_graphs();
     drain_all(stopping || flushing, false);
     wait = fuller_ ? kMs : device_times_wait() ? 5 * kMs : 20 * kMs;
     if (stopping || flushing) {

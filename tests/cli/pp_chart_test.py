@@ -85,6 +85,8 @@ class PpChart(Case):
         dualpipev = ['--schedule', 'dualpipev', '--pp', 4, '--mb', 9, '--pp-info', '--level', 1]
         for name, pipelines, flags, arguments in [
                 ('level 1', one, [], ['--level', 1]), ('level none', one, [], ['--level-none-comm', 'escaped']),
+                ('level none, peers unsaid', one, [], ['--level-none-comm', 'plain']),
+                ('level none, peers unsaid, replicas', many, [], ['--level-none-comm', 'plain', '--dp', 2, '--tp', 2]),
                 ('level 1, compat', one, ['--compat', 'msprof'], ['--level', 1]),
                 ('replicas', many, [], ['--level', 1, '--dp', 2, '--tp', 2]),
                 ('context parallel', many, [], ['--level', 1, '--cp', 2, '--tp', 2]),
@@ -105,6 +107,17 @@ class PpChart(Case):
                 self.assertEqual(digest(source), before)
                 shutil.rmtree(source)
                 shutil.rmtree(self.dir / 'out')
+
+    @needs_shared
+    def test_links_that_times_leave_open_are_none(self):
+        source = self.make('--schedule', 'dualpipev', '--pp', 4, '--mb', 9, '--level-none-comm', 'plain')
+        done = self.write(source)
+        links = self.insight(self.dir / 'out', range(4))[2]
+        true = set(self.true_chart(source, range(4))[2])
+        self.assertEqual(len(set(links) - true), 0)
+        self.assertGreater(len(links), len(true) // 3)
+        said = sum(int(n) for n in re.findall(r'(\d+) sends and receives do not say with whom', done.err))
+        self.assertEqual(said, 2 * (len(true) - len(links)))
 
     @needs_shared
     def test_lost_head_is_paired_by_time(self):

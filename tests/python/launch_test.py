@@ -6,7 +6,7 @@ import subprocess
 import sys
 import unittest
 
-from recorded import BIN, STAND_IN, Recorded, clean_environment, needs_extension
+from recorded import BIN, PACKAGE, STAND_IN, Recorded, clean_environment, needs_extension
 
 TRAIN = '''
 import os, sys
@@ -82,7 +82,7 @@ class Launch(Recorded):
         self.assertIn('libstageline_record.so.1 is not beside this program', done.stderr)
         library = self.dir / 'there/lib/libstageline_record.so.1'
         library.parent.mkdir()
-        shutil.copy(pathlib.Path(BIN).parent / 'record/libstageline_record.so.1', library)
+        shutil.copy(PACKAGE / 'stageline/lib/libstageline_record.so.1', library)
         done = subprocess.run([program, 'record', 'printenv', 'STAGELINE_RECORD_LIBRARY'], capture_output=True, text=True,
                               env=clean_environment(), cwd=self.dir)
         self.assertEqual(done.stdout, f'{library}\n')

@@ -11,7 +11,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / 'cli'))
 from support import BIN, Case, flaws, info, run  # noqa: E402, F401
 
-PACKAGE = pathlib.Path(BIN).resolve().parent / 'python'  # of the build tree
+# Of the build tree, or of the environment that the wheel was installed into (wheel.py).
+PACKAGE = pathlib.Path(os.environ.get('STAGELINE_PACKAGE') or pathlib.Path(BIN).resolve().parent / 'python')
 EXTENSION = PACKAGE / 'stageline' / '_record.abi3.so'
 STAND_IN = HERE / 'stand_in'
 RANKS = ('STAGELINE_RANK', 'RANK', 'WORLD_SIZE', 'SLURM_PROCID', 'OMPI_COMM_WORLD_RANK', 'PMI_RANK', 'PADDLE_TRAINER_ID')

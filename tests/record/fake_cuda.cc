@@ -8,6 +8,7 @@ extern "C" {
 FakeGpu* fake_gpu();
 int fake_make_event(void** event);
 int fake_record(void* event, void* stream);
+int fake_record_in_graph(void* event, void* stream);
 int fake_query(void* event);
 int fake_elapsed(float* ms, void* from, void* to);
 int fake_free(void* event);
@@ -38,6 +39,9 @@ int cuThreadExchangeStreamCaptureMode(unsigned* mode) { return *mode = 0, 0; }
 int cuStreamCreate(void** stream, unsigned) { return *stream = fake_stream(), 0; }
 int cuEventCreate(void** event, unsigned) { return fake_make_event(event); }
 int cuEventRecord(void* event, void* stream) { return fake_record(event, stream); }
+int cuEventRecordWithFlags(void* event, void* stream, unsigned flags) {
+  return flags == 1 && fake_gpu()->capturing ? fake_record_in_graph(event, stream) : fake_record(event, stream);
+}
 int cuEventQuery(void* event) { return fake_query(event); }
 int cuEventElapsedTime(float* ms, void* from, void* to) { return fake_elapsed(ms, from, to); }
 int cuEventDestroy_v2(void* event) { return fake_free(event); }
@@ -58,6 +62,7 @@ int cuGetProcAddress_v2(const char* name, void** function, int, uint64_t, void*)
               {"cuStreamCreate", reinterpret_cast<void*>(cuStreamCreate)},
               {"cuEventCreate", reinterpret_cast<void*>(cuEventCreate)},
               {"cuEventRecord", reinterpret_cast<void*>(cuEventRecord)},
+              {"cuEventRecordWithFlags", reinterpret_cast<void*>(cuEventRecordWithFlags)},
               {"cuEventQuery", reinterpret_cast<void*>(cuEventQuery)},
               {"cuEventElapsedTime", reinterpret_cast<void*>(cuEventElapsedTime)},
               {"cuEventDestroy", reinterpret_cast<void*>(cuEventDestroy_v2)}};

@@ -23,8 +23,13 @@ struct Stream {
 };
 struct Event {
   int64_t at_ns = 0;
-  bool odd = false;
+  bool odd = false, was_recorded = false;
 };
+struct Node {
+  Event* event;  // nullptr: a kernel
+  int64_t dur_ns;
+};
+std::vector<Node> graph;
 Stream default_stream, the_queue;
 int64_t recorded = 0;
 
@@ -52,8 +57,20 @@ extern "C" {
 FakeGpu* fake_gpu() { return &gpu; }
 void fake_kernel(void* handle, int64_t dur_ns) {
   const std::lock_guard lock(mutex);
+  if (gpu.capturing) return graph.push_back({nullptr, dur_ns});
   Stream& s = queue_of(handle);
   s.end_ns = std::max(now_ns() + gpu.latency_ns, s.end_ns) + dur_ns;
+}
+void fake_launch(void* handle) {
+  const std::lock_guard lock(mutex);
+  Stream& s = queue_of(handle);
+  s.end_ns = std::max(now_ns() + gpu.latency_ns, s.end_ns);
+  for (const Node& node : graph) {
+    s.end_ns += node.dur_ns;
+    if (!node.event) continue;
+    node.event->at_ns = stream_of(handle).last_event_ns = s.end_ns;
+    node.event->was_recorded = true;
+  }
 }
 int64_t fake_last(void* handle) {
   const std::lock_guard lock(mutex);
@@ -77,7 +94,13 @@ int fake_record(void* event, void* handle) {
   s.end_ns = std::max(now_ns() + gpu.latency_ns, s.end_ns);
   auto* e = static_cast<Event*>(event);
   e->at_ns = stream_of(handle).last_event_ns = s.end_ns;
+  e->was_recorded = true;
   e->odd = gpu.swapped && ++recorded % 2 == 0;
+  return 0;
+}
+int fake_record_in_graph(void* event, void*) {
+  const std::lock_guard lock(mutex);
+  graph.push_back({static_cast<Event*>(event), 0});
   return 0;
 }
 // 0, or 600 while the work is under way.
@@ -94,6 +117,7 @@ int fake_elapsed(float* ms, void* from, void* to) {
   if (gpu.elapsed_error) return gpu.elapsed_error;
   const std::lock_guard lock(mutex);
   const auto *a = static_cast<Event*>(from), *b = static_cast<Event*>(to);
+  if (!a->was_recorded || !b->was_recorded) return 400;  // also of a node whose graph never ran
   *ms = static_cast<float>((device_ns(b->at_ns) - device_ns(a->at_ns) - (b->odd ? 1e9 : 0)) * 1e-6);
   return 0;
 }

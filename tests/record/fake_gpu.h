@@ -31,3 +31,5 @@ using FakeGpuFunction = FakeGpu* (*)();
 using FakeKernelFunction = void (*)(void* stream, int64_t dur_ns);
 using FakeLastFunction = int64_t (*)(void* stream);  // true host time of the stream's last event
 using FakeStreamFunction = void* (*)();
+// While `capturing`, kernels and event nodes go to the one graph there is; this runs it.
+using FakeLaunchFunction = void (*)(void* stream);

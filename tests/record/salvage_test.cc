@@ -100,6 +100,34 @@ TEST_CASE("random damage never hides an intact chunk") {
   }
 }
 
+TEST_CASE("chunks in any order, and files whose headers are gone, are read whole") {
+  RecordFolder folder, other;
+  const std::string path = record_many_chunks(folder), whole = bytes_of(path);
+  const recording::Recording straight = folder.read_one();
+  auto chunks = chunks_of(path);
+  std::mt19937 random(11);
+  const auto in_order = [](const recording::Recording& r) {
+    std::vector<std::pair<int64_t, int32_t>> rows;
+    for (const auto& row : r.content.rows) rows.emplace_back(row.start, row.micro_batch);
+    return rows;
+  };
+  for (int round = 0; round < 5; ++round) {
+    std::shuffle(chunks.begin(), chunks.end(), random);
+    const bool split = round > 2;  // in two files, the first of which has no header that could be believed
+    std::string parts[2] = {whole.substr(0, 64), whole.substr(0, 64)};
+    for (size_t i = 0; i < chunks.size(); ++i) parts[split && i > chunks.size() / 2] += chunks[i];
+    if (split) std::fill(parts[0].begin(), parts[0].begin() + 64, round == 3 ? '\0' : 'x');
+    for (int i = 0; i < 2; ++i)
+      write_bytes(other.path() + "/host.r00000.p1.1.00" + std::to_string(i) + ".slrec",
+                  i == 0 || split ? parts[i] : std::string());
+    const auto all = other.read();
+    REQUIRE(all.size() == 1);
+    CHECK(in_order(all[0]) == in_order(straight));
+    CHECK(all[0].lost_slots == 0);
+    CHECK(all[0].repeated_rows == 0);
+  }
+}
+
 TEST_CASE("a file cut at any byte keeps the chunks before the cut") {
   RecordFolder folder;
   const std::string path = record_many_chunks(folder), whole = bytes_of(path);

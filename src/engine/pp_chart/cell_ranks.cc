@@ -9,6 +9,7 @@
 #include "base/parallel.h"
 #include "engine/one_clock.h"
 #include "engine/pp_chart/cell_labels.h"
+#include "engine/pp_chart/cell_links.h"
 #include "engine/pp_chart/pair_links.h"
 #include "engine/pp_chart/step_list.h"
 #include "model/hccl_names.h"
@@ -70,8 +71,10 @@ Membership membership_of(const SqliteDb& db) {
   return out;
 }
 
-// Sends and receives among marked operations: who the other is, their message or a group of two says.
-std::vector<PeerOp> peers_of(const std::vector<MarkedOp>& ops, const Membership& membership, int64_t& unnamed) {
+// Sends and receives among marked operations: who the other is, their message or a group of two says. Else they are
+// `nameless`; what cannot even be one of those is counted in `lost`.
+std::vector<PeerOp> peers_of(const std::vector<MarkedOp>& ops, const Membership& membership,
+                             std::vector<NamelessOp>& nameless, int64_t& lost) {
   std::vector<PeerOp> out;
   for (size_t i = 0; i < ops.size(); ++i) {
     const MarkedOp& op = ops[i];
@@ -90,7 +93,11 @@ std::vector<PeerOp> peers_of(const std::vector<MarkedOp>& ops, const Membership&
     if (place != membership.place.end() && other < 0 && size != membership.size.end() && size->second == 2)
       other = 1 - place->second;
     if (place == membership.place.end() || other < 0) {
-      ++unnamed;
+      if (place == membership.place.end() || peer.kind == PeerOp::Kind::kBatch)
+        ++lost;
+      else
+        nameless.push_back({static_cast<int64_t>(i), op.start_ns, op.end_ns, peer.kind == PeerOp::Kind::kSend,
+                            place->second, op.group});
       continue;
     }
     peer.src = place->second;
@@ -106,8 +113,13 @@ std::vector<PeerOp> peers_of(const std::vector<MarkedOp>& ops, const Membership&
   return out;
 }
 
+struct Nameless {
+  std::vector<NamelessOp> ops;
+  int64_t lost = 0;
+};
+
 // Communication of one rank: what to make of marked ranges, and who its sends and receives are with.
-Status read_communication(const SqliteDb& db, RankTables& tables, RankPeers& peers, PpChartRank& rank) {
+Status read_communication(const SqliteDb& db, RankTables& tables, RankPeers& peers, Nameless& nameless) {
   const Membership membership = membership_of(db);
   peers.pipeline = membership.pipeline;
   if (!db.has_table("COMMUNICATION_TASK_INFO")) {  // else the profiler recorded the operations themselves
@@ -115,18 +127,38 @@ Status read_communication(const SqliteDb& db, RankTables& tables, RankPeers& pee
     if (!ops) return std::move(ops).error();
     tables.ops = std::move(ops->ops);
     tables.write_ops = !tables.ops.empty();
-    int64_t unnamed = 0;
-    peers.ops = peers_of(tables.ops, membership, unnamed);
-    if (unnamed > 0)
-      rank.remarks.push_back(
-          std::to_string(unnamed) +
-          " sends and receives do not say with whom (torch_npu before srcRank and destRank): no links");
+    peers.ops = peers_of(tables.ops, membership, nameless.ops, nameless.lost);
     return {};
   }
   Result<std::vector<PeerOp>> ops = read_peer_ops(db, HostWindow(), true);
   if (!ops) return std::move(ops).error();
   peers.ops = std::move(*ops);
   return {};
+}
+
+// Links of what does not say with whom it was, and what has none.
+void link_nameless(const Trace* trace, const std::vector<size_t>& parts, std::vector<Nameless>& nameless,
+                   CellRanks& tables, std::vector<PpChartRank>& ranks) {
+  std::vector<std::vector<NamelessOp>> by_part(trace ? trace->parts.size() : 0);
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    nameless[i].lost += static_cast<int64_t>(nameless[i].ops.size());
+    // Beside operations that say it, the numbers of both would run into each other.
+    if (parts[i] < by_part.size() && tables[i].links.empty()) by_part[parts[i]] = std::move(nameless[i].ops);
+  }
+  if (trace) {
+    std::vector<std::vector<std::pair<int64_t, std::string>>> links = link_by_cells(*trace, by_part);
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      if (parts[i] >= links.size() || links[parts[i]].empty()) continue;
+      nameless[i].lost -= static_cast<int64_t>(links[parts[i]].size());
+      tables[i].links = std::move(links[parts[i]]);
+      tables[i].write_links = true;
+    }
+  }
+  for (size_t i = 0; i < ranks.size(); ++i)
+    if (nameless[i].lost > 0)
+      ranks[i].remarks.push_back(grouped(nameless[i].lost) +
+                                 " sends and receives do not say with whom (torch_npu before srcRank and destRank), "
+                                 "and their times leave it open: no links");
 }
 
 // The tables hold raw stamps, and Insight draws them as they are.
@@ -180,6 +212,8 @@ CellRanks label_ranks(const PpChartOptions& options, const std::vector<RankDatab
   CellRanks tables(ranks.size());
   std::vector<char> off(ranks.size(), 0);  // ranks with a remark on their order
   std::vector<RankPeers> peers(ranks.size());
+  std::vector<Nameless> nameless(ranks.size());
+  std::vector<size_t> parts(ranks.size(), SIZE_MAX);
   const int64_t* step = options.step ? &*options.step : nullptr;
   parallel_for(ranks.size(), [&](size_t i) {
     PpChartRank& rank = chart.ranks[i];
@@ -191,6 +225,7 @@ CellRanks label_ranks(const PpChartOptions& options, const std::vector<RankDatab
     }
     size_t part = 0;
     while (trace && part < trace->parts.size() && trace->parts[part].rank != rank.rank) ++part;
+    if (trace) parts[i] = part;
     if (trace && part < cells.size() && !cells[part].empty()) {
       CellLabels labels = label_cells(*trace, static_cast<int32_t>(part), cells[part], overlapped, plan, step);
       tables[i].blocks = std::move(labels.blocks);
@@ -202,17 +237,19 @@ CellRanks label_ranks(const PpChartOptions& options, const std::vector<RankDatab
       return;
     }
     tables[i].write_blocks = !tables[i].blocks.rows.empty();
-    if (Status s = read_communication(*db, tables[i], peers[i], rank); !s) rank.error = std::move(s).error();
+    if (Status s = read_communication(*db, tables[i], peers[i], nameless[i]); !s) rank.error = std::move(s).error();
   });
   PairedLinks links = pair_links(peers);
   for (size_t i = 0; i < ranks.size(); ++i) {
     tables[i].links = std::move(links.by_rank[i]);
     tables[i].write_links = !tables[i].links.empty();
   }
+  link_nameless(trace ? &*trace : nullptr, parts, nameless, tables, chart.ranks);
   // Said once: the rank's own remark has the names of the table as well.
   std::erase_if(chart.notes.items(), [&](const Diagnostic& note) {
     return std::any_of(chart.ranks.begin(), chart.ranks.end(), [&](const PpChartRank& rank) {
-      return note.name == "cells.off_schedule.rank_" + std::to_string(rank.rank) && off[&rank - chart.ranks.data()] != 0;
+      return note.name == "cells.off_schedule.rank_" + std::to_string(rank.rank) &&
+             off[&rank - chart.ranks.data()] != 0;
     });
   });
   for (const std::string& remark : links.remarks) chart.notes.add("pp_chart.links", Severity::kWarning, remark);

@@ -51,9 +51,37 @@ struct File {
   std::optional<Result<HotContent>> hot_content;
 };
 
-// Adds a file's content to what is there: rows whose places of the ring are new.
-void append(Content& all, Content& file, std::map<uint32_t, uint64_t>& next, Recording& recording) {
-  for (const RowBlock& block : file.blocks) {
+struct BlockOf {
+  const Content* file;
+  const RowBlock* block;
+};
+
+// The blocks of files in the order in which they were written. Chunks, or files whose headers are damaged, may come in
+// another: then by ring and place. What came in order stays as it came, the rings' blocks among each other too.
+std::vector<BlockOf> blocks_in_order(const std::vector<const Content*>& files) {
+  std::vector<BlockOf> blocks;
+  std::map<uint32_t, uint64_t> last;
+  bool in_order = true;
+  for (const Content* file : files)
+    for (const RowBlock& block : file->blocks) {
+      blocks.push_back({file, &block});
+      const auto [at, is_new] = last.try_emplace(block.ring, block.first);
+      in_order &= is_new || at->second <= block.first;
+      at->second = block.first;
+    }
+  if (!in_order)
+    std::stable_sort(blocks.begin(), blocks.end(), [](const BlockOf& a, const BlockOf& b) {
+      return a.block->ring != b.block->ring ? a.block->ring < b.block->ring : a.block->first < b.block->first;
+    });
+  return blocks;
+}
+
+// Adds to what is there the rows whose places of the ring are new.
+void append_rows(Content& all, const std::vector<BlockOf>& blocks, std::map<uint32_t, uint64_t>& next,
+                 Recording& recording) {
+  for (const auto& [content, placed] : blocks) {
+    const Content& file = *content;
+    const RowBlock& block = *placed;
     size_t begin = block.begin;
     if (block.ring < kMaxRings) {
       const auto known = next.find(block.ring);
@@ -74,6 +102,10 @@ void append(Content& all, Content& file, std::map<uint32_t, uint64_t>& next, Rec
     all.rows.insert(all.rows.end(), file.rows.begin() + static_cast<std::ptrdiff_t>(begin),
                     file.rows.begin() + static_cast<std::ptrdiff_t>(block.end));
   }
+}
+
+// The same of everything else.
+void append_tables(Content& all, Content& file) {
   for (auto& [id, name] : file.names) all.names.try_emplace(id, std::move(name));
   for (auto& [id, lane] : file.lanes) all.lanes[id] = std::move(lane);
   all.snapshots.insert(all.snapshots.end(), file.snapshots.begin(), file.snapshots.end());
@@ -166,6 +198,7 @@ std::vector<Recording> read_recordings(const Source& source, Progress* progress,
     });
     Recording r;
     std::map<uint32_t, uint64_t> next;
+    std::vector<const Content*> contents;
     for (File* file : group.cold) {
       Content& content = **file->cold_content;
       if (!r.content.head.good) r.content.head = content.head;
@@ -173,8 +206,10 @@ std::vector<Recording> read_recordings(const Source& source, Progress* progress,
       r.paths.push_back(file->path);
       report_damage(content.counts, file->path, diagnostics);
       r.content.counts.torn |= content.counts.torn;
-      append(r.content, content, next, r);
+      append_tables(r.content, content);
+      contents.push_back(&content);
     }
+    append_rows(r.content, blocks_in_order(contents), next, r);
     std::optional<Result<HotContent>> found;
     const std::string elsewhere = parse_meta(r.content.meta).hot;
     if (!group.hot && !r.content.ended && !elsewhere.empty() && r.content.head.good &&
@@ -192,7 +227,8 @@ std::vector<Recording> read_recordings(const Source& source, Progress* progress,
       const size_t before = r.content.rows.size();
       const auto said = r.content.drops;
       const auto in_memory = hot->content.drops;
-      append(r.content, hot->content, next, r);
+      append_rows(r.content, blocks_in_order({&hot->content}), next, r);
+      append_tables(r.content, hot->content);
       for (size_t i = 0; i < said.size(); ++i)
         r.content.drops[i] = std::max(said[i], in_memory[i]);  // GAPs repeat the counters
       r.hot_rows = static_cast<int64_t>(r.content.rows.size() - before);

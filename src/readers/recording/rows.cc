@@ -231,6 +231,7 @@ Row row_of(std::string_view record, std::string_view extra) {
   row.chunk = std::max<int16_t>(number_at<int16_t>(record, 22), -1);
   row.micro_batch = std::max(number_at<int32_t>(record, 24), -1);
   row.step = std::max(number_at<int32_t>(record, 28), -1);
+  row.device_times = (flags & kDeviceTimes) != 0;
   row.host_instead = (flags & (kOnDevice | kNoDeviceTime)) != 0;
   if (extra.size() >= kRecordBytes) {
     row.bytes = number_at<int64_t>(extra, 0);

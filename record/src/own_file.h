@@ -1,0 +1,57 @@
+// A descriptor that is used only while it is the file that we opened. Programs close descriptors that are not theirs
+// (daemons close all of them), and the number is then the next file that they open.
+#pragma once
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace slr {
+
+class OwnFile {
+ public:
+  // Takes a descriptor that was just opened.
+  void take(int fd) {
+    struct stat facts;
+    fd_ = fd;
+    if (fd >= 0 && fstat(fd, &facts) == 0) device_ = facts.st_dev, inode_ = facts.st_ino;
+  }
+  bool is_ours() const { return fd_ >= 0 && is_it(fd_); }
+  // It has a name yet: nobody deleted it.
+  bool has_name() const {
+    struct stat facts;
+    return fstat(fd_, &facts) == 0 && facts.st_nlink > 0;
+  }
+  int get() const { return fd_; }
+  bool is_open() const { return fd_ >= 0; }
+  // True when it is ours, or could be opened again: the same file, where it was.
+  bool keep(const char* path, int flags) {
+    if (is_ours()) return true;
+    if (fd_ < 0) return false;
+    const int fd = ::open(path, flags | O_CLOEXEC);
+    if (fd < 0) return false;
+    if (!is_it(fd)) {
+      ::close(fd);
+      errno = ENOENT;
+      return false;
+    }
+    fd_ = fd;
+    return true;
+  }
+  void close() {
+    if (is_ours()) ::close(fd_);
+    fd_ = -1;
+  }
+
+ private:
+  bool is_it(int fd) const {
+    struct stat facts;
+    return fstat(fd, &facts) == 0 && facts.st_dev == device_ && facts.st_ino == inode_;
+  }
+  int fd_ = -1;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+};
+
+}  // namespace slr
