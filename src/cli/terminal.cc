@@ -171,7 +171,7 @@ void print_notes(const Terminal& terminal, const Diagnostics& diagnostics, const
 }
 
 std::string price_of(const Finding& f, bool zh) {
-  if (f.value.empty() || f.price.saving_ns <= 0) return f.value;
+  if (f.value.empty() || f.value_note_en.empty()) return f.value;
   return zh ? f.value_note_zh + " " + f.value : f.value + " " + f.value_note_en;
 }
 

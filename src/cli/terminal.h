@@ -41,7 +41,7 @@ void print_notes(const Terminal& terminal, const Diagnostics& diagnostics, const
 // Headline, span bars and findings, as text for stdout.
 std::string findings_text(const Terminal& terminal, const Findings& findings);
 
-// "−17.8 % a step" of a finding with a price; of others its value alone, "" without.
+// "−17.8 % a step", "29.0 % of the host's step": a finding's value and what it is of; "" without a value.
 std::string price_of(const Finding& finding, bool zh);
 
 // `title` with `price` at the right edge of its first line; a long one goes on below, indented. Ends in a newline.

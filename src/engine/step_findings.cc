@@ -132,17 +132,17 @@ void add_waiting(const std::vector<Table>& tables, std::vector<Finding>& out) {
   Finding x;
   x.id = "comm.waiting";
   x.weight = weight;
-  x.value = percent(share);
-  x.value_note_en = "of the collectives' time";
-  x.value_note_zh = "占集合通信时间";
+  x.value = percent(weight);
+  x.value_note_en = "of a step";
+  x.value_note_zh = "占每步";
   x.title_en = "Collectives wait more than they transfer";
   x.title_zh = "集合通信多半在等待而不是传输";
-  x.detail_en =
-      "The fastest rank of each call shows what the transfer takes; the rest is waiting for ranks that come "
-      "later, " +
-      human_duration(w.waiting / static_cast<double>(w.by_rank.size())) + " of a step on average.";
-  x.detail_zh = "每次通信中最快的 rank 表明传输本身要多久；其余是在等后到的 rank，平均每步 " +
-                human_duration(w.waiting / static_cast<double>(w.by_rank.size())) + "。";
+  x.detail_en = "The fastest rank of each call shows what the transfer takes; the rest, " + percent(share) +
+                " of the collectives' time, is waiting for ranks that come later: " +
+                human_duration(w.waiting / static_cast<double>(w.by_rank.size())) + " of a step on average.";
+  x.detail_zh = "每次通信中最快的 rank 表明传输本身要多久；其余（集合通信时间的 " + percent(share) +
+                "）是在等后到的 rank，平均每步 " + human_duration(w.waiting / static_cast<double>(w.by_rank.size())) +
+                "。";
   if (least < kLateRatio * median_of(others)) {
     x.detail_en += " Rank " + std::to_string(rank) + " waits least, " + human_duration(least) +
                    ": the others wait for it. Look at its work and its host.";

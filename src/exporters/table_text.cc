@@ -369,7 +369,8 @@ void append_table_json(JsonWriter& json, const Table& table, const std::function
   json.end_array().end_object();
 }
 
-void append_table_page(JsonWriter& json, const Table& table, size_t most_rows, int64_t origin_ns, size_t first_row) {
+void append_table_page(JsonWriter& json, const Table& table, size_t most_rows, int64_t origin_ns, size_t first_row,
+                       std::string* apart) {
   json.begin_object();
   write_columns(json, table);
   const size_t begin = std::min(first_row, table.row_count());
@@ -377,13 +378,26 @@ void append_table_page(JsonWriter& json, const Table& table, size_t most_rows, i
   // Of the first rows: the same for all of them, wherever one begins.
   const int64_t origin = shown_origin(table, std::min(table.row_count(), most_rows), origin_ns);
   json.field("row_count", static_cast<int64_t>(table.row_count())).field("origin_ns", std::to_string(origin));
-  json.key("rows").begin_array();
-  for (size_t r = begin; r < end; ++r) {
-    json.begin_array();
-    for (size_t c = 0; c < table.columns().size(); ++c) write_value(json, table, r, c, origin);
-    json.end_array();
+  const auto write_rows = [&](JsonWriter& out) {
+    out.begin_array();
+    for (size_t r = begin; r < end; ++r) {
+      out.begin_array();
+      for (size_t c = 0; c < table.columns().size(); ++c) write_value(out, table, r, c, origin);
+      out.end_array();
+    }
+    out.end_array();
+  };
+  if (apart && end - begin >= kLeastRowsApart) {
+    JsonWriter rows;
+    write_rows(rows);
+    const std::string text = rows.take();
+    json.key("rows_at").begin_array().value(static_cast<int64_t>(apart->size()));
+    json.value(static_cast<int64_t>(text.size())).value(static_cast<int64_t>(end - begin)).end_array();
+    *apart += text;
+  } else {
+    write_rows(json.key("rows"));
   }
-  json.end_array().end_object();
+  json.end_object();
 }
 
 }  // namespace stageline

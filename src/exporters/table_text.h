@@ -32,7 +32,10 @@ void append_table_json(JsonWriter& json, const Table& table, const std::function
 
 // The same for a page, which shows it: at most `most_rows` rows from `first_row` on, all counted in "row_count", a row
 // as an array in the order of the columns. Numbers of a page hold 53 bits: times count from "origin_ns" (text), which
-// is what format_table_text() lets them count from; "0": as they are.
-void append_table_page(JsonWriter& json, const Table& table, size_t most_rows, int64_t origin_ns, size_t first_row = 0);
+// is what format_table_text() lets them count from; "0": as they are. `apart`, if given, gets the rows of a table that
+// has kLeastRowsApart of them, and the page "rows_at": [where they begin in it, bytes, rows] in place of "rows".
+inline constexpr size_t kLeastRowsApart = 500;
+void append_table_page(JsonWriter& json, const Table& table, size_t most_rows, int64_t origin_ns, size_t first_row = 0,
+                       std::string* apart = nullptr);
 
 }  // namespace stageline

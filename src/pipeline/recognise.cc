@@ -6,9 +6,9 @@
 #include <tuple>
 
 #include "base/number.h"
-#include "pipeline/counted.h"
 #include "pipeline/divergence.h"
 #include "pipeline/edit_distance.h"
+#include "pipeline/fuse_pairs.h"
 #include "pipeline/link_cells.h"
 #include "schedules/make.h"
 
@@ -17,6 +17,7 @@ namespace {
 
 constexpr size_t kMostPlausible = 8;       // candidates that are generated, but for those as near as the nearest
 constexpr double kPlausible = 0.35;        // of the warm-up forwards may differ
+constexpr double kPairTurned = 1e-3;       // forwards: F before B in a pair is the likelier order
 constexpr size_t kMostSizes = 4;           // different numbers of micro-batches a step that are generated
 constexpr double kRenumberGain = 0.02;     // of score, below which labels are believed
 constexpr size_t kMostScored = 2048;       // different lists on which candidates are scored
@@ -43,20 +44,26 @@ double closeness(size_t distance, size_t a, size_t b) {
   return std::max(0.0, 1 - static_cast<double>(distance) / longer);
 }
 
-// Forwards before the first backward.
-int64_t warm_up_of(const WorkList& list) {
+// Forwards before the first backward, and whether the last of them ran together with it.
+struct WarmUp {
+  int64_t forwards = -1;  // −1: a list without backwards was cut
+  bool fused = false;
+  auto operator<=>(const WarmUp&) const = default;
+};
+WarmUp warm_up_of(const WorkList& list) {
   int64_t forwards = 0;
   for (const WorkToken& t : list.tokens) {
     if (t.kind == CellKind::kForward)
       ++forwards;
     else if (t.kind != CellKind::kWeightGrad)
-      return forwards;
+      return {forwards, t.fused};
   }
-  return -1;  // a list without backwards was cut
+  return {};
 }
 
 // Of equally common values the smallest.
-int64_t most_common(const std::map<int64_t, int64_t>& counts) {
+template <class Value>
+Value most_common(const std::map<Value, int64_t>& counts) {
   return std::max_element(counts.begin(), counts.end(),
                           [](const auto& a, const auto& b) { return a.second < b.second; })
       ->first;
@@ -81,17 +88,20 @@ struct Plausible {
 
 std::vector<Plausible> plausible_ones(const WorkLists& lists) {
   // The most common number of warm-up forwards of each stage.
-  std::map<int32_t, std::map<int64_t, int64_t>> counted;  // stage → warm-up → lists
+  std::map<int32_t, std::map<WarmUp, int64_t>> counted;  // stage → warm-up → lists
   for (const WorkList& list : lists.lists)
-    if (const int64_t forwards = warm_up_of(list); forwards >= 0) counted[list.stage][forwards] += list.count;
-  std::map<int32_t, int64_t> warm_up;
+    if (const WarmUp seen = warm_up_of(list); seen.forwards >= 0) counted[list.stage][seen] += list.count;
+  std::map<int32_t, WarmUp> warm_up;
   for (const auto& [stage, counts] : counted) warm_up[stage] = most_common(counts);
   std::vector<Plausible> found;
   const auto consider = [&](const ScheduleDef* def, const ScheduleSizes& sizes) {
     double apart = 0, whole = 0;
     for (const auto& [stage, seen] : warm_up) {
       const int64_t expected = def->warm_up(sizes, stage);
-      apart += static_cast<double>(std::abs(seen - expected));
+      // A pair counts as F first; a schedule that has the B first comes next.
+      const auto first = static_cast<double>(std::abs(seen.forwards - expected));
+      const double second = static_cast<double>(std::abs(seen.forwards - 1 - expected)) + kPairTurned;
+      apart += seen.fused ? std::min(first, second) : first;
       whole += static_cast<double>(std::max<int64_t>(1, expected));
     }
     found.push_back({def, sizes, whole > 0 ? apart / whole : 0});
@@ -170,7 +180,7 @@ class Comparison {
       result.layout = schedule->layout;
       if (list.micro_batches == lists_.micro_batches) result.sizes = schedule->sizes;
       const Expected& expected = expected_of(*schedule, list.stage);
-      const std::vector<WorkToken> found = directions_only(list.tokens);
+      const std::vector<WorkToken> own = tokens_beside(*schedule, list), found = directions_only(own);
       if (!score) {
         const bool equal = expected.directions.size() == found.size() &&
                            std::equal(found.begin(), found.end(), expected.directions.begin(), same_direction);
@@ -178,10 +188,10 @@ class Comparison {
         continue;
       }
       const size_t distance = edit_distance(expected.directions, found, same_direction);
-      const size_t order_distance = edit_distance(expected.all, list.tokens, same_work);
+      const size_t order_distance = edit_distance(expected.all, own, same_work);
       const auto count = static_cast<double>(list.count);
       result.score += count * closeness(distance, expected.directions.size(), found.size());
-      result.order_score += count * closeness(order_distance, expected.all.size(), list.tokens.size());
+      result.order_score += count * closeness(order_distance, expected.all.size(), own.size());
       if (distance == 0) result.equal_lists += list.count;
     }
     if (made_.empty() || std::none_of(made_.begin(), made_.end(), [](const auto& m) { return m.second.has_value(); }))
@@ -189,6 +199,18 @@ class Comparison {
     result.score /= static_cast<double>(std::max<int64_t>(1, scored));
     result.order_score /= static_cast<double>(std::max<int64_t>(1, scored));
     return result;
+  }
+
+  // The tokens of a list, two that ran as one in the order that this schedule has for them.
+  std::vector<WorkToken> tokens_beside(const Schedule& schedule, const WorkList& list) {
+    std::vector<WorkToken> tokens = list.tokens;
+    if (std::none_of(tokens.begin(), tokens.end(), [](const WorkToken& t) { return t.fused; })) return tokens;
+    auto at = places_.find(&schedule);
+    if (at == places_.end())
+      at = places_.emplace(&schedule, has_pairs(schedule) ? std::nullopt : std::optional<SchedulePlaces>(schedule))
+               .first;
+    if (at->second) order_pairs_as(*at->second, list.stage, tokens);
+    return tokens;
   }
 
  private:
@@ -209,6 +231,7 @@ class Comparison {
   std::vector<int32_t> sizes_;
   std::map<int32_t, std::optional<Schedule>> made_;
   std::map<std::pair<const Schedule*, int32_t>, Expected> expected_;
+  std::map<const Schedule*, std::optional<SchedulePlaces>> places_;  // of schedules without cells of two
 };
 
 // Schedules far from a list cost a thousand times what an equal one does: of many different lists some decide.
@@ -357,7 +380,8 @@ void add_divergences(const Trace& trace, const RankLists& lists, const Ranked& b
     const Schedule* schedule = comparison.schedule_for(list);
     if (!schedule) return std::nullopt;
     const auto expected = directions_only(expected_tokens(schedule->ranks[static_cast<size_t>(list.stage)]));
-    return first_divergence(expected, directions_only(list.tokens), best.lists->chunks > 1, label);
+    return first_divergence(expected, directions_only(comparison.tokens_beside(*schedule, list)),
+                            best.lists->chunks > 1, label);
   };
   for (const WorkList& list : best.lists->lists) {
     auto divergence = divergence_of(list, {});
@@ -441,54 +465,6 @@ Recognition recognise(const Trace& trace, RankLists* kept) {
   add_divergences(trace, lists, all.front(), result);
   if (kept) *kept = std::move(lists);
   return result;
-}
-
-std::string labels_text(const Recognition& r) {
-  if (!r.recognised || !r.own_labels) return {};
-  return "micro-batches are labelled " + std::to_string(r.lowest_label) + " to " + std::to_string(r.highest_label) +
-         "; the schedule counts those of a step from 0" + (r.renumbered ? ", by the order of their forwards" : "");
-}
-
-std::string runner_up_text(const Recognition& r) {
-  if (!r.recognised || r.best().score >= 1 || r.candidates.size() < 2) return {};
-  for (size_t c = 1; c < r.candidates.size(); ++c) {
-    const ScheduleCandidate& other = r.candidates[c];
-    const bool same = std::find(r.same_as.begin(), r.same_as.end(), other.name) != r.same_as.end();
-    if (same || other.score < r.best().score - kNearlyAsNear ||
-        other.order_score < r.best().order_score - kNearlyAsNear)
-      continue;
-    return other.name + " (" + fixed(other.score * 100, 1) + "\u202f%)";
-  }
-  return {};
-}
-
-std::string recognition_share(const Recognition& r) {
-  if (!r.recognised) return {};
-  const double equal = static_cast<double>(r.best().equal_lists) / static_cast<double>(std::max<int64_t>(1, r.lists));
-  return r.best().name + ", " + fixed(equal * 100, equal == 1 ? 0 : 1) + "\u202f%";
-}
-
-std::string recognition_text(const Recognition& r) {
-  if (r.candidates.empty()) return {};
-  const ScheduleCandidate& best = r.best();
-  const auto sizes = [](const ScheduleCandidate& c) {
-    std::string text = ", " + counted(c.sizes.stages, "stage", "stages") + ", " +
-                       counted(c.sizes.micro_batches, "micro-batch", "micro-batches");
-    if (c.sizes.chunks > 1)
-      text += c.layout == ChunkLayout::kBidirectional ? ", 2 directions"
-                                                      : ", " + std::to_string(c.sizes.chunks) + " chunks";
-    if (c.sizes.group > 0 && c.sizes.group != c.sizes.stages) text += ", groups of " + std::to_string(c.sizes.group);
-    return text;
-  };
-  if (!r.recognised)
-    return "not recognised; nearest is " + best.name + " with " + fixed(best.score * 100, 1) + "\u202f%";
-  const double equal = static_cast<double>(best.equal_lists) / static_cast<double>(std::max<int64_t>(1, r.lists));
-  std::string text = best.name + sizes(best) + ", " + fixed(equal * 100, equal == 1 ? 0 : 1) + "\u202f% of lists match";
-  if (best.equal_lists < r.lists) text += " (score " + fixed(best.score * 100, 1) + "\u202f%)";
-  for (const std::string& other : r.same_as) text += (&other == &r.same_as.front() ? "; as well " : ", ") + other;
-  if (const std::string near = runner_up_text(r); !near.empty()) text += "; " + near + " is nearly as near";
-  if (r.renumbered) text += "; micro-batches renumbered by their order";
-  return text;
 }
 
 }  // namespace stageline

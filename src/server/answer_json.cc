@@ -1,20 +1,26 @@
 #include "server/answer_json.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cstring>
 
+#include "base/chinese.h"
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "engine/clock_table.h"
+#include "engine/diff_json.h"
 #include "engine/engine.h"
 #include "exporters/table_text.h"
 #include "exporters/table_words.h"
 #include "model/run_extent.h"
+#include "pipeline/run_diff.h"
+#include "server/wire.h"
 
 namespace stageline {
 namespace {
 
 constexpr size_t kMostSentenceRows = 100'000;  // of a table, looked through for words that have a Chinese form
-constexpr size_t kMostEventRows = 2'000'000;  // as in all_tables(): above, no row per event
+constexpr size_t kMostEventRows = 2'000'000;   // as in all_tables(): above, no row per event
 
 bool is_dump(const Analysis& analysis) { return std::string_view(analysis.name) == "events"; }
 
@@ -44,13 +50,15 @@ void write_descriptor(JsonWriter& json, const Analysis& analysis) {
 int64_t origin_of(const Trace& trace) { return trace.clock == ClockState::kPerRank ? 0 : axis_zero_ns(trace); }
 
 std::string result_json(const char* name, const AnalysisResult& result, int64_t origin_ns, RowLimit limit,
-                        const TablePart& part = {}) {
+                        const TablePart& part = {}, AnswerForm form = AnswerForm::kJson) {
   JsonWriter json;
+  std::string apart;
   json.begin_object().field("analysis", name);
   json.key("tables").begin_array();
   for (const Table& table : result.tables)
     if (part.table.empty() || part.table == table.name())
-      append_table_page(json, table, limit(table), origin_ns, static_cast<size_t>(part.first_row));
+      append_table_page(json, table, limit(table), origin_ns, static_cast<size_t>(part.first_row),
+                        form == AnswerForm::kApart ? &apart : nullptr);
   json.end_array().key("notes").begin_array();
   for (const Diagnostic& d : result.notes.items()) {
     json.begin_object().field("name", d.name).field("severity", severity_name(d.severity)).field("count", d.count);
@@ -59,7 +67,10 @@ std::string result_json(const char* name, const AnalysisResult& result, int64_t 
   json.end_array();
   write_sentences(json, result.tables, result.notes, kMostSentenceRows);
   json.end_object();
-  return json.take();
+  if (form == AnswerForm::kJson) return json.take();
+  WireColumns rows;
+  rows.add_bytes(apart);
+  return std::move(rows).with_header(json.take());
 }
 
 bool has_facts(const Trace& trace) {
@@ -97,7 +108,7 @@ namespace {
 
 // `first`: the run that notes and times are of.
 Result<std::string> made_json(const Analysis& analysis, AnalysisInput input, const Trace& first, RowLimit limit,
-                              const TablePart& part) {
+                              const TablePart& part, AnswerForm form) {
   const bool huge = first.slice_count() > kMostEventRows;
   input.for_report = input.brief = huge;
   Result<AnalysisResult> result = analysis.run(input);
@@ -106,28 +117,68 @@ Result<std::string> made_json(const Analysis& analysis, AnalysisInput input, con
     result->notes.add("view.no_event_tables", Severity::kInfo,
                       "tables with a row per event are left out of so large a run; stageline analyze " +
                           std::string(analysis.name) + " has them");
-  return result_json(analysis.name, *result, origin_of(first), limit, part);
+  return result_json(analysis.name, *result, origin_of(first), limit, part, form);
 }
 
 }  // namespace
 
 Result<std::string> analysis_json(const Analysis& analysis, const AnalysisOptions& options, const Trace& trace,
-                                  RowLimit limit, const TablePart& part) {
+                                  RowLimit limit, const TablePart& part, AnswerForm form) {
   AnalysisInput input;
   input.options = options;
   input.trace = &trace;
-  return made_json(analysis, std::move(input), trace, limit, part);
+  return made_json(analysis, std::move(input), trace, limit, part, form);
 }
 
 Result<std::string> two_runs_json(const Analysis& analysis, const AnalysisOptions& options, const Trace& control,
-                                  const Trace& test, RowLimit limit, const TablePart& part) {
+                                  const Trace& test, RowLimit limit, const TablePart& part, AnswerForm form) {
   for (const Trace* side : {&control, &test})  // a run without operators has none to compare, which is no fault
-    if (!has_facts(*side)) return result_json(analysis.name, {}, 0, limit);
+    if (!has_facts(*side)) return result_json(analysis.name, {}, 0, limit, {}, form);
   AnalysisInput input;
   input.options = options;
   input.control = &control;
   input.test = &test;
-  return made_json(analysis, std::move(input), control, limit, part);
+  return made_json(analysis, std::move(input), control, limit, part, form);
+}
+
+std::string joined_answer(std::string_view apart) {
+  uint32_t length = 0;
+  std::memcpy(&length, apart.data(), sizeof length);
+  const std::string_view json = apart.substr(sizeof length, length),
+                         rows = apart.substr((sizeof length + length + 7) / 8 * 8);
+  constexpr std::string_view kMark = "\"rows_at\":[";  // within a string its quotes would be escaped
+  std::string out;
+  out.reserve(json.size() + rows.size());
+  size_t done = 0;
+  for (size_t at; (at = json.find(kMark, done)) != std::string_view::npos;) {
+    const size_t end = json.find(']', at);
+    const auto numbers = split(json.substr(at + kMark.size(), end - at - kMark.size()), ',');
+    size_t begin = 0, size = 0;
+    std::from_chars(numbers[0].data(), numbers[0].data() + numbers[0].size(), begin);
+    std::from_chars(numbers[1].data(), numbers[1].data() + numbers[1].size(), size);
+    out.append(json, done, at - done).append("\"rows\":").append(rows, begin, size);
+    done = end + 1;
+  }
+  return out.append(json, done);
+}
+
+std::string unanswered_json(const Error& error) {
+  const std::string where = error.where.text(), what = where.empty() ? error.what : where + ": " + error.what;
+  JsonWriter json;
+  json.begin_object().field("error", valid_utf8(what)).field("hint", valid_utf8(error.hint));
+  json.key("sentences").begin_array();
+  for (const std::string& text : {what, error.hint})
+    if (const std::string chinese = in_chinese(text); chinese != text)
+      json.begin_array().value(valid_utf8(text)).value(valid_utf8(chinese)).end_array();
+  json.end_array().end_object();
+  return json.take();
+}
+
+Result<std::string> compare_json(const Trace& control, const Trace& test) {
+  if (control.cells.size() == 0 && test.cells.size() == 0) return std::string("{}");  // trace-diff says what differs
+  const Result<RunDiff> diff = diff_runs(control, test);
+  if (!diff) return diff.error();
+  return diff_json(*diff);
 }
 
 bool has_clocks(const Trace& trace) { return !clock_summary(trace).by.empty() || trace.alignment != AlignState::kRaw; }

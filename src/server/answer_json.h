@@ -30,11 +30,25 @@ struct SecondRun {
 };
 std::string offers_json(const Trace& trace, const std::vector<std::string>& paths, const SecondRun* other);
 
+// How an answer is written. Apart: the length of the JSON (u32), the JSON, zeros up to a multiple of 8, then the rows
+// of long tables, each as JSON of its own: a page parses those that someone looks at (append_table_page).
+enum class AnswerForm : uint8_t { kJson, kApart };
+
 // {analysis, tables, notes}. Errors: the analysis's own.
 Result<std::string> analysis_json(const Analysis& analysis, const AnalysisOptions& options, const Trace& trace,
-                                  RowLimit limit, const TablePart& part = {});
+                                  RowLimit limit, const TablePart& part = {}, AnswerForm form = AnswerForm::kJson);
 Result<std::string> two_runs_json(const Analysis& analysis, const AnalysisOptions& options, const Trace& control,
-                                  const Trace& test, RowLimit limit, const TablePart& part = {});
+                                  const Trace& test, RowLimit limit, const TablePart& part = {},
+                                  AnswerForm form = AnswerForm::kJson);
+// The JSON of an answer that was written apart: the same bytes as in the other form.
+std::string joined_answer(std::string_view apart);
+
+// What a run has to say to a right question that it has no answer to: {error, hint, sentences: [[English, Chinese]]}.
+std::string unanswered_json(const Error& error);
+
+// What differs and why, as `stageline diff --json` says it; {}: neither run has a pipeline. Errors: those of
+// diff_runs().
+Result<std::string> compare_json(const Trace& control, const Trace& test);
 
 // The table of `stageline align`, in the same form; where clocks were measured.
 bool has_clocks(const Trace& trace);

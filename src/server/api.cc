@@ -45,6 +45,7 @@ constexpr std::string_view kPageBody =
 constexpr size_t kMostExportBytes = size_t{2} << 30;  // more is for stageline export
 constexpr const char* kBinary = "application/octet-stream";
 constexpr const char* kJson = "application/json; charset=utf-8";
+constexpr const char* kApart = "application/x-stageline-rows";  // text enough to be compressed on its way
 
 using Answer = Result<std::string> (*)(const Timeline& timeline, const Query& query);
 // One line each. `early`: answers also while the run is read, of a trace that has slices with names and classes only.
@@ -119,7 +120,7 @@ constexpr LongRoute kLongRoutes[] = {
 ApiAnswer long_answer(RunAnswers& answers, const LongRoute& route, const Query& query) {
   Result<RunAnswers::Answer> made = route.answer(answers, query);
   if (!made) return refused(made.error());
-  return {made->status, kJson, std::move(made->body), {}};
+  return {made->status, made->is_apart ? kApart : kJson, std::move(made->body), {}};
 }
 
 ApiAnswer asset(std::string_view text, const char* type, std::string_view hash) {

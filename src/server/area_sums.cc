@@ -4,158 +4,162 @@
 
 #include "base/number.h"
 #include "base/parallel.h"
-#include "server/duration_bins.h"
 #include "server/lane_walk.h"
 
 namespace stageline {
 namespace {
 
-constexpr size_t kStep = 2048;  // slices between two looks at how full a block is
+constexpr size_t kSample = 256;  // of a group's slices every so manyth start is looked at
+constexpr size_t kStep = 8;      // samples between two looks at how full a block is
 constexpr uint32_t kNone = UINT32_MAX;
 
 // The sums of one block while it grows.
 class Growing {
  public:
-  explicit Growing(size_t places) : bins(std::min(places, AreaSums::kMostBinned) * kDurationBins), at_(places, kNone) {}
+  explicit Growing(size_t places) : at_(places, kNone) {}
 
   NameSum& of(uint32_t place) {
     if (at_[place] == kNone) {
       at_[place] = static_cast<uint32_t>(sums_.size());
-      sums_.push_back({place, 0, UINT32_MAX, 0, 0, 0});
+      sums_.push_back({place, 0, INT64_MAX, 0, 0, 0});
     }
     return sums_[at_[place]];
+  }
+  void add_slice(uint32_t place, int64_t dur) {
+    NameSum& to = of(place);
+    ++to.count;
+    ++slices;
+    to.min_ns = std::min(to.min_ns, dur);
+    to.max_ns = std::max(to.max_ns, dur);
+    to.sum_ns = sum_or_limit(to.sum_ns, dur);
+    to.self_ns = sum_or_limit(to.self_ns, dur);
   }
   void add(const NameSum& from) {
     NameSum& to = of(from.place);
     to.count += from.count;
+    slices += from.count;
     to.min_ns = std::min(to.min_ns, from.min_ns);
     to.max_ns = std::max(to.max_ns, from.max_ns);
     to.sum_ns = sum_or_limit(to.sum_ns, from.sum_ns);
     to.self_ns = sum_or_limit(to.self_ns, from.self_ns);
   }
-  bool is_worth(size_t slices) const { return !has_long && sums_.size() * AreaSums::kSlicesPerEntry <= slices; }
+  bool is_worth() const { return sums_.size() * AreaSums::kSlicesPerEntry <= slices; }
   const std::vector<NameSum>& sums() const { return sums_; }
   void clear() {
     for (const NameSum& sum : sums_) at_[sum.place] = kNone;
     sums_.clear();
-    last_end_ns = 0;
-    has_long = false;
+    slices = 0;
   }
 
-  int64_t last_end_ns = 0;
-  std::vector<uint32_t> bins;  // [place][bin] of all lanes of the task, not cleared
-  bool has_long = false;       // a duration that an entry cannot hold (4.29 s): such a stretch is looked at
+  size_t slices = 0;
 
  private:
   std::vector<uint32_t> at_;  // by place
   std::vector<NameSum> sums_;
 };
 
-class LaneSums {
+class GroupSums {
  public:
-  LaneSums(const ViewLane& lane, const NameKinds& kinds, Growing& growing, std::vector<SumBlock>& blocks,
-           std::vector<NameSum>& sums)
-      : lane_(lane), kinds_(kinds), growing_(growing), blocks_(blocks), sums_(sums) {}
+  GroupSums(const std::vector<ViewLane>& lanes, const NameKinds& kinds, Growing& growing, LaneGroup& group)
+      : lanes_(lanes), kinds_(kinds), growing_(growing), group_(group) {}
 
   void build() {
-    LaneWalk walk(lane_, 0, [](size_t) { return LaneWalk::kNoTag; });
-    for (size_t to = std::min(kStep, lane_.count);; to = std::min(to + kStep, lane_.count)) {
-      walk.until(to, [&](size_t i, int64_t start, int64_t dur, uint32_t holder) { return add(i, start, dur, holder); });
-      if (growing_.has_long) {
-        growing_.clear();
-        from_ = to;
-      } else if (to - from_ >= AreaSums::kLeastSlices && growing_.is_worth(to - from_)) {
-        close(to);
+    std::vector<LaneWalk> walks;
+    for (const uint32_t l : group_.lanes) walks.emplace_back(lanes_[l], 0, [](size_t) { return LaneWalk::kNoTag; });
+    for (const int64_t to_ns : ends()) {
+      for (size_t k = 0; k < walks.size(); ++k) {
+        const ViewLane& lane = lanes_[group_.lanes[k]];
+        walks[k].until(first_starting_from(lane, to_ns),
+                       [&](size_t i, int64_t, int64_t dur, uint32_t holder) { return add(lane, i, dur, holder); });
       }
-      if (to == lane_.count) break;
+      seen_to_ns_ = to_ns;
+      if (growing_.slices >= AreaSums::kLeastSlices && growing_.is_worth()) close();
     }
-    if (from_ < lane_.count && lane_.count >= AreaSums::kLeastSlices) take_rest();
+    if (growing_.slices > 0) take_rest();
     growing_.clear();
+    group_.blocks.shrink_to_fit();
+    group_.sums.shrink_to_fit();
   }
 
  private:
-  uint32_t add(size_t i, int64_t start, int64_t dur, uint32_t holder) {
-    const uint32_t place = kinds_.place_of(lane_, i);
-    growing_.last_end_ns = std::max(growing_.last_end_ns, start + dur);
-    if (place < AreaSums::kMostBinned) ++growing_.bins[place * kDurationBins + duration_bin(dur)];
-    if (dur >= int64_t{UINT32_MAX}) {
-      growing_.has_long = true;
-    } else {
-      const auto narrow = static_cast<uint32_t>(dur);
-      growing_.add({place, 1, narrow, narrow, dur, dur});
+  // Times at which a block may end, ascending: the last is behind all.
+  std::vector<int64_t> ends() const {
+    std::vector<int64_t> samples, out;
+    size_t skip = kSample - 1;
+    int64_t last_ns = 0;
+    for (const uint32_t l : group_.lanes) {
+      const ViewLane& lane = lanes_[l];
+      size_t i = skip;
+      for (; i < lane.count; i += kSample) samples.push_back(lane.start(i));
+      skip = i - lane.count;
+      last_ns = std::max(last_ns, lane.start(lane.count - 1));
     }
+    std::sort(samples.begin(), samples.end());
+    for (size_t k = kStep - 1; k < samples.size(); k += kStep)
+      if (samples[k] > (out.empty() ? 0 : out.back())) out.push_back(samples[k]);
+    out.push_back(last_ns + 1);
+    return out;
+  }
+  uint32_t add(const ViewLane& lane, size_t i, int64_t dur, uint32_t holder) {
+    const uint32_t place = kinds_.place_of(lane, i);
+    growing_.add_slice(place, dur);
     if (holder != LaneWalk::kNoTag) {
       NameSum& around = growing_.of(holder);
       around.self_ns = sum_or_limit(around.self_ns, -dur);
     }
     return place;
   }
-  void close(size_t to) {
-    blocks_.push_back({static_cast<uint32_t>(from_), static_cast<uint32_t>(to), static_cast<uint32_t>(sums_.size()),
-                       static_cast<uint32_t>(growing_.sums().size()), growing_.last_end_ns});
-    sums_.insert(sums_.end(), growing_.sums().begin(), growing_.sums().end());
+  void close() {
+    group_.blocks.push_back({from_ns_, seen_to_ns_, static_cast<uint32_t>(group_.sums.size()),
+                             static_cast<uint32_t>(growing_.sums().size())});
+    group_.sums.insert(group_.sums.end(), growing_.sums().begin(), growing_.sums().end());
     growing_.clear();
-    from_ = to;
+    from_ns_ = seen_to_ns_;
   }
-  // What is left at the lane's end joins the block before it where it is too short for one of its own.
+  // What is left at the end joins the block before it where it is too little for one of its own.
   void take_rest() {
-    if (growing_.is_worth(lane_.count - from_)) return close(lane_.count);
-    if (growing_.has_long || blocks_.empty() || blocks_.back().to != from_) return;
-    const SumBlock last = blocks_.back();
-    for (size_t k = 0; k < last.entries; ++k) growing_.add(sums_[last.first + k]);
-    growing_.last_end_ns = std::max(growing_.last_end_ns, last.last_end_ns);
-    if (!growing_.is_worth(lane_.count - last.from)) return;
-    blocks_.pop_back();
-    sums_.resize(last.first);
-    from_ = last.from;
-    close(lane_.count);
+    if (growing_.is_worth() && growing_.slices >= AreaSums::kLeastSlices) return close();
+    if (group_.blocks.empty()) return;
+    const SumBlock last = group_.blocks.back();
+    for (const NameSum& sum : group_.sums_of(last)) growing_.add(sum);
+    if (!growing_.is_worth()) return;
+    group_.blocks.pop_back();
+    group_.sums.resize(last.first);
+    from_ns_ = last.from_ns;
+    close();
   }
 
-  const ViewLane& lane_;
+  const std::vector<ViewLane>& lanes_;
   const NameKinds& kinds_;
   Growing& growing_;
-  std::vector<SumBlock>& blocks_;
-  std::vector<NameSum>& sums_;
-  size_t from_ = 0;  // of the block that grows
+  LaneGroup& group_;
+  int64_t from_ns_ = 0, seen_to_ns_ = 0;  // of the block that grows
 };
 
 }  // namespace
 
-AreaSums::AreaSums(const std::vector<ViewLane>& lanes, const NameKinds& kinds) : lanes_(lanes.size()) {
-  const size_t tasks = std::max<size_t>(1, std::min(lanes.size(), static_cast<size_t>(thread_count())));
-  std::vector<std::vector<uint32_t>> counted(tasks);
+AreaSums::AreaSums(const std::vector<ViewLane>& lanes, const NameKinds& kinds) {
+  size_t slices = 0;
+  for (uint32_t l = 0; l < lanes.size(); ++l) {
+    if (!lanes[l].has_slices() || lanes[l].count == 0) continue;
+    if (groups_.empty() || slices >= kGroupSlices || groups_.back().lanes.size() == kGroupLanes) {
+      groups_.emplace_back();
+      slices = 0;
+    }
+    groups_.back().lanes.push_back(l);
+    slices += lanes[l].count;
+  }
+  const size_t tasks = std::clamp<size_t>(groups_.size(), 1, static_cast<size_t>(thread_count()));
   parallel_for(tasks, [&](size_t task) {
     Growing growing(kinds.size());
-    for (size_t l = task; l < lanes.size(); l += tasks) {
-      if (!lanes[l].has_slices() || lanes[l].count == 0) continue;
-      LaneSums(lanes[l], kinds, growing, lanes_[l].blocks, lanes_[l].sums).build();
-      lanes_[l].blocks.shrink_to_fit();
-      lanes_[l].sums.shrink_to_fit();
-    }
-    counted[task] = std::move(growing.bins);
+    for (size_t g = task; g < groups_.size(); g += tasks) GroupSums(lanes, kinds, growing, groups_[g]).build();
   });
-  for (const ViewLane& lane : lanes)
-    if (lane.has_slices()) slice_count_ += lane.count - lane.hidden;
-  keep_bins(counted);
-}
-
-void AreaSums::keep_bins(const std::vector<std::vector<uint32_t>>& counted) {
-  const size_t places = counted[0].size() / kDurationBins;
-  for (size_t place = 0; place < places; ++place) {
-    first_bin_.push_back(static_cast<uint32_t>(bins_.size()));
-    for (size_t bin = 0; bin < kDurationBins; ++bin) {
-      uint32_t count = 0;
-      for (const std::vector<uint32_t>& own : counted) count += own[place * kDurationBins + bin];
-      if (count > 0) bins_.push_back({static_cast<uint16_t>(bin), count});
-    }
-  }
-  first_bin_.push_back(static_cast<uint32_t>(bins_.size()));
-  bins_.shrink_to_fit();
 }
 
 size_t AreaSums::bytes() const {
-  size_t sum = lanes_.size() * sizeof(OfLane) + bins_.size() * sizeof(BinCount) + first_bin_.size() * 4;
-  for (const OfLane& lane : lanes_) sum += lane.blocks.size() * sizeof(SumBlock) + lane.sums.size() * sizeof(NameSum);
+  size_t sum = groups_.size() * sizeof(LaneGroup);
+  for (const LaneGroup& group : groups_)
+    sum += group.lanes.size() * 4 + group.blocks.size() * sizeof(SumBlock) + group.sums.size() * sizeof(NameSum);
   return sum;
 }
 

@@ -63,14 +63,18 @@ Result<std::string> counter_answer(const Timeline& timeline, const Query& query)
     hold(value, right);
     if (weight > 0) mean[c] = sum / weight;
   }
-  const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
+  double least = kNone, greatest = kNone;
+  for (const double value : values) {  // fmin and fmax pass over what is not a number
+    least = std::fmin(least, value);
+    greatest = std::fmax(greatest, value);
+  }
   WireColumns wire;
   wire.add("min", "f64", low);
   wire.add("max", "f64", high);
   wire.add("mean", "f64", mean);
   JsonWriter json;
   json.begin_object().field("t0", window->t0_ns).field("t1", window->t1_ns).field("n", *n);
-  json.field("least", *least).field("greatest", *greatest);
+  json.field("least", least).field("greatest", greatest);
   wire.describe(json);
   json.end_object();
   return std::move(wire).with_header(json.text());

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <span>
 
 namespace stageline {
 
@@ -25,13 +25,15 @@ constexpr int64_t bin_start_ns(size_t bin) {
   return static_cast<int64_t>(((bin & ((size_t{1} << kSubBits) - 1)) + (size_t{1} << kSubBits)) << octave);
 }
 
-// Nearest rank, to the middle of its bin, within [min, max].
-inline int64_t binned_quantile(const uint32_t* bins, uint64_t count, double share, int64_t min_ns, int64_t max_ns) {
+// Nearest rank, to the middle of its bin, within [min, max]. `bins` count those from bin `first` on.
+inline int64_t binned_quantile(std::span<const uint32_t> bins, size_t first, uint64_t count, double share,
+                               int64_t min_ns, int64_t max_ns) {
   const auto wanted = static_cast<uint64_t>(share * static_cast<double>(count - 1)) + 1;
   uint64_t so_far = 0;
-  for (size_t b = 0; b < kDurationBins; ++b) {
-    so_far += bins[b];
+  for (size_t k = 0; k < bins.size(); ++k) {
+    so_far += bins[k];
     if (so_far < wanted) continue;
+    const size_t b = first + k;
     const int64_t low = bin_start_ns(b), high = b + 1 < kDurationBins ? bin_start_ns(b + 1) - 1 : low;
     return std::clamp(low + (high - low) / 2, min_ns, max_ns);
   }

@@ -129,7 +129,7 @@ std::string histogram_json(const Timeline& timeline, const Asked& asked) {
   std::vector<uint32_t> narrow(bins.begin(), bins.end());
   for (const auto& [name, share] : {std::pair{"median_ns", 0.5}, {"p95_ns", 0.95}, {"p99_ns", 0.99}})
     json.field(name, exact ? quantile(all.durations, share)
-                           : binned_quantile(narrow.data(), all.count, share, all.min_ns, all.max_ns));
+                           : binned_quantile(narrow, 0, all.count, share, all.min_ns, all.max_ns));
   json.end_object();
   return json.take();
 }

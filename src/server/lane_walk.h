@@ -57,4 +57,18 @@ class LaneWalk {
   std::vector<Open> open_;  // by row: the last that began
 };
 
+// Calls visit(slice, duration) for the slices [from, to) of a lane that have a row, in order.
+template <class Visit>
+void for_durations(const ViewLane& lane, size_t from, size_t to, Visit visit) {
+  if (lane.is_plain) {
+    for (size_t i = from; i < to; ++i) visit(i, lane.durations[i]);
+    return;
+  }
+  LaneWalk walk(lane, from, [](size_t) { return LaneWalk::kNoTag; });
+  walk.until(to, [&](size_t i, int64_t, int64_t dur, uint32_t) {
+    visit(i, dur);
+    return LaneWalk::kNoTag;
+  });
+}
+
 }  // namespace stageline

@@ -6,9 +6,9 @@
 #include <numeric>
 
 #include "base/json_writer.h"
-#include "exporters/html/payload.h"
-#include "exporters/html/report_json.h"
 #include "pipeline/waterfall.h"
+#include "server/cell_payload.h"
+#include "server/pipeline_json.h"
 #include "server/timeline.h"
 #include "server/wire.h"
 
@@ -91,6 +91,22 @@ void add_bubbles(WireColumns& columns, const Trace& trace, const TheoryRun& theo
   for (size_t k = 0; k < ns.size(); ++k) columns.add(std::string("bubble_") + kPartNames[k], "f32", ns[k]);
 }
 
+std::string payload_of(const PipelineView& view) {
+  const Trace& trace = view.trace();
+  const TheoryRun& theory = view.theory();
+  const CellPayload payload = make_cell_payload(trace, kMostPipelineCells, &theory.theory);
+  WireColumns columns;
+  const size_t at = columns.add_bytes(payload.bytes);
+  JsonWriter json;
+  json.begin_object().field("cells_at", static_cast<int64_t>(at));
+  write_shifts(json, view.timeline(), payload);
+  add_bubbles(columns, trace, theory, payload);
+  columns.describe(json);
+  json.key("report").raw(pipeline_json(trace, theory.theory, payload));
+  json.end_object();
+  return std::move(columns).with_header(json.take());
+}
+
 }  // namespace
 
 const TheoryRun& PipelineView::theory() const {
@@ -113,26 +129,18 @@ const Result<PricedRun>& PipelineView::what_if() const {
   return *what_if_;
 }
 
+std::shared_ptr<const std::string> PipelineView::payload() const {
+  // Whoever asks meanwhile waits: two at a time would take twice the memory.
+  const std::lock_guard lock(payload_mutex_);
+  if (payload_) return payload_;
+  auto made = std::make_shared<const std::string>(payload_of(*this));
+  if (made->size() <= kMostKeptPayload) payload_ = made;
+  return made;
+}
+
 Result<std::string> pipeline_answer(const PipelineView& view, const Query&) {
-  const Trace& trace = view.trace();
-  if (trace.cells.size() == 0) return no_cells();
-  const TheoryRun& theory = view.theory();
-  const CellPayload payload = make_cell_payload(trace, kMostPipelineCells, &theory.theory);
-  const std::vector<Table> no_tables;
-  const Headline no_headline;
-  const std::vector<Finding> no_findings;
-  const ExportInput input{trace,       no_tables,       no_headline,
-                          no_findings, ExportOptions{}, [&]() -> const Theory& { return theory.theory; }};
-  WireColumns columns;
-  const size_t at = columns.add_bytes(payload.bytes);
-  JsonWriter json;
-  json.begin_object().field("cells_at", static_cast<int64_t>(at));
-  write_shifts(json, view.timeline(), payload);
-  add_bubbles(columns, trace, theory, payload);
-  columns.describe(json);
-  json.key("report").raw(report_json(input, payload, HtmlLimits{}));
-  json.end_object();
-  return std::move(columns).with_header(json.take());
+  if (view.trace().cells.size() == 0) return no_cells();
+  return *view.payload();
 }
 
 }  // namespace stageline

@@ -20,6 +20,8 @@ class Timeline;
 // Above so many cells the page gets whole steps from the first on, and says so: 1.3 GB of a browser's memory.
 inline constexpr size_t kMostPipelineCells = 4'000'000;
 
+inline constexpr size_t kMostKeptPayload = size_t{256} << 20;  // bytes
+
 // The run's what-if model, and the fixes that it asks for.
 struct PricedRun {
   WhatIf model;
@@ -37,6 +39,8 @@ class PipelineView {
   const TheoryRun& theory() const;
   // Prices as `stageline what-if` has them. Errors: those of WhatIf::of.
   const Result<PricedRun>& what_if() const;
+  // The answer to /api/pipeline: kept, unless it is larger than kMostKeptPayload. Expects cells.
+  std::shared_ptr<const std::string> payload() const;
 
  private:
   const Trace& trace_;
@@ -44,6 +48,8 @@ class PipelineView {
   mutable std::once_flag theory_once_, what_if_once_;
   mutable TheoryRun theory_;
   mutable std::optional<Result<PricedRun>> what_if_;
+  mutable std::mutex payload_mutex_;
+  mutable std::shared_ptr<const std::string> payload_;
 };
 
 // /api/pipeline: everything that the chart draws. Errors: kUnavailable for a run without pipeline cells.

@@ -4,11 +4,13 @@
 #include <cmath>
 #include <map>
 
+#include "base/chinese.h"
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "engine/schedule_list.h"
 #include "engine/what_if_answer.h"
 #include "model/run_extent.h"
+#include "server/answer_json.h"
 #include "server/pipeline_view.h"
 #include "server/wire.h"
 
@@ -40,7 +42,8 @@ void write_price(JsonWriter& json, const Price& price) {
   ns_or_null(json, "step_ns", price.step_ns);
   ns_or_null(json, "saving_ns", price.saving_ns);
   ns_or_null(json, "error_ns", price.error_ns);
-  json.field("saving_share", price.share()).field("steps", price.steps).field("why_not", price.why_not);
+  json.field("saving_share", price.share()).field("steps", price.steps);
+  json.field("why_not", price.why_not).field("why_not_zh", in_chinese(price.why_not));
   json.key("held");
   if (std::isfinite(price.held))
     json.value(price.held);
@@ -92,7 +95,9 @@ class StepWriter {
       part_of_[{trace.parts[p].dp, trace.parts[p].stage}] = static_cast<int32_t>(p);
   }
 
-  void add_to(WireColumns& columns, std::vector<WhatIf::WorldCell> cells) {
+  // `dp`: those of one replica, and of ranks that are in none.
+  void add_to(WireColumns& columns, std::vector<WhatIf::WorldCell> cells, int64_t dp) {
+    if (dp >= 0) std::erase_if(cells, [&](const WhatIf::WorldCell& cell) { return cell.dp >= 0 && cell.dp != dp; });
     for (WhatIf::WorldCell& cell : cells)
       if (cell.part == kUnknown)
         if (const auto at = part_of_.find({cell.dp, cell.stage}); at != part_of_.end()) cell.part = at->second;
@@ -132,6 +137,7 @@ class StepWriter {
 
 Result<std::string> pipeline_fixes_answer(const PipelineView& view, const Query&) {
   const Result<const PricedRun*> run = priced(view);
+  if (!run && view.trace().cells.size() > 0) return unanswered_json(run.error());
   if (!run) return std::move(run).error();
   const WhatIf& model = (*run)->model;
   const OrderModel& order = model.order();
@@ -141,7 +147,7 @@ Result<std::string> pipeline_fixes_answer(const PipelineView& view, const Query&
   ns_or_null(json, "graph_ns", model.error().graph_ns);
   ns_or_null(json, "order_ns", model.error().order_ns);
   json.field("stages", model.graph().stage_count);
-  json.field("why_not", order.why_not());
+  json.field("why_not", order.why_not()).field("why_not_zh", in_chinese(order.why_not()));
   json.key("schedule");
   if (order.known()) {
     const ScheduleCandidate& best = order.recognition().best();
@@ -177,6 +183,8 @@ Result<std::string> pipeline_what_if_answer(const PipelineView& view, const Quer
       return Error{ErrorCode::kUsage, "a scale fits no operation of this run", {}, "/api/run lists stages and ranks"};
   const Result<int64_t> number = integer_parameter(query, "step", kUnknown, INT32_MIN, INT32_MAX);
   if (!number) return std::move(number).error();
+  const Result<int64_t> dp = integer_parameter(query, "dp", kUnknown, kUnknown, INT32_MAX);
+  if (!dp) return std::move(dp).error();
   WireColumns columns;
   JsonWriter json;
   json.begin_object();
@@ -186,7 +194,7 @@ Result<std::string> pipeline_what_if_answer(const PipelineView& view, const Quer
   const auto step = std::find_if(steps.begin(), steps.end(), [&](const GraphStep& s) { return s.step == *number; });
   if (step != steps.end()) {
     const auto at = static_cast<uint32_t>(step - steps.begin());
-    StepWriter(view.trace(), *step).add_to(columns, model.step_cells(*changes, at));
+    StepWriter(view.trace(), *step).add_to(columns, model.step_cells(*changes, at), *dp);
     ns_or_null(json, "this_recorded_ns", static_cast<double>(step->span_ns));
     ns_or_null(json, "this_step_ns", priced.step_ns[at]);
   }

@@ -12,10 +12,11 @@ namespace stageline {
 class PipelineView;
 
 // /api/pipeline/fixes: what can be changed, and the fixes that the run asks for with their prices. Errors: kUnavailable
-// for a run without pipeline cells, and those of WhatIf::of.
+// for a run without pipeline cells. Where nothing can be priced it is unanswered_json().
 Result<std::string> pipeline_fixes_answer(const PipelineView& view, const Query& query);
-// /api/pipeline/what-if?scale=&schedule=&chunks=&group=&micro_batches=&latency_ns=&fix=&step=: the price of a world,
-// and the step's cells in it. Errors: those above, and kUsage naming the parameter. O(operations).
+// /api/pipeline/what-if?scale=&schedule=&chunks=&group=&micro_batches=&latency_ns=&fix=&step=&dp=: the price of a
+// world, and the step's cells in it, of one replica where it is named. Errors: those above, and kUsage naming the
+// parameter. O(operations).
 Result<std::string> pipeline_what_if_answer(const PipelineView& view, const Query& query);
 
 }  // namespace stageline

@@ -5,11 +5,9 @@
 #include "analyses/analysis.h"
 #include "base/json_writer.h"
 #include "base/text.h"
-#include "engine/diff_json.h"
 #include "engine/engine.h"
 #include "engine/explain_json.h"
 #include "engine/one_clock.h"
-#include "pipeline/run_diff.h"
 #include "server/answer_json.h"
 #include "server/pipeline_view.h"
 
@@ -24,7 +22,7 @@ size_t most_rows(const Table&) { return kMostRows; }
 Result<AnalysisOptions> options_of(const Analysis& analysis, const Query& query) {
   AnalysisOptions options;
   for (const auto& [name, value] : query.parameters) {
-    if (name == "name" || name == "token" || name == "page_of" || name == "from") continue;
+    if (name == "name" || name == "token" || name == "page_of" || name == "from" || name == "rows") continue;
     const auto known = std::find_if(analysis.options.begin(), analysis.options.end(),
                                     [&](const AnalysisOption& option) { return name == option.name; });
     if (known == analysis.options.end() || std::string_view(known->value) == "PATH")
@@ -143,16 +141,11 @@ Result<RunAnswers::OtherPipeline> RunAnswers::other_pipeline() {
   return OtherPipeline{other_->pipeline.get(), {}};
 }
 
-Result<RunAnswers::Answer> RunAnswers::ask(const std::string& key, AnswerDesk::Work work) {
+Result<RunAnswers::Answer> RunAnswers::ask(const std::string& key, AnswerDesk::Work work, bool is_apart) {
   const AnswerDesk::Answer answer = desk_.ask(key, std::move(work), kPatience);
   if (!answer.done) return Answer{202, working_json(answer)};
-  if (*answer.done) return Answer{200, **answer.done};
-  // The request was right, and this is what the run has to say to it.
-  const Error& error = answer.done->error();
-  JsonWriter json;
-  json.begin_object().field("error", valid_utf8(placed(error)));
-  json.field("hint", valid_utf8(error.hint)).end_object();
-  return Answer{200, json.take()};
+  if (*answer.done) return Answer{200, **answer.done, is_apart};
+  return Answer{200, unanswered_json(answer.done->error())};
 }
 
 Result<RunAnswers::Answer> RunAnswers::explain() {
@@ -183,10 +176,7 @@ Result<RunAnswers::Answer> RunAnswers::compare() {
     if (!a) return a.error();
     const Result<const Trace*> b = other_trace();
     if (!b) return b.error();
-    if ((*a)->cells.size() == 0 && (*b)->cells.size() == 0) return std::string("{}");  // trace-diff says what differs
-    const Result<RunDiff> diff = diff_runs(**a, **b);
-    if (!diff) return diff.error();
-    return diff_json(*diff);
+    return compare_json(**a, **b);
   });
 }
 
@@ -206,17 +196,22 @@ Result<RunAnswers::Answer> RunAnswers::analysis(const Query& query) {
     return Error{ErrorCode::kUsage, name + " has no table \"" + part.table + "\"", {}, "/api/answers lists them"};
   if (part.table.empty() && part.first_row > 0)
     return Error{ErrorCode::kUsage, "from goes with page_of, a table's name", {}, ""};
+  const bool wants_apart = query.text("rows") == "apart";
+  if (query.find("rows") && !wants_apart) return Error{ErrorCode::kUsage, "rows is \"apart\", or left out", {}, ""};
   std::string key = std::string("analysis ") + analysis->name + " " + part.table + " " + std::to_string(*from);
   for (const AnalysisOption& option : analysis->options)
     if (options->has(option.name)) key += std::string("\n") + option.name + "=" + options->text(option.name);
-  return ask(key, [this, analysis, two, part, options = std::move(*options)]() -> Result<std::string> {
+  const auto work = [this, analysis, two, part, options = std::move(*options)]() -> Result<std::string> {
     const Result<const Trace*> trace = as_recorded();
     if (!trace) return trace.error();
-    if (!two) return analysis_json(*analysis, options, **trace, most_rows, part);
+    if (!two) return analysis_json(*analysis, options, **trace, most_rows, part, AnswerForm::kApart);
     const Result<const Trace*> other = other_trace();
     if (!other) return other.error();
-    return two_runs_json(*analysis, options, **trace, **other, most_rows, part);
-  });
+    return two_runs_json(*analysis, options, **trace, **other, most_rows, part, AnswerForm::kApart);
+  };
+  Result<Answer> answer = ask(key, work, true);
+  if (answer && answer->is_apart && !wants_apart) *answer = {200, joined_answer(answer->body)};
+  return answer;
 }
 
 }  // namespace stageline

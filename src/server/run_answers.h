@@ -36,6 +36,7 @@ class RunAnswers {
   struct Answer {
     int status = 200;  // 202: being made, {state: "waiting"|"running", seconds}; {error, hint}: this run has none
     std::string body;
+    bool is_apart = false;  // AnswerForm::kApart, not JSON
   };
   // Errors: kUsage, kNotFound, kUnavailable: of the request.
   Result<Answer> explain();
@@ -55,7 +56,7 @@ class RunAnswers {
   Result<const Trace*> as_recorded();
   Result<const Trace*> other_trace();
   Status draw_other();
-  Result<Answer> ask(const std::string& key, AnswerDesk::Work work);
+  Result<Answer> ask(const std::string& key, AnswerDesk::Work work, bool is_apart = false);
   void write_list();
 
   const Trace& trace_;

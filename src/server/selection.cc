@@ -1,7 +1,12 @@
 // Whole stretches of an area are added up from the timeline's sums by name (area_sums.h); only what lies at their ends
-// is looked at slice by slice. The quantiles of a large area need all durations, and nothing else: a pass that counts
-// them in bins, two columns and a few bytes a slice; of more than half the run a pass over the rest, which is taken
-// from the counts of the whole.
+// is looked at slice by slice. The quantiles of a large area need all durations, and nothing else: they are counted in
+// bins, whole stretches of the run from the timeline's own counts (duration_counts.h).
+//
+//      border        t0        border             border    t1             asked lanes: what lies between t0 and a
+//      border
+//        ├───────────┊───────────┼──────────────────┼────────┊──────        is added, or taken away where it is
+//        outside; │           ┊▓ added ▓▓▓│  counted already  │▓ added ┊              of all other lanes what lies
+//        between borders │                       │▒ taken, if not asked ▒│                  is taken away
 #include "server/selection.h"
 
 #include <algorithm>
@@ -13,6 +18,7 @@
 #include "base/parallel.h"
 #include "server/area_sums.h"
 #include "server/duration_bins.h"
+#include "server/duration_counts.h"
 #include "server/lane_walk.h"
 #include "server/row_index.h"
 #include "server/slice_window.h"
@@ -23,68 +29,83 @@ namespace {
 constexpr size_t kPiece = size_t{1} << 14;  // slices that one task looks at
 constexpr uint32_t kNone = UINT32_MAX;
 
-// Slices [from, to) of a lane, which start within the area; or a block of its sums.
+// Slices [from, to) of a lane.
 struct Piece {
   uint32_t lane;
   size_t from, to;
-  const SumBlock* block = nullptr;
 };
-// A slice that began before the area, and what holds it.
-struct Early {
+// A slice that begins before the area or ends after it, and what holds it.
+struct Cut {
   uint32_t lane;
   size_t slice, holder;
 };
-
-struct Pieces {
-  std::vector<Piece> summed;  // blocks, and the slices between them
-  std::vector<Piece> plain;   // the same area without blocks
-  std::vector<Piece> others;  // what else the run holds, where the area is more than half of it
-  bool is_most = false;
-  std::vector<Early> early;
-  size_t slices = 0;
+struct GroupBlock {
+  const LaneGroup* group;
+  const SumBlock* block;
 };
 
-void add_plain(std::vector<Piece>& pieces, uint32_t lane, size_t from, size_t to) {
+struct Pieces {
+  std::vector<GroupBlock> blocks;
+  std::vector<Piece> between;  // slices that start within the area, in none of the blocks
+  std::vector<Cut> early;      // slices that begin before the area
+  std::vector<Cut> late;       // slices of blocks that end after it
+};
+
+// Pieces of at most kPiece slices.
+void add_pieces(std::vector<Piece>& pieces, uint32_t lane, size_t from, size_t to) {
   for (; from < to; from += kPiece) pieces.push_back({lane, from, std::min(to, from + kPiece)});
 }
-
-Pieces pieces_of(const Timeline& timeline, const std::vector<uint32_t>& lanes, int64_t t0, int64_t t1) {
-  Pieces out;
-  for (const uint32_t l : lanes) {
-    const ViewLane& lane = timeline.lanes()[l];
-    if (!lane.has_slices()) continue;
-    for (size_t r = 0; r < lane.rows.size(); ++r) {
-      const size_t from = first_starting_from(lane, lane.rows[r], t0);
-      if (from == 0) continue;
-      const size_t slice = lane.rows[r].slice_at(from - 1);
-      if (lane.end(slice) > t0) out.early.push_back({l, slice, enclosing_slice(lane, {r, from - 1})});
-    }
-    size_t from = first_starting_from(lane, t0);
-    const size_t to = first_starting_from(lane, t1);
-    out.slices += to - from;
-    add_plain(out.plain, l, from, to);
-    for (const SumBlock& block : timeline.area_sums().blocks(l)) {
-      if (block.from < from || block.to > to || block.last_end_ns > t1) continue;
-      add_plain(out.summed, l, from, block.from);
-      out.summed.push_back({l, block.from, block.to, &block});
-      from = block.to;
-    }
-    add_plain(out.summed, l, from, to);
-  }
-  return out;
+void add_pieces(std::vector<Piece>& pieces, const Timeline& timeline, uint32_t lane, int64_t from_ns, int64_t to_ns) {
+  const ViewLane& own = timeline.lanes()[lane];
+  add_pieces(pieces, lane, first_starting_from(own, from_ns), first_starting_from(own, to_ns));
+}
+size_t slices_of(const std::vector<Piece>& pieces) {
+  size_t sum = 0;
+  for (const Piece& piece : pieces) sum += piece.to - piece.from;
+  return sum;
 }
 
-// The pieces that a count over the area does not look at.
-void add_others(const Timeline& timeline, const std::vector<uint32_t>& lanes, int64_t t0, int64_t t1, Pieces& pieces) {
-  pieces.is_most = true;
+std::vector<bool> mask_of(const Timeline& timeline, const std::vector<uint32_t>& lanes) {
   std::vector<bool> asked(timeline.lanes().size());
   for (const uint32_t l : lanes) asked[l] = true;
-  for (uint32_t l = 0; l < asked.size(); ++l) {
-    const ViewLane& lane = timeline.lanes()[l];
-    if (!lane.has_slices()) continue;
-    if (asked[l]) add_plain(pieces.others, l, 0, first_starting_from(lane, t0));
-    add_plain(pieces.others, l, asked[l] ? first_starting_from(lane, t1) : 0, lane.count);
+  return asked;
+}
+
+// The last slice of each row that starts before t and ends after it.
+template <class Take>
+void for_cut(const ViewLane& lane, int64_t t, Take take) {
+  for (size_t r = 0; r < lane.rows.size(); ++r) {
+    const size_t from = first_starting_from(lane, lane.rows[r], t);
+    if (from == 0) continue;
+    const size_t slice = lane.rows[r].slice_at(from - 1);
+    if (lane.end(slice) > t) take(slice, enclosing_slice(lane, {r, from - 1}));
   }
+}
+
+Pieces pieces_of(const Timeline& timeline, const std::vector<bool>& asked, int64_t t0, int64_t t1) {
+  Pieces out;
+  for (const LaneGroup& group : timeline.area_sums().groups()) {
+    const bool is_whole = std::all_of(group.lanes.begin(), group.lanes.end(), [&](uint32_t l) { return asked[l]; });
+    int64_t from_ns = t1, to_ns = t1;  // of the blocks: none
+    for (const SumBlock& block : group.blocks) {
+      if (!is_whole || block.from_ns < t0 || block.to_ns > t1) continue;
+      if (from_ns == t1) from_ns = block.from_ns;
+      to_ns = block.to_ns;
+      out.blocks.push_back({&group, &block});
+    }
+    for (const uint32_t l : group.lanes) {
+      if (!asked[l]) continue;
+      const ViewLane& lane = timeline.lanes()[l];
+      for_cut(lane, t0, [&](size_t slice, size_t holder) { out.early.push_back({l, slice, holder}); });
+      add_pieces(out.between, timeline, l, t0, from_ns);
+      if (from_ns == t1) continue;
+      add_pieces(out.between, timeline, l, to_ns, t1);
+      for_cut(lane, t1, [&](size_t slice, size_t holder) {
+        if (lane.start(slice) >= from_ns && lane.start(slice) < to_ns) out.late.push_back({l, slice, holder});
+      });
+    }
+  }
+  return out;
 }
 
 void add(int64_t& sum, int64_t value) { sum = sum_or_limit(sum, value); }
@@ -118,8 +139,14 @@ class Totals {
     own.count += sum.count;
     add(own.sum_ns, sum.sum_ns);
     add(own.whole_ns, sum.sum_ns);
-    own.min_ns = std::min(own.min_ns, int64_t{sum.min_ns});
-    own.max_ns = std::max(own.max_ns, int64_t{sum.max_ns});
+    own.min_ns = std::min(own.min_ns, sum.min_ns);
+    own.max_ns = std::max(own.max_ns, sum.max_ns);
+  }
+  // Time of a slice that was added whole, and lies outside.
+  void take(uint32_t place, int64_t outside, uint32_t holder) {
+    add(of(place).sum_ns, -outside);
+    add(of(place).self_ns, -outside);
+    if (holder != kNone) add(of(holder).self_ns, outside);
   }
   void merge(const Totals& from) {
     for (const SelectionTotal& t : from.all_) {
@@ -150,16 +177,17 @@ size_t tasks_for(size_t pieces) { return std::clamp<size_t>(pieces, 1, static_ca
 
 Totals sum_area(const Timeline& timeline, const Pieces& pieces, int64_t t0, int64_t t1) {
   const NameKinds& kinds = timeline.name_kinds();
-  const size_t tasks = tasks_for(pieces.summed.size());
+  const size_t work = pieces.blocks.size() + pieces.between.size(), tasks = tasks_for(work);
   std::vector<Totals> own(tasks, Totals(kinds.size()));
-  deal(tasks, pieces.summed.size(), [&](size_t task, size_t k) {
-    const Piece& piece = pieces.summed[k];
-    const ViewLane& lane = timeline.lanes()[piece.lane];
+  deal(tasks, work, [&](size_t task, size_t k) {
     Totals& totals = own[task];
-    if (piece.block) {
-      for (const NameSum& sum : timeline.area_sums().sums(piece.lane, *piece.block)) totals.add_sum(sum);
+    if (k < pieces.blocks.size()) {
+      const GroupBlock& one = pieces.blocks[k];
+      for (const NameSum& sum : one.group->sums_of(*one.block)) totals.add_sum(sum);
       return;
     }
+    const Piece& piece = pieces.between[k - pieces.blocks.size()];
+    const ViewLane& lane = timeline.lanes()[piece.lane];
     LaneWalk walk(lane, piece.from, [&](size_t i) { return kinds.place_of(lane, i); });
     walk.until(piece.to, [&](size_t i, int64_t start, int64_t dur, uint32_t holder) {
       const uint32_t place = kinds.place_of(lane, i);
@@ -167,95 +195,144 @@ Totals sum_area(const Timeline& timeline, const Pieces& pieces, int64_t t0, int6
       return place;
     });
   });
-  for (const Early& one : pieces.early) {
-    const ViewLane& lane = timeline.lanes()[one.lane];
-    const uint32_t holder = one.holder == SIZE_MAX ? kNone : kinds.place_of(lane, one.holder);
-    own[0].add_slice(kinds.place_of(lane, one.slice), std::min(lane.end(one.slice), t1) - t0, lane.dur(one.slice),
-                     holder);
-  }
   for (size_t task = 1; task < tasks; ++task) own[0].merge(own[task]);
+  const auto holder_of = [&](const ViewLane& lane, const Cut& cut) {
+    return cut.holder == SIZE_MAX ? kNone : kinds.place_of(lane, cut.holder);
+  };
+  for (const Cut& one : pieces.early) {
+    const ViewLane& lane = timeline.lanes()[one.lane];
+    own[0].add_slice(kinds.place_of(lane, one.slice), std::min(lane.end(one.slice), t1) - t0, lane.dur(one.slice),
+                     holder_of(lane, one));
+  }
+  for (const Cut& one : pieces.late) {
+    const ViewLane& lane = timeline.lanes()[one.lane];
+    own[0].take(kinds.place_of(lane, one.slice), lane.end(one.slice) - t1, holder_of(lane, one));
+  }
   return std::move(own[0]);
 }
 
-// Calls visit(index in shown, duration) for the slices of the area whose names are shown.
-template <class Visit>
-void for_shown(const Timeline& timeline, const Piece& piece, const std::vector<uint32_t>& shown_at, Visit visit) {
+// Stretches whose counts are an area's, but for slices to add and slices to take away. None: every slice is looked at.
+struct CountPlan {
+  size_t first = 0, last = 0;
+  std::vector<Piece> add, take;
+};
+
+size_t nearest_border(const DurationCounts& counts, int64_t t) {
+  size_t at = 0;
+  while (at < counts.stretch_count() && counts.border_ns(at + 1) <= t) ++at;
+  return at < counts.stretch_count() && counts.border_ns(at + 1) - t < t - counts.border_ns(at) ? at + 1 : at;
+}
+
+CountPlan plan_of(const Timeline& timeline, const std::vector<bool>& asked, int64_t t0, int64_t t1,
+                  bool may_use_counts) {
+  CountPlan all, plan;
+  const DurationCounts& counts = timeline.duration_counts();
+  plan.first = nearest_border(counts, t0);
+  plan.last = nearest_border(counts, t1);
+  if (plan.first >= plan.last) may_use_counts = false;
+  const int64_t from_ns = counts.border_ns(plan.first), to_ns = counts.border_ns(plan.last);
+  for (uint32_t l = 0; l < asked.size(); ++l) {
+    if (!timeline.lanes()[l].has_slices()) continue;
+    if (asked[l]) add_pieces(all.add, timeline, l, t0, t1);
+    if (!may_use_counts) continue;
+    if (asked[l]) {
+      add_pieces(plan.add, timeline, l, t0, from_ns);
+      add_pieces(plan.add, timeline, l, to_ns, t1);
+      add_pieces(plan.take, timeline, l, from_ns, t0);
+      add_pieces(plan.take, timeline, l, t1, to_ns);
+    } else {
+      add_pieces(plan.take, timeline, l, from_ns, to_ns);
+    }
+  }
+  return may_use_counts && slices_of(plan.add) + slices_of(plan.take) < slices_of(all.add) ? plan : all;
+}
+
+// Counters of the bins of the names that are shown: of each those from its least to its greatest duration.
+class ShownBins {
+ public:
+  ShownBins(const std::vector<SelectionTotal>& shown, const DurationCounts* whole) {
+    for (const SelectionTotal& total : shown) {
+      const size_t first = whole ? whole->first_bin(total.name) : duration_bin(total.min_ns);
+      const size_t last = whole ? whole->last_bin(total.name) : duration_bin(total.max_ns);
+      first_.push_back(first);
+      base_.push_back(size_);
+      size_ += last - first + 1;
+    }
+    base_.push_back(size_);
+  }
+  size_t size() const { return size_; }
+  size_t at(size_t shown, size_t bin) const { return base_[shown] + bin - first_[shown]; }
+  size_t first(size_t shown) const { return first_[shown]; }
+  std::span<const uint32_t> of(const std::vector<uint32_t>& bins, size_t shown) const {
+    return std::span(bins).subspan(base_[shown], base_[shown + 1] - base_[shown]);
+  }
+
+ private:
+  std::vector<size_t> first_, base_;
+  size_t size_ = 0;
+};
+
+// Of areas of a million slices or more. `shown` still bear places for names.
+void find_binned_quantiles(const Timeline& timeline, const std::vector<bool>& asked, const Pieces& pieces, int64_t t0,
+                           int64_t t1, const std::vector<uint32_t>& shown_at, std::vector<SelectionTotal>& shown) {
   const NameKinds& kinds = timeline.name_kinds();
-  const ViewLane& lane = timeline.lanes()[piece.lane];
-  if (lane.is_plain) {
-    for (size_t i = piece.from; i < piece.to; ++i)
-      if (const uint32_t at = shown_at[kinds.place_of(lane, i)]; at != kNone) visit(at, lane.durations[i]);
-    return;
-  }
-  LaneWalk walk(lane, piece.from, [](size_t) { return kNone; });
-  walk.until(piece.to, [&](size_t i, int64_t, int64_t dur, uint32_t) {
-    if (const uint32_t at = shown_at[kinds.place_of(lane, i)]; at != kNone) visit(at, dur);
-    return kNone;
+  const DurationCounts& counts = timeline.duration_counts();
+  const bool all_counted = std::all_of(shown.begin(), shown.end(), [&](const auto& t) { return counts.has(t.name); });
+  const CountPlan plan = plan_of(timeline, asked, t0, t1, all_counted);
+  const ShownBins at(shown, all_counted ? &counts : nullptr);
+  const size_t work = plan.add.size() + plan.take.size(), tasks = tasks_for(work);
+  std::vector<std::vector<uint32_t>> bins(tasks, std::vector<uint32_t>(at.size()));
+  deal(tasks, work, [&](size_t task, size_t k) {
+    const bool adds = k < plan.add.size();
+    const Piece& piece = adds ? plan.add[k] : plan.take[k - plan.add.size()];
+    const ViewLane& lane = timeline.lanes()[piece.lane];
+    const uint32_t by = adds ? 1 : UINT32_MAX;  // modulo 2^32, as the sums are
+    for_durations(lane, piece.from, piece.to, [&, own = bins[task].data()](size_t i, int64_t dur) {
+      if (const uint32_t s = shown_at[kinds.place_of(lane, i)]; s != kNone) own[at.at(s, duration_bin(dur))] += by;
+    });
   });
-}
-
-// Turns counts of what lies outside into counts of the area, in bins[0].
-void take_from_whole(const AreaSums& sums, const std::vector<SelectionTotal>& shown,
-                     std::vector<std::vector<uint32_t>>& bins) {
-  for (std::vector<uint32_t>& own : bins)
-    for (uint32_t& count : own) count = 0 - count;  // modulo 2^32, as the sums are
-  for (size_t k = 0; k < shown.size(); ++k)
-    for (const AreaSums::BinCount& all : sums.bins(shown[k].name)) bins[0][k * kDurationBins + all.bin] += all.count;
-}
-
-// `shown` still bear places for names.
-void find_quantiles(const Timeline& timeline, const Pieces& pieces, bool exact, std::vector<SelectionTotal>& shown) {
-  std::vector<uint32_t> shown_at(timeline.name_kinds().size(), kNone);
-  for (uint32_t k = 0; k < shown.size(); ++k) shown_at[shown[k].name] = k;
-  const AreaSums& sums = timeline.area_sums();
-  const bool from_whole = !exact && pieces.is_most &&
-                          std::all_of(shown.begin(), shown.end(), [&](const auto& t) { return sums.has_bins(t.name); });
-  const std::vector<Piece>& looked_at = from_whole ? pieces.others : pieces.plain;
-  const size_t tasks = tasks_for(looked_at.size());
-  std::vector<std::vector<std::vector<int64_t>>> kept(tasks);
-  std::vector<std::vector<uint32_t>> bins(tasks);
-  for (size_t task = 0; task < tasks; ++task) {
-    if (exact) kept[task].resize(shown.size());
-    if (!exact) bins[task].resize(shown.size() * kDurationBins);
-  }
-  const auto keep = [&](size_t task) {
-    return [&own = kept[task]](uint32_t at, int64_t dur) { own[at].push_back(dur); };
-  };
-  const auto count = [&](size_t task) {
-    return [own = bins[task].data()](uint32_t at, int64_t dur) { ++own[at * kDurationBins + duration_bin(dur)]; };
-  };
-  deal(tasks, looked_at.size(), [&](size_t task, size_t k) {
-    if (exact) {
-      for_shown(timeline, looked_at[k], shown_at, keep(task));
-    } else {
-      for_shown(timeline, looked_at[k], shown_at, count(task));
-    }
-  });
-  if (from_whole) take_from_whole(sums, shown, bins);
-  for (const Early& one : pieces.early) {
+  for (const Cut& one : pieces.early) {
     const ViewLane& lane = timeline.lanes()[one.lane];
-    const uint32_t at = shown_at[timeline.name_kinds().place_of(lane, one.slice)];
-    if (at == kNone) continue;
-    if (exact) {
-      keep(0)(at, lane.dur(one.slice));
-    } else {
-      count(0)(at, lane.dur(one.slice));
-    }
+    const uint32_t s = shown_at[kinds.place_of(lane, one.slice)];
+    if (s != kNone) ++bins[0][at.at(s, duration_bin(lane.dur(one.slice)))];
   }
-  parallel_for(shown.size(), [&](size_t k) {
-    SelectionTotal& total = shown[k];
-    if (exact) {
-      std::vector<int64_t> all = std::move(kept[0][k]);
-      for (size_t task = 1; task < tasks; ++task) all.insert(all.end(), kept[task][k].begin(), kept[task][k].end());
-      total.median_ns = quantile(all, 0.5);
-      total.p95_ns = quantile(all, 0.95);
-      return;
-    }
-    uint32_t* all = bins[0].data() + k * kDurationBins;
-    for (size_t task = 1; task < tasks; ++task)
-      for (size_t b = 0; b < kDurationBins; ++b) all[b] += bins[task][k * kDurationBins + b];
-    total.median_ns = binned_quantile(all, total.count, 0.5, total.min_ns, total.max_ns);
-    total.p95_ns = binned_quantile(all, total.count, 0.95, total.min_ns, total.max_ns);
+  for (size_t task = 1; task < tasks; ++task)
+    for (size_t b = 0; b < at.size(); ++b) bins[0][b] += bins[task][b];
+  for (uint32_t s = 0; s < shown.size(); ++s) {
+    SelectionTotal& total = shown[s];
+    for (size_t stretch = plan.first; stretch < plan.last; ++stretch)
+      for (const DurationCounts::Count& one : counts.counts(stretch, total.name))
+        bins[0][at.at(s, one.bin)] += one.count;
+    const std::span<const uint32_t> own = at.of(bins[0], s);
+    total.median_ns = binned_quantile(own, at.first(s), total.count, 0.5, total.min_ns, total.max_ns);
+    total.p95_ns = binned_quantile(own, at.first(s), total.count, 0.95, total.min_ns, total.max_ns);
+  }
+}
+
+void find_exact_quantiles(const Timeline& timeline, const std::vector<bool>& asked, const Pieces& pieces, int64_t t0,
+                          int64_t t1, const std::vector<uint32_t>& shown_at, std::vector<SelectionTotal>& shown) {
+  const NameKinds& kinds = timeline.name_kinds();
+  const CountPlan plan = plan_of(timeline, asked, t0, t1, false);
+  const size_t tasks = tasks_for(plan.add.size());
+  std::vector<std::vector<std::vector<int64_t>>> kept(tasks);
+  for (auto& own : kept) own.resize(shown.size());
+  deal(tasks, plan.add.size(), [&](size_t task, size_t k) {
+    const Piece& piece = plan.add[k];
+    const ViewLane& lane = timeline.lanes()[piece.lane];
+    for_durations(lane, piece.from, piece.to, [&](size_t i, int64_t dur) {
+      if (const uint32_t s = shown_at[kinds.place_of(lane, i)]; s != kNone) kept[task][s].push_back(dur);
+    });
+  });
+  for (const Cut& one : pieces.early) {
+    const ViewLane& lane = timeline.lanes()[one.lane];
+    const uint32_t s = shown_at[kinds.place_of(lane, one.slice)];
+    if (s != kNone) kept[0][s].push_back(lane.dur(one.slice));
+  }
+  parallel_for(shown.size(), [&](size_t s) {
+    std::vector<int64_t> all = std::move(kept[0][s]);
+    for (size_t task = 1; task < tasks; ++task) all.insert(all.end(), kept[task][s].begin(), kept[task][s].end());
+    shown[s].median_ns = quantile(all, 0.5);
+    shown[s].p95_ns = quantile(all, 0.95);
   });
 }
 
@@ -270,8 +347,8 @@ int64_t quantile(std::vector<int64_t>& values, double share) {
 Selection select_area(const Timeline& timeline, const std::vector<uint32_t>& lanes, const TimeWindow& window,
                       size_t limit) {
   const int64_t t0 = window.from_ns(), t1 = window.to_ns();
-  Pieces pieces = pieces_of(timeline, lanes, t0, t1);
-  if (pieces.slices > timeline.area_sums().slice_count() / 2) add_others(timeline, lanes, t0, t1, pieces);
+  const std::vector<bool> asked = mask_of(timeline, lanes);
+  const Pieces pieces = pieces_of(timeline, asked, t0, t1);
   const Totals totals = sum_area(timeline, pieces, t0, t1);
   Selection out;
   for (SelectionTotal total : totals.all()) {
@@ -289,8 +366,10 @@ Selection select_area(const Timeline& timeline, const std::vector<uint32_t>& lan
     out.totals.resize(limit);
   }
   out.exact = out.slice_count <= kExactQuantiles;
-  find_quantiles(timeline, pieces, out.exact, out.totals);
   const NameKinds& kinds = timeline.name_kinds();
+  std::vector<uint32_t> shown_at(kinds.size(), kNone);
+  for (uint32_t k = 0; k < out.totals.size(); ++k) shown_at[out.totals[k].name] = k;
+  (out.exact ? find_exact_quantiles : find_binned_quantiles)(timeline, asked, pieces, t0, t1, shown_at, out.totals);
   for (SelectionTotal& total : out.totals) {
     total.kind = kinds.kind(total.name);
     total.name = kinds.name(total.name);

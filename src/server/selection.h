@@ -26,8 +26,8 @@ struct Selection {
   bool exact = true;                   // quantiles; else from bins 1/32 of an octave wide
 };
 
-// O(blocks of sums in the area + slices at its edges + slices whose names are shown), parallel; the last of these is a
-// count of durations. Quantiles are exact up to kExactQuantiles slices.
+// O(blocks of sums in the area + slices at its edges), parallel, where the lanes are whole groups (area_sums.h); of
+// others slices that start in it as well. Quantiles are exact up to kExactQuantiles slices.
 inline constexpr size_t kExactQuantiles = 1'000'000;
 Selection select_area(const Timeline& timeline, const std::vector<uint32_t>& lanes, const TimeWindow& window,
                       size_t limit);

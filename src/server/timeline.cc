@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "server/area_sums.h"
+#include "server/duration_counts.h"
 #include "server/name_index.h"
 #include "server/name_kinds.h"
 #include "server/row_index.h"
@@ -36,6 +37,7 @@ Timeline::Timeline(Trace trace) : trace_(std::move(trace)), kind_table_(slice_ki
   occurrences_ = std::make_unique<NameIndex>(lanes_, trace_.names.size());
   name_kinds_ = std::make_unique<NameKinds>(lanes_, trace_.names.size());
   area_sums_ = std::make_unique<AreaSums>(lanes_, *name_kinds_);
+  duration_counts_ = std::make_unique<DurationCounts>(lanes_, *name_kinds_);
 }
 
 Timeline::~Timeline() = default;

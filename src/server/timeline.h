@@ -7,7 +7,8 @@
 // negative, at most kLatestNs; what a damaged source says beyond is drawn there.
 //
 // Memory: columns of slices are the Trace's own. A row needs 1/64 B a slice and 8 B per kind for every kBlock slices;
-// one that is not a whole lane some 1 1/4 B a slice more. Cells are copied: 29 B each.
+// one that is not a whole lane some 1 1/4 B a slice more. Sums and counts for areas: 3/4 B at most. Cells are copied:
+// 29 B each.
 #pragma once
 
 #include <cstdint>
@@ -111,6 +112,7 @@ struct SlicePlace {
 class NameIndex;
 class NameKinds;
 class AreaSums;
+class DurationCounts;
 
 class Timeline {
  public:
@@ -126,6 +128,7 @@ class Timeline {
   const NameIndex& occurrences() const { return *occurrences_; }
   const NameKinds& name_kinds() const { return *name_kinds_; }
   const AreaSums& area_sums() const { return *area_sums_; }
+  const DurationCounts& duration_counts() const { return *duration_counts_; }
   const std::vector<ViewLane>& lanes() const { return lanes_; }
   const std::vector<ViewStep>& steps() const { return steps_; }
   int64_t origin_ns() const { return origin_ns_; }  // the stamp that is 0; of ranks with their own zero the first's
@@ -153,6 +156,7 @@ class Timeline {
   std::unique_ptr<NameIndex> occurrences_;
   std::unique_ptr<NameKinds> name_kinds_;
   std::unique_ptr<AreaSums> area_sums_;
+  std::unique_ptr<DurationCounts> duration_counts_;
   std::vector<int64_t> zero_;  // by part
   struct SliceLane {
     size_t begin, end;

@@ -76,6 +76,16 @@ class Dictionary(unittest.TestCase):
             self.assertLessEqual(set(re.findall(r'\{\d\}', zh)), set(re.findall(r'\{\d\}', en)), en)
             self.assertRegex(zh, '[\u4e00-\u9fff]|^rank' , en)
 
+    def test_readings_of_links_have_their_chinese(self):
+        names = json.loads((SOURCE / 'web/src/i18n/columns_zh.json').read_text(encoding='utf-8'))
+        of_links = re.findall(r'return "([^"]+)";', (SOURCE / 'src/pipeline/links.cc').read_text(encoding='utf-8').split('link_reading_name')[1].split('}')[0])
+        of_ends = re.findall(r'[?:] "([^"]+)"', (SOURCE / 'src/analyses/links/links.cc').read_text(encoding='utf-8').split('std::string reading =')[1].split(';')[0])
+        self.assertGreater(min(len(of_links), len(of_ends)), 5)
+        for table, readings in (('links', of_links), ('link-endpoints', of_ends)):
+            for reading in readings:
+                with self.subTest(table=table, reading=reading):  # a single word stands beside the column's name, others are sentences
+                    self.assertTrue(f'value.{table}.reading.{reading}' in names or (' ' in reading and reading in SENTENCES))
+
     def test_no_note_on_an_answer_lacks_its_chinese(self):
         known = '\n'.join(SENTENCES)
         for path, text in sources('analyses', 'pipeline', 'engine', 'model'):

@@ -24,8 +24,8 @@ import rival as rivals  # noqa: E402
 
 # case → the schedule's name as stageline says it
 CASES = {'1f1b': '1f1b', 'interleaved': 'vpp', 'gpipe': 'fthenb', '1f1b-two-replicas': '1f1b', 'looped-bfs': 'bfs',
-         'interleaved-zb': 'interleaved-zb', 'zbv': 'zb-v', 'dualpipe-v': 'dualpipev'}
-SECONDS = 420
+         'interleaved-zb': 'interleaved-zb', 'zbv': 'zb-v', 'dualpipe-v': 'dualpipe-v'}
+SECONDS = 900
 
 
 def train(python, case, folder, marked):
@@ -42,7 +42,11 @@ def train(python, case, folder, marked):
 
 def compare(tally, python, case, folder, marked):
     what = f'{case}{" marked" if marked else ""}'
-    done = train(python, case, folder, marked)
+    try:
+        done = train(python, case, folder, marked)
+    except subprocess.TimeoutExpired:
+        tally.check(what, f'not trained within {SECONDS} s')
+        return
     if done.returncode != 0:
         tally.check(what, f'exit {done.returncode}: {done.stderr[-600:]}')
         return

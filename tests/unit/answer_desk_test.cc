@@ -7,8 +7,10 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "analyses/analysis.h"
 #include "make_trace.h"
 #include "pipeline/link_cells.h"
+#include "server/answer_json.h"
 #include "server/api.h"
 
 namespace stageline {
@@ -187,6 +189,24 @@ TEST_CASE("answers: rows of one table, from a row on") {
   CHECK(none.find("\"row_count\":2") != std::string::npos);
   for (const char* wrong : {"&page_of=nothing", "&from=1", "&page_of=steps&from=-1", "&page_of=steps&from=x"})
     CHECK_MESSAGE(of(wrong).status == 400, wrong);
+}
+
+TEST_CASE("answers: long tables apart are the same JSON, put together") {
+  testing::TraceSpec spec;
+  spec.steps = 200;
+  Trace trace = testing::make_1f1b_trace(spec);
+  link_cells(trace);
+  const auto all_rows = [](const Table&) -> size_t { return 100'000; };
+  for (const char* name : {"stragglers", "waterfall"}) {
+    const Analysis* analysis = find_analysis(name);
+    const Result<std::string> whole = analysis_json(*analysis, {}, trace, all_rows);
+    const Result<std::string> apart = analysis_json(*analysis, {}, trace, all_rows, {}, AnswerForm::kApart);
+    REQUIRE(whole);
+    REQUIRE(apart);
+    CHECK(joined_answer(*apart) == *whole);
+    CHECK(whole->find("rows_at") == std::string::npos);
+    CHECK((apart->find("\"rows_at\":[0,") != std::string::npos) == (std::string_view(name) == "stragglers"));
+  }
 }
 
 TEST_CASE("answers: a second run, and one that cannot be read") {

@@ -224,7 +224,8 @@ TEST_CASE("profile findings: collectives that mostly wait name the rank that wai
   REQUIRE(holds(late, "comm.waiting"));
   const auto it =
       std::find_if(late.list.begin(), late.list.end(), [](const Finding& x) { return x.id == "comm.waiting"; });
-  CHECK(it->value == "66.7\u202f%");
+  CHECK(it->value == "20.0\u202f%");  // of the step, as the bar
+  CHECK(it->detail_en.find("66.7\u202f% of the collectives' time") != std::string::npos);
   CHECK(it->weight == doctest::Approx(0.2));  // 60 of 300 ms; the exposed part is longer
   CHECK(it->detail_en.find("Rank 1 waits least") != std::string::npos);
   const Findings nobody = with({{{10 * kMs, 30 * kMs, 0}}, {{10 * kMs, 29 * kMs, 0}}}, 30 * kMs);

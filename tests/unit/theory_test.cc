@@ -67,6 +67,52 @@ TEST_CASE("theory: a run that follows its schedule without jitter or latency is 
   }
 }
 
+TEST_CASE("theory: orders whose steady forwards and backwards ran as one are replayed so") {
+  // Megatron's EP overlap lists F before B, Paddle's 1F1B overlap B before F; neither has cells of two in its order.
+  for (const auto& [name, chunks, first] :
+       {std::tuple("vpp-ep-overlap", 2, CellKind::kForward), std::tuple("1f1b", 1, CellKind::kBackward)})
+    for (const auto& [p, m] : {std::pair(4, 8), std::pair(2, 6), std::pair(4, 16)}) {
+      CAPTURE(std::string(name));
+      CAPTURE(p);
+      CAPTURE(m);
+      SimulateOptions o;
+      o.schedule = std::move(*make_schedule(name, {.stages = p, .micro_batches = m, .chunks = chunks}));
+      int64_t pairs = 0;
+      for (RankOrder& order : o.schedule.ranks) {
+        size_t steady = 0;
+        while (order[steady].actions()[0].kind == CellKind::kForward) ++steady;
+        if (first == CellKind::kForward) --steady;
+        RankOrder fused(order.begin(), order.begin() + static_cast<ptrdiff_t>(steady));
+        for (size_t i = steady; i < order.size(); ++i) {
+          const Action now = order[i].actions()[0];
+          const Action next = i + 1 < order.size() ? order[i + 1].actions()[0] : now;
+          if (now.kind == first && next.kind != first) {
+            fused.push_back(first == CellKind::kForward ? ScheduleCell(now, next) : ScheduleCell(next, now));
+            ++pairs;
+            ++i;
+          } else {
+            fused.push_back(order[i]);
+          }
+        }
+        order = std::move(fused);
+      }
+      CHECK(pairs > m);
+      o.costs.overlapped_ns = o.costs.forward_ns + o.costs.backward_ns * 3 / 5;
+      o.steps = 3;
+      Result<SimulatedRun> run = simulate_run(o);
+      REQUIRE(run);
+      run->trace.cells.sort();
+      const TheoryRun theory = theory_of(run->trace);
+      const Recognition& r = theory.recognition;
+      CHECK((r.best().name == name || std::find(r.same_as.begin(), r.same_as.end(), name) != r.same_as.end()));
+      CHECK((r.best().name == name || p == 2));  // two stages of 1F1B in pairs are those of Eager 1F1B
+      CHECK(r.best().equal_lists == r.lists);
+      REQUIRE_MESSAGE(theory.theory.known(), theory.theory.why_not);
+      CHECK(displaced(run->trace, theory.theory) == 0);
+      CHECK(late_cells(run->trace, theory, 1).found == 0);
+    }
+}
+
 TEST_CASE("theory: the parts of the loss add up to the span") {
   SimulateOptions o;
   o.jitter = 0.1;

@@ -11,6 +11,7 @@
 #include "make_trace.h"
 #include "server/area_sums.h"
 #include "server/duration_bins.h"
+#include "server/duration_counts.h"
 #include "server/row_index.h"
 #include "server/selection.h"
 #include "server/slice_window.h"
@@ -28,6 +29,8 @@ Trace random_slices(uint32_t seed, size_t count, bool may_overlap) {
   trace.categories = {{"cpu_op", Category::kCpuOp},
                       {"cuda_runtime", Category::kRuntime},
                       {"python_function", Category::kPythonFunction}};
+  for (int k = 0; k < 9; ++k) trace.names.intern("n" + std::to_string(k));  // ids are those of every such trace
+  trace.names.intern("inner");
   trace.parts.emplace_back();
   Part& part = trace.parts[0];
   struct Raw {
@@ -204,69 +207,127 @@ TEST_CASE("timeline: an area's sums are those of its slices") {
   }
 }
 
-TEST_CASE("timeline: sums kept for whole stretches are those of their slices, in any window") {
-  for (const bool overlap : {false, true}) {
-    const Timeline timeline(random_slices(31, 30'000, overlap));
-    const ViewLane& lane = only_lane(timeline);
-    CHECK(timeline.area_sums().blocks(0).size() > 2);
-    size_t entries = 0;
-    for (const SumBlock& block : timeline.area_sums().blocks(0)) entries += block.entries;
-    CHECK(entries * sizeof(NameSum) <= lane.count / 2);
-    std::mt19937 random(2);
-    for (int k = 0; k < 12; ++k) {
-      const auto span = static_cast<uint32_t>(timeline.span_ns());
-      int64_t t0 = random() % span, t1 = random() % span;
-      if (t0 > t1) std::swap(t0, t1);
-      if (k == 0) t0 = 0, t1 = span;
-      struct Sum {
-        uint64_t count = 0;
-        int64_t inside = 0, self = 0;
-        std::vector<int64_t> durations;
-      };
-      std::map<std::pair<StringId, uint8_t>, Sum> sums;
-      for (size_t i = 0; i < lane.count; ++i) {
-        const PlaceInRow at = row_place(lane, i);
-        if (!at || lane.start(i) >= t1 || (lane.end(i) <= t0 && lane.start(i) < t0)) continue;
-        const int64_t inside = std::max<int64_t>(0, std::min(lane.end(i), t1) - std::max(lane.start(i), t0));
-        Sum& own = sums[{lane.names[i], lane.kind(i)}];
-        ++own.count;
-        own.inside += inside;
-        own.self += inside;
-        own.durations.push_back(lane.dur(i));
-        if (const size_t holder = enclosing_slice(lane, at); holder != SIZE_MAX)
-          sums[{lane.names[holder], lane.kind(holder)}].self -= inside;
-      }
-      const Selection area = select_area(timeline, {0}, {static_cast<double>(t0), static_cast<double>(t1)}, 2000);
-      size_t with_slices = 0;
-      for (const auto& [key, sum] : sums) with_slices += sum.count > 0 ? 1 : 0;
-      CHECK(area.totals.size() == with_slices);
-      for (const SelectionTotal& total : area.totals) {
-        Sum& sum = sums[{total.name, total.kind}];
-        std::sort(sum.durations.begin(), sum.durations.end());
-        REQUIRE(total.count == sum.count);
-        CHECK(total.sum_ns == sum.inside);
-        CHECK(total.self_ns == std::max<int64_t>(0, sum.self));
-        CHECK(total.min_ns == sum.durations.front());
-        CHECK(total.max_ns == sum.durations.back());
-        CHECK(total.median_ns == sum.durations[(sum.durations.size() - 1) / 2]);
-      }
+// As many ranks with a thread of random slices each.
+Trace random_ranks(uint32_t seed, size_t ranks, size_t count) {
+  Trace trace = random_slices(seed, count, false);
+  for (size_t r = 1; r < ranks; ++r) {
+    trace.parts.push_back(random_slices(seed + static_cast<uint32_t>(r), count, r % 2 == 1).parts[0]);
+    trace.parts.back().rank = static_cast<int32_t>(r);
+  }
+  return trace;
+}
+
+// Checks an area's sums against a look at every slice.
+void check_sums(const Timeline& timeline, const std::vector<uint32_t>& lanes, int64_t t0, int64_t t1) {
+  struct Sum {
+    uint64_t count = 0;
+    int64_t inside = 0, self = 0;
+    std::vector<int64_t> durations;
+  };
+  std::map<std::pair<StringId, uint8_t>, Sum> sums;
+  for (const uint32_t l : lanes) {
+    const ViewLane& lane = timeline.lanes()[l];
+    for (size_t i = 0; i < lane.count; ++i) {
+      if (lane.start(i) >= t1 || (lane.end(i) <= t0 && lane.start(i) < t0)) continue;
+      const PlaceInRow at = row_place(lane, i);
+      if (!at) continue;
+      const int64_t inside = std::max<int64_t>(0, std::min(lane.end(i), t1) - std::max(lane.start(i), t0));
+      Sum& own = sums[{lane.names[i], lane.kind(i)}];
+      ++own.count;
+      own.inside += inside;
+      own.self += inside;
+      own.durations.push_back(lane.dur(i));
+      if (const size_t holder = enclosing_slice(lane, at); holder != SIZE_MAX)
+        sums[{lane.names[holder], lane.kind(holder)}].self -= inside;
     }
+  }
+  const Selection area = select_area(timeline, lanes, {static_cast<double>(t0), static_cast<double>(t1)}, 2000);
+  size_t with_slices = 0;
+  for (const auto& [key, sum] : sums) with_slices += sum.count > 0 ? 1 : 0;
+  CHECK(area.totals.size() == with_slices);
+  for (const SelectionTotal& total : area.totals) {
+    Sum& sum = sums[{total.name, total.kind}];
+    std::sort(sum.durations.begin(), sum.durations.end());
+    REQUIRE(total.count == sum.count);
+    CHECK(total.sum_ns == sum.inside);
+    CHECK(total.self_ns == std::max<int64_t>(0, sum.self));
+    CHECK(total.min_ns == sum.durations.front());
+    CHECK(total.max_ns == sum.durations.back());
+    CHECK(total.median_ns == sum.durations[(sum.durations.size() - 1) / 2]);
   }
 }
 
+TEST_CASE("timeline: sums kept for whole stretches are those of their slices, in any window") {
+  for (const bool overlap : {false, true}) {
+    const Timeline timeline(random_slices(31, 30'000, overlap));
+    REQUIRE(timeline.area_sums().groups().size() == 1);
+    const LaneGroup& group = timeline.area_sums().groups()[0];
+    CHECK(group.blocks.size() > 2);
+    CHECK(group.sums.size() * sizeof(NameSum) <= only_lane(timeline).count / 2);
+    std::mt19937 random(2);
+    const auto span = static_cast<uint32_t>(timeline.span_ns());
+    check_sums(timeline, {0}, 0, span);
+    for (int k = 0; k < 12; ++k) {
+      const int64_t a = random() % span, b = random() % span;
+      check_sums(timeline, {0}, std::min(a, b), std::max(a, b) + 1);
+    }
+    for (const SumBlock& block : group.blocks) check_sums(timeline, {0}, block.from_ns, block.to_ns);
+  }
+}
+
+TEST_CASE("timeline: sums of some lanes of a group, and of all") {
+  const Timeline timeline(random_ranks(41, 7, 5000));
+  REQUIRE(timeline.area_sums().groups().size() == 1);
+  REQUIRE(timeline.area_sums().groups()[0].blocks.size() > 2);
+  std::mt19937 random(4);
+  const auto span = static_cast<uint32_t>(timeline.span_ns());
+  for (const std::vector<uint32_t>& lanes : {std::vector<uint32_t>{0, 1, 2, 3, 4, 5, 6}, {0, 2, 3, 4, 5, 6}, {5}})
+    for (int k = 0; k < 4; ++k) {
+      const int64_t a = random() % span, b = random() % span;
+      check_sums(timeline, lanes, std::min(a, b), std::max(a, b) + 1);
+    }
+}
+
+TEST_CASE("timeline: lanes stand in groups of about as many slices, whatever their number") {
+  const Timeline many(random_ranks(51, 300, 20));
+  size_t lanes = 0;
+  for (const LaneGroup& group : many.area_sums().groups()) {
+    CHECK(group.lanes.size() <= AreaSums::kGroupLanes);
+    lanes += group.lanes.size();
+  }
+  CHECK(lanes == 300);
+  CHECK(many.area_sums().groups().size() == 2);
+  check_sums(many, {0, 100, 299}, 0, many.span_ns());
+  const Timeline large(random_ranks(53, 3, 200'000));
+  CHECK(large.area_sums().groups().size() == 2);
+}
+
 TEST_CASE("timeline: quantiles of a large area are those of its durations within a bin") {
-  const Timeline timeline(random_slices(37, 1'300'000, true));
-  const ViewLane& lane = only_lane(timeline);
+  const Timeline timeline(random_ranks(37, 5, 500'000));
+  const DurationCounts& counts = timeline.duration_counts();
+  CHECK(counts.stretch_count() > 4);
+  CHECK(counts.bytes() < timeline.slice_count() / 3);
   const auto span = static_cast<double>(timeline.span_ns());
-  // More than half of the run, where the rest is taken from the whole; and all of it.
-  for (const auto& [from, to] : {std::pair{0.1, 0.95}, {0.0, 1.0}}) {
-    const TimeWindow window{std::floor(span * from), std::ceil(span * to)};
-    const Selection area = select_area(timeline, {0}, window, 2000);
+  // What stretches hold and something to add or to take away; all; fewer lanes, of which the others are taken away;
+  // few.
+  struct Asked {
+    std::vector<uint32_t> lanes;
+    double from, to;
+  };
+  for (const Asked& asked :
+       {Asked{{0, 1, 2, 3, 4}, 0.1, 0.95}, Asked{{0, 1, 2, 3, 4}, 0, 1}, Asked{{0, 1, 2, 3, 4}, 0.23, 0.71},
+        Asked{{0, 1, 3, 4}, 0.05, 0.97}, Asked{{1, 2, 3}, 0, 1}}) {
+    const TimeWindow window{std::floor(span * asked.from), std::ceil(span * asked.to)};
+    const Selection area = select_area(timeline, asked.lanes, window, 2000);
     REQUIRE_FALSE(area.exact);
     std::map<std::pair<StringId, uint8_t>, std::vector<int64_t>> durations;
-    for (size_t i = 0; i < lane.count; ++i)
-      if (lane.start(i) < window.to_ns() && (lane.end(i) > window.from_ns() || lane.start(i) >= window.from_ns()))
-        durations[{lane.names[i], lane.kind(i)}].push_back(lane.dur(i));
+    for (const uint32_t l : asked.lanes) {
+      const ViewLane& lane = timeline.lanes()[l];
+      for (size_t i = 0; i < lane.count; ++i)
+        if (lane.start(i) < window.to_ns() && (lane.end(i) > window.from_ns() || lane.start(i) >= window.from_ns()))
+          durations[{lane.names[i], lane.kind(i)}].push_back(lane.dur(i));
+    }
+    CHECK(area.totals.size() == durations.size());
     for (const SelectionTotal& total : area.totals) {
       std::vector<int64_t>& own = durations[{total.name, total.kind}];
       REQUIRE(own.size() == total.count);
@@ -274,6 +335,23 @@ TEST_CASE("timeline: quantiles of a large area are those of its durations within
       CHECK(duration_bin(total.p95_ns) == duration_bin(quantile(own, 0.95)));
     }
   }
+}
+
+TEST_CASE("timeline: counts of durations are those of every slice") {
+  const Timeline timeline(random_ranks(61, 4, 300'000));
+  const DurationCounts& counts = timeline.duration_counts();
+  const NameKinds& kinds = timeline.name_kinds();
+  std::map<std::pair<uint32_t, size_t>, int64_t> left;
+  for (uint32_t place = 0; place < kinds.size(); ++place)
+    for (size_t s = 0; s < counts.stretch_count(); ++s)
+      for (const DurationCounts::Count& one : counts.counts(s, place)) {
+        left[{place, one.bin}] += one.count;
+        CHECK(counts.first_bin(place) <= one.bin);
+        CHECK(one.bin <= counts.last_bin(place));
+      }
+  for (const ViewLane& lane : timeline.lanes())
+    for (size_t i = 0; i < lane.count; ++i) --left[{kinds.place_of(lane, i), duration_bin(lane.dur(i))}];
+  CHECK(std::all_of(left.begin(), left.end(), [](const auto& one) { return one.second == 0; }));
 }
 
 TEST_CASE("timeline: the order of a row keeps near and far numbers") {

@@ -21,6 +21,13 @@ function answersOf(program, run, names) {
   return text.trim().split('\n').map(line => JSON.parse(line.replace(WHOLE, '$1"$2"')));
 }
 
+// All that a chart may say of a value: a duration, a share, a ratio, a count (web/src/format.ts).
+function ways(value) {
+  const ns = Math.abs(value), sign = value < 0 ? '−' : '', [size, unit] = [[1e9, 's'], [1e6, 'ms'], [1e3, 'µs']].find(([one]) => ns / one >= 0.9995) ?? [1, 'ns'];
+  const digits = unit === 'ns' || ns / size >= 99.95 ? 0 : ns / size >= 9.995 ? 1 : 2;
+  return [`${sign}${(ns / size).toFixed(digits)}\u202f${unit}`, `${sign}${(ns * 100).toFixed(1)}\u202f%`, `${value.toFixed(2)}×`, String(value)];
+}
+
 const firstOpen = async (open, run, options = {}) => {
   const page = await open(run, options.query ?? '?lang=en', {...options, first: true});
   await page.waitForFunction(() => window.stageline?.overviewReady?.(), null, {timeout: 60000});
@@ -128,7 +135,7 @@ export const cases = [
     await page.keyboard.press('?');
     assert.match(await page.innerText('#help'), /to the page Answers[\s\S]*zoom in and out/);
   }],
-  ...['pipeline', 'profile', 'ascend', 'bytedance'].map(run => [`every table of ${run} is the command line's`,
+  ...['pipeline', 'slower', 'dualpipe', 'profile', 'ascend', 'recorded', 'bytedance'].map(run => [`every table of ${run} is the command line's`,
       async (open, {stageline, runs, shot, skip}) => {
     if (!runs[run]) return skip(`${run} is not beside the checkout`);
     const page = await open(run, '?lang=en#/answers', {}), seen = [];
@@ -142,11 +149,47 @@ export const cases = [
       const failed = new Set(await page.locator('.answer:has([role=alert])').evaluateAll(list => list.map(one => one.id.slice('answer-'.length))));
       const names = answers.filter(name => offered.get(name)?.in_report && !failed.has(name));
       if (names.length > 0) cells += await compareTables(page, stageline, runs[run], names);
+      for (const name of answers)  // how each was made, whatever came of it
+        if (await page.locator(`#answer-${name} .working, #answer-${name} .ask`).count() === 0)
+          assert.equal(await page.locator(`#answer-${name} .how-made`).count(), 1, `${name} does not say how it was made`);
       seen.push(...names);
       assert.equal(await page.innerText('h1'), await page.innerText('.families [aria-current]'));
       if (run === 'ascend' && id === 'cluster') await shot(page, 'answers-cluster');
     }
     assert.ok(seen.length >= 6 && cells > 200, `${seen.length} answers, ${cells} cells`);
+  }]),
+  ...['slower', 'dualpipe', 'ascend', 'profile'].map(run => [`what charts of ${run} say are the command line's numbers`, async (open, {stageline, runs}) => {
+    const page = await open(run, '?lang=en#/answers', {});
+    await page.waitForFunction(() => window.stageline?.families?.().length > 0);
+    let seen = 0;
+    for (const {id, answers} of await page.evaluate('stageline.families()')) {
+      await family(page, id);
+      const drawn = page.locator(['waterfall', 'schedulePlot', 'slowness', 'critical', 'transfers'].map(topic => `#topic-${topic}`).join());
+      if (await drawn.count() === 0) continue;
+      const failed = new Set(await page.locator('.answer:has([role=alert])').evaluateAll(list => list.map(one => one.id.slice('answer-'.length))));
+      const asked = answers.filter(name => name !== 'align' && !failed.has(name)), numbers = new Set(['–', '']);
+      const offered = await page.evaluate(async list => (await (await fetch('/api/answers')).json()).answers.filter(one => one.in_report && list.includes(one.name))
+          .map(one => one.name), asked);
+      if (offered.length === 0) continue;
+      for (const answer of answersOf(stageline, runs[run], offered))
+        for (const table of answer.tables)
+          for (const row of table.rows)
+            for (const column of table.columns) {
+              const value = row[column.name] === null ? null : Number(row[column.name]);
+              if (value === null || Number.isNaN(value)) continue;
+              for (const text of ways(value)) numbers.add(text);
+            }
+      // Charts whose cells are values of a table as they are; others add some up.
+      for (const topic of ['waterfall', 'schedulePlot', 'slowness', 'critical', 'transfers']) {
+        const cells = await page.locator(`#topic-${topic} table.plot tbody td:not(.bar)`).allInnerTexts();
+        for (const text of cells.filter(one => /\d/.test(one) && !/[a-z]{4}/.test(one))) {
+          const parts = text.replace(/^±\s*/, '').split(' / ');
+          for (const part of parts) assert.ok(numbers.has(part), `${id}, ${topic}: "${part}" is in no table`);
+          ++seen;
+        }
+      }
+    }
+    assert.ok(seen >= (run === 'profile' ? 4 : 12), `${seen} numbers`);
   }]),
   ['a table is sorted, filtered and copied', async (open, {context}) => {
     await context.grantPermissions(['clipboard-read', 'clipboard-write']);

@@ -1,5 +1,6 @@
 // Two runs on the pipeline page, and the stages of one step. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
+import {readFileSync} from 'node:fs';
 import {atRest, cellWhere, program, rowsOf, show, state, view} from './pipeline_help.mjs';
 import {drag} from './viewer_help.mjs';
 
@@ -108,6 +109,30 @@ export const cases = [
     await page.click('#both');
     await atRest(page);
     assert.equal(await page.locator('.page-pipeline canvas:visible').count(), 2);
+  }],
+  ['pipeline, two runs: both charts leave as SVG and PNG, each under its name', async open => {
+    const page = await compared(open, 'compared', '?step=1'), charts = page.locator('.page-pipeline canvas');
+    const [a, b] = [await charts.first().boundingBox(), await charts.nth(1).boundingBox()];
+    const save = async id => {
+      const [download] = await Promise.all([page.waitForEvent('download'), page.click(id)]);
+      return readFileSync(await download.path());
+    };
+    const svg = (await save('#save-svg')).toString();
+    const found = await page.evaluate(source => {
+      const root = new DOMParser().parseFromString(source, 'image/svg+xml'), ids = [...root.querySelectorAll('[id]')].map(one => one.id);
+      return {wrong: root.querySelectorAll('parsererror').length, height: Number(root.documentElement.getAttribute('height')), ids: ids.length, unique: new Set(ids).size,
+        names: [...root.querySelectorAll('svg > text')].map(one => one.textContent), cells: [...root.querySelectorAll('svg > g')].map(one => one.querySelectorAll('rect, path').length)};
+    }, svg);
+    assert.equal(found.wrong, 0);
+    assert.deepEqual(found.names, ['A  pipeline · Step 1', 'B  slower · Step 1']);
+    assert.equal(found.height, Math.round(a.height) + Math.round(b.height) + 2 * 26);
+    assert.equal(found.ids, found.unique);
+    assert.ok(found.cells.length === 2 && found.cells.every(count => count > 100), String(found.cells));
+    const png = await save('#save-png');
+    assert.equal(png.readUInt32BE(20), 2 * found.height);
+    await page.click('#both');
+    await atRest(page);
+    assert.ok((await save('#save-png')).readUInt32BE(20) < 2 * found.height);
   }],
   ['pipeline, two runs: another order and other sizes are told', async open => {
     const page = await compared(open, 'reordered', '?step=3'), {counts, moved, alone} = await page.evaluate(() => {

@@ -35,8 +35,10 @@ export function makeApp(report: Report, cells: Cells, model: RunModel, theme: Th
   };
 }
 
-export const setView = (app: App, view: Viewport): void =>
-  app.change({view: clamp(view, homeOf(app.model, app.state.step))});
+export function setView(app: App, view: Viewport): void {
+  const next = clamp(view, homeOf(app.model, app.state.step)), {t0, t1} = app.state.view;
+  if (next.t0 !== t0 || next.t1 !== t1) app.change({view: next});
+}
 
 // Without a recognised schedule there is nothing to show.
 export function toggleTheory(app: App): void {

@@ -6,6 +6,7 @@ import sys
 
 from .. import record
 from ..record import _core
+from ..record._drop_in import device_lane  # noqa: F401
 
 _state = {'tried': False, 'step': -1, 'depth': 0, 'training': False, 'stage': None}
 _said = set()
@@ -92,16 +93,6 @@ def started():
 def job(kind, micro_batch, chunk, lane, name=None):
     """record.job() of this rank's stage."""
     return record.job(kind, micro_batch, chunk, lane, name=name, stage=_state['stage'])
-
-
-def device_lane():
-    """The lane of the current stream of torch's device; the thread's where there is no device."""
-    torch = sys.modules.get('torch')
-    for name in ('cuda', 'npu'):
-        device = getattr(torch, name, None)
-        if device is not None and device.is_initialized():
-            return record.lane(device.current_stream())
-    return None
 
 
 def wrap(owner, attribute, job_of, after=None):

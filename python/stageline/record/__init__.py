@@ -35,7 +35,7 @@ intern, lane_close, name_thread = _core.intern, _core.lane_close, _core.name_thr
 path, stats, shutdown = _core.path, _core.stats, _core.shutdown
 
 __all__ = ['init', 'shutdown', 'flush', 'recording', 'why_not', 'path', 'stats', 'job', 'range', 'push', 'pop', 'mark', 'counter', 'step',
-           'window', 'job_schedule_profiler_range', 'annotate', 'lane', 'lane_close', 'name_thread', 'intern', 'Job']
+           'window', 'job_schedule_profiler_range', 'annotate', 'lane', 'lane_close', 'name_thread', 'intern', 'Job', 'record_function']
 
 _HOST, _CUDA, _HIP, _ACL = 0, 1, 2, 3  # enum slr_device
 _WHY = {2: 'STAGELINE_OFF=1 is set', 3: 'its folder cannot be made or written', 4: 'there is no memory for it', 5: 'no thread can be started'}
@@ -193,3 +193,6 @@ def annotate(name=None, **fields):
                     pop(where)
         return marked
     return of
+
+
+from ._drop_in import record_function  # noqa: E402

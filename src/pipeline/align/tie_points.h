@@ -13,9 +13,9 @@ namespace stageline::align {
 // A clock: one machine's, or one rank's. A new segment begins at each of `breaks` (stamps where it was set).
 struct ClockDomain {
   std::vector<size_t> parts;
-  int64_t coarse_ns = 0;  // its stamps minus this are roughly those of the first domain
-  std::vector<int64_t> breaks = {};
-  int64_t grain_ns = 1;  // its stamps are whole multiples of this (stamp_grain.h): none is known better
+  int64_t coarse_ns = 0;             // its stamps minus this are roughly those of the first domain
+  std::vector<int64_t> breaks = {};  // NOLINT(readability-redundant-member-init): GCC wants it
+  int64_t grain_ns = 1;              // its stamps are whole multiples of this (stamp_grain.h): none is known better
   int32_t segment_of(int64_t stamp_ns) const;
 };
 

@@ -11,6 +11,10 @@ const lists = (count: number): number[][] => Array.from({length: count}, () => [
 export const labelOf = (cells: Cells, cell: number): string =>
   (cells.microBatch[cell]! >= 0 ? String(cells.microBatch[cell]) : KIND_CODES[cells.kind[cell]!]!);
 
+// Numbers of a class all show, or none: halves of overlapped pairs are long where cells of their kind may be short.
+export const LABEL_CLASSES = 32;
+export const labelClass = ({kind, pair}: Pick<Cells, 'kind' | 'pair'>, cell: number): number => kind[cell]! + (pair[cell]! >= 0 ? LABEL_CLASSES / 2 : 0);
+
 export class CellBatch {
   // By group and tint: x, y, width, height, radius of each.
   private readonly fills = lists(GROUP_COUNT * CHUNK_TINTS);
@@ -21,23 +25,26 @@ export class CellBatch {
 
   add(scene: Scene, frame: Frame, cell: number, top: number, height: number): void {
     const {cells, ratio} = scene, kind = cells.kind[cell]!, group = KIND_GROUP[kind]!, tint = tintOf(cells.chunk[cell]!);
-    const left = Math.max(Math.round(frame.px(cells.start[cell]!)), frame.x - 4);
-    let right = Math.min(Math.round(frame.px(cells.start[cell]! + cells.dur[cell]!)), frame.x + frame.width + 4);
-    if (right - left > 5 * ratio) right -= Math.round(ratio);  // a seam between neighbours
-    const width = Math.max(right - left, 1);
+    const x0 = Math.round(frame.px(cells.start[cell]!)), x1 = Math.round(frame.px(cells.start[cell]! + cells.dur[cell]!));
+    const seam = x1 - x0 > 5 * ratio ? Math.round(ratio) : 0, wide = Math.max(x1 - x0 - seam, 1);  // a seam between neighbours
+    const left = Math.max(x0, frame.x - 4), width = Math.max(Math.min(x1 - seam, frame.x + frame.width + 4) - left, 1);
     // Round corners cost ten times a rectangle, and are seen on large cells only.
-    const round = width > 16 * ratio && height > 22 * ratio ? 2 * ratio : 0;
+    const round = wide > 16 * ratio && height > 22 * ratio ? 2 * ratio : 0;
     this.fills[group * CHUNK_TINTS + tint]!.push(left, top, width, height, round);
-    if (group === Group.Weight && width > 6 * ratio) this.weights[tint]!.push(left, top, width, height, round);
-    else if (kind === INPUT_GRAD && scene.model.markInputs && width > 6 * ratio) this.inputs[tint]!.push(left, top, width, height, round);
+    if (group === Group.Weight && wide > 6 * ratio) this.weights[tint]!.push(left, top, width, height, round);
+    else if (kind === INPUT_GRAD && scene.model.markInputs && wide > 6 * ratio) this.inputs[tint]!.push(left, top, width, height, round);
     if (kind === FORWARD_BACKWARD) this.halves[tint]!.push(left, top + height / 2, width, height / 2, 0);
     if (cells.microBatch[cell]! < 0 && kind !== FORWARD_BACKWARD || KIND_LANE[kind] !== 0 || height < 13 * ratio) return;
-    const scale = frame.width / (scene.view.t1 - scene.view.t0), usual = scene.labelDur[kind]! * scale;
+    const scale = frame.width / (frame.view.t1 - frame.view.t0), usual = scene.labelDur[labelClass(cells, cell)]! * scale;
     const room = (letters: number, px: number): number => letters * px * ratio * 0.62 + 3 * ratio;
     const size = LABEL_SIZES.findIndex(px => px * ratio <= height * 0.6 && usual >= room(scene.labelLength, px));
-    if (size < 0 || cells.dur[cell]! * scale < room(labelOf(cells, cell).length, LABEL_SIZES[size]!)) return;
+    if (size < 0) return;
+    const needed = room(labelOf(cells, cell).length, LABEL_SIZES[size]!), middle = x0 + wide / 2;
+    if (cells.dur[cell]! * scale < needed) return;
     const ink = (kind === FORWARD_BACKWARD ? Group.Backward : group) * CHUNK_TINTS + tint;
-    this.texts[ink * LABEL_SIZES.length + size]!.push(cell, left + width / 2, top + height * (kind === FORWARD_BACKWARD ? 0.76 : 0.53));
+    // In the middle of the cell; where that is out of sight, of what is seen of it.
+    const whole = middle - needed / 2 >= frame.texts.left && middle + needed / 2 <= frame.texts.right;
+    this.texts[ink * LABEL_SIZES.length + size]!.push(cell, whole ? middle : left + width / 2, top + height * (kind === FORWARD_BACKWARD ? 0.76 : 0.53));
   }
 
   // Draws what was added, and forgets it.

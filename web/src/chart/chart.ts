@@ -6,8 +6,10 @@ import {t} from '../i18n/i18n';
 import {homeOf, spanOf} from '../state';
 import {foldedTitle, replicaName, rowTitle} from '../words';
 import {makeColours, type ChartColours} from './colours';
+import {LABEL_CLASSES, labelClass} from './cell_batch';
 import {AXIS_HEIGHT, makeLayout, type Layout} from './layout';
 import {cellBox, countDrawn, makePainter, paint, RIGHT_MARGIN, type Scene} from './paint';
+import {Rolling} from './rolling';
 
 export interface Chart {
   element: HTMLElement;     // scrolls when the rows do not fit
@@ -22,15 +24,16 @@ export interface Chart {
 }
 
 const MAX_HEIGHT = 640;
+const REST_FRAMES = 2;
 
-// By kind: nine tenths of its time lie in cells of this duration or longer. From at most some thousand of them.
-export function shortDurations(cells: Pick<Cells, 'count' | 'kind' | 'dur'>): Float64Array {
+// By labelClass: nine tenths of its time lie in cells of this duration or longer. From at most some thousand of them.
+export function shortDurations(cells: Pick<Cells, 'count' | 'kind' | 'dur' | 'pair'>): Float64Array {
   const step = Math.max(1, Math.floor(cells.count / 8192));
   const byKind: number[][] = [];
-  for (let i = 0; i < cells.count; i += step) (byKind[cells.kind[i]!] ??= []).push(cells.dur[i]!);
-  const short = new Float64Array(16);
-  byKind.forEach((durations, kind) => {
-    durations.sort((a, b) => a - b);
+  for (let i = 0; i < cells.count; i += step) (byKind[labelClass(cells, i)] ??= []).push(cells.dur[i]!);
+  const short = new Float64Array(LABEL_CLASSES);
+  byKind.forEach((list, kind) => {
+    const durations = Float64Array.from(list).sort();
     // A tenth of their time, not of their number: what is short and rare (DualPipeV's gradients of the loss) blanks no others.
     let rest = durations.reduce((sum, dur) => sum + dur, 0) / 10, at = 0;
     while (at + 1 < durations.length && (rest -= durations[at]!) > 0) ++at;
@@ -55,11 +58,11 @@ export function makeChart(app: App, maxHeight: () => number = () => MAX_HEIGHT):
   const canvas = h('canvas', {tabindex: 0, role: 'application', 'aria-roledescription': 'chart'});
   const sizer = h('div', {class: 'chart-sizer'}, canvas);
   const element = h('div', {class: 'chart'}, sizer);
-  const painter = makePainter(canvas);
+  const painter = makePainter(canvas), rolling = new Rolling(canvas);
   let colours: ChartColours | undefined;
-  let measured: Cells | null = null, labelLength = 1, labelDur: Float64Array = new Float64Array(16);
-  let layout: Layout = makeLayout(app.model, app.report.parts, app.state, 1000);
-  let width = 0, height = 0, ratio = 1, scheduled = false;
+  let measured: Cells | null = null, labelLength = 1, labelDur: Float64Array = new Float64Array(LABEL_CLASSES);
+  let layout: Layout = makeLayout(app.model, app.report.parts, app.state, 1000), laidOut: readonly unknown[] = [];
+  let width = 0, height = 0, ratio = 1, scheduled = false, moves = 0;
 
   function makeScene(step: number | null, of: Layout, view = app.state.view): Scene {
     colours ??= makeColours(painter.context, app.report.palette[app.theme], ratio);
@@ -82,7 +85,9 @@ export function makeChart(app: App, maxHeight: () => number = () => MAX_HEIGHT):
 
   function measure(): void {
     const nextWidth = Math.max(element.clientWidth, 200), nextRatio = Math.min(window.devicePixelRatio || 1, 4);
-    layout = makeLayout(app.model, app.report.parts, app.state, nextWidth);
+    const {dp, folded, open} = app.state, by = [app.model, app.report.parts, dp, folded, open, nextWidth];
+    if (by.some((one, i) => one !== laidOut[i])) layout = makeLayout(app.model, app.report.parts, app.state, nextWidth);
+    laidOut = by;
     const content = AXIS_HEIGHT + layout.height, most = maxHeight();
     const nextHeight = Math.min(content, most);
     styled(element, {'max-height': `${most}px`});
@@ -98,7 +103,27 @@ export function makeChart(app: App, maxHeight: () => number = () => MAX_HEIGHT):
   function frame(): void {
     scheduled = false;
     measure();
-    paint(painter, makeScene(app.state.step, layout));
+    const scene = makeScene(app.state.step, layout);
+    if (rolling.takes(scene)) {
+      rolling.moveTo(scene);
+      const now = ++moves;
+      requestAnimationFrame(() => rest(now, REST_FRAMES));
+    } else {
+      paintAll(scene);
+    }
+    canvas.dispatchEvent(new Event('painted'));
+  }
+  function paintAll(scene: Scene): void {
+    rolling.before(scene);
+    paint(painter, scene);
+    rolling.painted(scene);
+  }
+  // The window has not moved for so many frames: it stands still.
+  function rest(since: number, frames: number): void {
+    if (since !== moves || !rolling.active) return;
+    if (frames > 1) return void requestAnimationFrame(() => rest(since, frames - 1));
+    measure();
+    paintAll(makeScene(app.state.step, layout));
     canvas.dispatchEvent(new Event('painted'));
   }
   const invalidate = (): void => {

@@ -100,3 +100,9 @@ export function makeColours(context: CanvasRenderingContext2D, palette: Palette,
 }
 
 export const tintOf = (chunk: number): number => Math.min(Math.max(chunk, 0), CHUNK_TINTS - 1);
+
+// Moves every hatch sideways by so many pixels.
+export function shiftHatches({idle, cause, weight, input}: ChartColours, by: number): void {
+  const to = new DOMMatrix([1, 0, 0, 1, by, 0]);
+  for (const pattern of [idle, ...cause, ...weight, ...input]) pattern.setTransform(to);
+}

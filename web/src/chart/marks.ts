@@ -6,20 +6,21 @@ import {laneRange} from '../data/rows';
 import {LANE_BOX} from './layout';
 import {halfOf, type Frame, type Scene} from './paint';
 
+const BEYOND = 40;          // so far outside a frame ends: its side is not seen
 const LEAST_FRAME_PX = 7;  // narrower cells have no room for one: an edge on top and bottom then
 
 export function paintMarks(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, index: number): void {
   const {cells, ratio, colours, step} = scene, marks = scene.marks!, lane = scene.model.rows[scene.layout.rows[index]!]!.lanes[0]!;
-  const [begin, end] = laneRange(lane, cells, step, scene.view.t0, scene.view.t1), top = frame.rowTop(index);
+  const [begin, end] = laneRange(lane, cells, step, frame.view.t0, frame.view.t1), top = frame.rowTop(index);
   const bar = Math.max(2, Math.round((scene.layout.rowHeight >= 30 ? 4 : 3) * ratio)), seam = Math.max(1, Math.round(ratio));
-  const right = frame.x + frame.width;
+  const left = frame.x - BEYOND * ratio, right = frame.x + frame.width + BEYOND * ratio;
   let last = -Infinity;  // of bars narrower than a pixel one is enough
   for (let i = begin; i < end; ++i) {
     const cell = lane.cells[i]!, mark = marks[cell]!;
     if (mark === 0) continue;
-    const x0 = Math.max(Math.round(frame.px(cells.start[cell]!)), frame.x), x1 = Math.min(Math.round(frame.px(cells.start[cell]! + cells.dur[cell]!)), right);
+    const x0 = Math.max(Math.round(frame.px(cells.start[cell]!)), left), x1 = Math.min(Math.round(frame.px(cells.start[cell]! + cells.dur[cell]!)), right);
     const width = Math.max(x1 - x0, 1);
-    if (x1 < frame.x || x0 > right || (width === 1 && x0 === last)) continue;
+    if (x1 < left || x0 > right || (width === 1 && x0 === last)) continue;
     last = x0;
     const [y, height] = halfOf(cells, cell, top + LANE_BOX[0]![0] * frame.rowHeight, LANE_BOX[0]![1] * frame.rowHeight);
     const level = (at: number, thick: number, style: string): void => {

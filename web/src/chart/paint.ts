@@ -12,7 +12,7 @@ import {phasesOf} from '../data/phases';
 import {AXIS_HEIGHT, ghostBox, LANE_BOX, type Layout} from './layout';
 import {paintMarks} from './marks';
 import {makeRaster, rasterLane, shadeBins, type Raster} from './raster';
-import {timeTicks} from './ticks';
+import {timeTicks, type Ticks} from './ticks';
 import type {Viewport} from './viewport';
 
 export interface Scene {
@@ -28,35 +28,44 @@ export interface Scene {
   marks: Uint8Array | null;     // by cell: how it differs from its like
   theoryEnds: number[];         // where the steps shown could have ended
   labelLength: number;          // digits of the largest micro-batch
-  labelDur: Float64Array;       // by kind: duration of a short cell; numbers of a kind all show, or none
+  labelDur: Float64Array;       // by labelClass: duration of a short cell; numbers of a class all show, or none
   rowTitle: (part: Part) => [strong: string, weak: string];
 }
 
 export const RIGHT_MARGIN = 8;
-const FONT = 'system-ui, "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", sans-serif';
+export const FONT = 'system-ui, "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", sans-serif';
 
 // Kept between frames so that painting allocates nothing of size.
-export interface Painter { context: CanvasRenderingContext2D; atlas: HTMLCanvasElement; raster: Raster; rasterWidth: number; batch: CellBatch }
-
-export function makePainter(canvas: HTMLCanvasElement): Painter {
-  return {context: canvas.getContext('2d')!, atlas: document.createElement('canvas'), raster: makeRaster(1), rasterWidth: 1, batch: new CellBatch()};
+export interface Painter {
+  context: CanvasRenderingContext2D;
+  atlas: HTMLCanvasElement; image: ImageData | null;
+  raster: Raster; rasterWidth: number;
+  batch: CellBatch;
 }
 
+export function makePainter(canvas: HTMLCanvasElement): Painter {
+  return {context: canvas.getContext('2d')!, atlas: document.createElement('canvas'), image: null,
+    raster: makeRaster(1), rasterWidth: 1, batch: new CellBatch()};
+}
+
+// What is painted of the rows: the plot, or a strip of it.
 export interface Frame {
-  x: number; width: number;     // the plot
+  x: number; width: number;
+  view: Viewport;               // its window on time
+  texts: {left: number; right: number};  // between these a text is whole
   top: number;                  // below the axis
   px: (t: number) => number;
   rowTop: (index: number) => number;
   rowHeight: number;
 }
 
-function makeFrame(scene: Scene): Frame {
+export function makeFrame(scene: Scene): Frame {
   const {layout, ratio, view} = scene;
   const x = Math.round(layout.labelWidth * ratio);
   const width = Math.max(1, Math.round((scene.width - RIGHT_MARGIN) * ratio) - x);
   const scale = width / (view.t1 - view.t0);
   return {
-    x, width, top: Math.round(AXIS_HEIGHT * ratio),
+    x, width, view, texts: {left: x, right: x + width}, top: Math.round(AXIS_HEIGHT * ratio),
     px: t => x + (t - view.t0) * scale,
     rowTop: i => Math.round((AXIS_HEIGHT + i * layout.pitch - scene.scroll) * ratio),
     rowHeight: Math.round(layout.rowHeight * ratio),
@@ -71,18 +80,23 @@ export function halfOf(cells: Cells, cell: number, top: number, height: number):
 
 // Where a cell stands, CSS pixels from the canvas' corner; null when its row is not shown.
 export function cellBox(scene: Scene, cell: number): { x: number; y: number; w: number; h: number } | null {
+  return boxIn(scene, makeFrame(scene), cell);
+}
+
+function boxIn(scene: Scene, frame: Frame, cell: number): { x: number; y: number; w: number; h: number } | null {
   const index = scene.layout.rows.indexOf(scene.model.rowOfPart[scene.cells.part[cell]!]!);
   if (index < 0) return null;
-  const frame = makeFrame(scene);
   const [top, height] = halfOf(scene.cells, cell, ...LANE_BOX[KIND_LANE[scene.cells.kind[cell]!]!]!);
   const x0 = frame.px(scene.cells.start[cell]!), x1 = frame.px(scene.cells.start[cell]! + scene.cells.dur[cell]!);
   return {x: x0 / scene.ratio, w: (x1 - x0) / scene.ratio,
           y: (frame.rowTop(index) + top * frame.rowHeight) / scene.ratio, h: height * frame.rowHeight / scene.ratio};
 }
 
-function paintAxis(context: CanvasRenderingContext2D, scene: Scene, frame: Frame): void {
-  const {ratio, colours: {palette}, view} = scene;
-  const ticks = timeTicks(view.t0, view.t1, scene.zero, frame.width / ratio / 92);
+const ticksOf = ({view, zero, ratio}: Scene, frame: Frame): Ticks => timeTicks(view.t0, view.t1, zero, frame.width / ratio / 92);
+
+// With the lines that go down from it, as far as there is canvas.
+export function paintAxis(context: CanvasRenderingContext2D, scene: Scene, frame: Frame): void {
+  const {ratio, colours: {palette}} = scene, ticks = ticksOf(scene, frame);
   context.font = `${11 * ratio}px ${FONT}`;
   context.textAlign = 'center';
   context.textBaseline = 'alphabetic';
@@ -121,25 +135,27 @@ interface Strip { used: boolean; big: number[] }
 function rasterRows(painter: Painter, scene: Scene, frame: Frame, first: number, last: number): Strip[] {
   const {atlas, raster} = painter, {ghosts} = scene;
   const height = Math.max(1, (last - first) * (LANE_COUNT + (ghosts ? 1 : 0)));
-  if (atlas.width !== frame.width || atlas.height !== height) {
+  if (atlas.width !== frame.width || atlas.height < height) {
     atlas.width = frame.width;
     atlas.height = height;
+    painter.image = null;
   }
-  const pen = atlas.getContext('2d')!, image = pen.createImageData(frame.width, height);
+  const pen = atlas.getContext('2d')!, image = painter.image ??= pen.createImageData(frame.width, atlas.height);  // lines that nobody draws keep what they had
   const pixels = new Uint32Array(image.data.buffer), strips: Strip[] = [];
   for (let index = first; index < last; ++index)
     for (const lane of scene.model.rows[scene.layout.rows[index]!]!.lanes) {
-      rasterLane(raster, lane, scene.cells, scene.step, scene.view, frame.width, 3 * scene.ratio);
+      rasterLane(raster, lane, scene.cells, scene.step, frame.view, frame.width, 3 * scene.ratio);
       if (raster.used) shadeBins(raster, frame.width, scene.colours.group, pixels, strips.length * frame.width);
       strips.push({used: raster.used, big: raster.big.slice()});
     }
   if (ghosts)
     for (let index = first; index < last; ++index) {
-      rasterLane(raster, ghosts.lanes[scene.layout.rows[index]!]!, ghosts.cells, scene.step, scene.view, frame.width, 3 * scene.ratio);
+      rasterLane(raster, ghosts.lanes[scene.layout.rows[index]!]!, ghosts.cells, scene.step, frame.view, frame.width, 3 * scene.ratio);
       if (raster.used) shadeBins(raster, frame.width, scene.colours.group, pixels, strips.length * frame.width);
       strips.push({used: raster.used, big: raster.big.slice()});
     }
-  pen.putImageData(image, 0, 0);
+  const begin = strips.findIndex(strip => strip.used);
+  if (begin >= 0) pen.putImageData(image, 0, 0, 0, begin, frame.width, strips.length - begin);
   return strips;
 }
 
@@ -149,7 +165,7 @@ function paintRows(painter: Painter, scene: Scene, frame: Frame, first: number, 
   context.fillStyle = scene.colours.idle;
   for (let index = first; index < last; ++index) context.fillRect(frame.x, frame.rowTop(index), frame.width, frame.rowHeight);
   for (let index = first; index < last && scene.bubbles; ++index)
-    for (const {part, x0, x1} of bubbleBoxes(scene.bubbles, scene.layout.rows[index]!, scene.step, scene.view, frame.width, scene.ratio))
+    for (const {part, x0, x1} of bubbleBoxes(scene.bubbles, scene.layout.rows[index]!, scene.step, frame.view, frame.width, scene.ratio))
       (causes[part] ??= []).push(frame.x + Math.round(x0), frame.rowTop(index), Math.max(1, Math.round(x1) - Math.round(x0)));
   causes.forEach((boxes, part) => {
     context.fillStyle = scene.colours.cause[part]!;
@@ -181,9 +197,8 @@ function paintGhosts(painter: Painter, scene: Scene, frame: Frame, index: number
     const same = (other: number | undefined): boolean =>
       other !== undefined && cells.start[other] === cells.start[cell] && cells.dur[other] === cells.dur[cell];
     const [upper, lower] = [same(strip.big[i + 1]), same(strip.big[i - 1])];
-    const left = Math.max(Math.round(frame.px(cells.start[cell]!)), frame.x - 4);
-    let right = Math.min(Math.round(frame.px(cells.start[cell]! + cells.dur[cell]!)), frame.x + frame.width + 4);
-    if (right - left > 5 * ratio) right -= Math.round(ratio);
+    const x0 = Math.round(frame.px(cells.start[cell]!)), x1 = Math.round(frame.px(cells.start[cell]! + cells.dur[cell]!));
+    const seam = x1 - x0 > 5 * ratio ? Math.round(ratio) : 0, left = Math.max(x0, frame.x - 4), right = Math.min(x1 - seam, frame.x + frame.width + 4);
     const half = upper || lower || cells.kind[cell] === FORWARD_BACKWARD ? height / 2 : height;
     context.fillStyle = colours.fill[KIND_GROUP[cells.kind[cell]!]!]![tintOf(cells.chunk[cell]!)]!;
     context.fillRect(left, y + (lower ? height - half : 0), Math.max(right - left, 1), half);
@@ -230,8 +245,8 @@ function paintPhases(context: CanvasRenderingContext2D, scene: Scene, frame: Fra
   }
 }
 
-function outline(context: CanvasRenderingContext2D, scene: Scene, cell: number, width: number): void {
-  const box = cellBox(scene, cell);
+function outline(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, cell: number, width: number): void {
+  const box = boxIn(scene, frame, cell);
   if (!box) return;
   const {ratio, colours: {palette}} = scene;
   for (const [colour, line] of [[palette.bg, width + 2], [palette.ink, width]] as const) {
@@ -242,8 +257,8 @@ function outline(context: CanvasRenderingContext2D, scene: Scene, cell: number, 
   }
 }
 
-function arrow(context: CanvasRenderingContext2D, scene: Scene, from: number, to: number): void {
-  const a = cellBox(scene, from), b = cellBox(scene, to);
+function arrow(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, from: number, to: number): void {
+  const a = boxIn(scene, frame, from), b = boxIn(scene, frame, to);
   if (!a || !b) return;
   const r = scene.ratio;
   const x0 = (a.x + a.w) * r, y0 = (a.y + a.h / 2) * r, x1 = b.x * r, y1 = (b.y + b.h / 2) * r;
@@ -266,38 +281,27 @@ function arrow(context: CanvasRenderingContext2D, scene: Scene, from: number, to
 const MOST_ARROWS = 24;
 
 // What a cell waited for and who waits for it; of a message its other end.
-function paintLinks(context: CanvasRenderingContext2D, scene: Scene, cell: number, alpha: number): void {
+function paintLinks(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, cell: number, alpha: number): void {
   context.globalAlpha = alpha;
-  for (const from of linksTo(scene.cells, cell).slice(0, MOST_ARROWS)) arrow(context, scene, from, cell);
-  for (const to of linksFrom(scene.cells, cell).slice(0, MOST_ARROWS)) arrow(context, scene, cell, to);
+  for (const from of linksTo(scene.cells, cell).slice(0, MOST_ARROWS)) arrow(context, scene, frame, from, cell);
+  for (const to of linksFrom(scene.cells, cell).slice(0, MOST_ARROWS)) arrow(context, scene, frame, cell, to);
   const other = otherEnd(scene.model, scene.cells, scene.parts, cell);
-  if (other >= 0) arrow(context, scene, ...(isSend(scene.cells.kind[cell]!) ? [cell, other] as const : [other, cell] as const));
+  if (other >= 0) arrow(context, scene, frame, ...(isSend(scene.cells.kind[cell]!) ? [cell, other] as const : [other, cell] as const));
   context.globalAlpha = 1;
 }
 
-export function paint(painter: Painter, scene: Scene): void {
-  const {context} = painter, {ratio, layout} = scene;
-  const frame = makeFrame(scene);
+// The rows that are in sight: [first, last) of the layout's.
+function rowsInSight({layout, scroll, height}: Scene): [number, number] {
+  return [Math.max(0, Math.floor(scroll / layout.pitch)), Math.min(layout.rows.length, Math.ceil((scroll + height - AXIS_HEIGHT) / layout.pitch))];
+}
+
+// Everything in the rows between the left and the right edge of `frame`.
+function paintPlot(painter: Painter, scene: Scene, frame: Frame): void {
+  const {context} = painter, [first, last] = rowsInSight(scene);
   if (painter.rasterWidth !== frame.width) {
     painter.raster = makeRaster(frame.width);
     painter.rasterWidth = frame.width;
   }
-  context.setTransform(1, 0, 0, 1, 0, 0);
-  context.imageSmoothingEnabled = false;
-  context.fillStyle = scene.colours.palette.bg;
-  context.fillRect(0, 0, scene.width * ratio, scene.height * ratio);
-  paintAxis(context, scene, frame);
-
-  const first = Math.max(0, Math.floor(scene.scroll / layout.pitch));
-  const last = Math.min(layout.rows.length, Math.ceil((scene.scroll + scene.height - AXIS_HEIGHT) / layout.pitch));
-  context.save();
-  context.beginPath();
-  context.rect(0, frame.top, scene.width * ratio, scene.height * ratio);
-  context.clip();
-  for (let i = first; i < last; ++i) paintLabels(context, scene, frame, i);
-  context.beginPath();
-  context.rect(frame.x, frame.top, frame.width, scene.height * ratio);
-  context.clip();
   const strips = rasterRows(painter, scene, frame, first, last);
   paintRows(painter, scene, frame, first, last, strips);
   const ghostStrips = (last - first) * LANE_COUNT;
@@ -307,14 +311,49 @@ export function paint(painter: Painter, scene: Scene): void {
   for (let i = first; i < last; ++i) paintPhases(context, scene, frame, i);
   if (scene.theoryEnds.length > 0) paintTheoryEnds(context, scene, frame);
   if (scene.hovered >= 0 && scene.hovered !== scene.selected) {
-    paintLinks(context, scene, scene.hovered, 0.75);
-    outline(context, scene, scene.hovered, 1);
+    paintLinks(context, scene, frame, scene.hovered, 0.75);
+    outline(context, scene, frame, scene.hovered, 1);
   }
   if (scene.selected >= 0) {
-    paintLinks(context, scene, scene.selected, 1);
-    outline(context, scene, scene.selected, 2);
+    paintLinks(context, scene, frame, scene.selected, 1);
+    outline(context, scene, frame, scene.selected, 2);
   }
+}
+
+export function paint(painter: Painter, scene: Scene): void {
+  const {context} = painter, {ratio} = scene, frame = makeFrame(scene), [first, last] = rowsInSight(scene);
+  context.setTransform(1, 0, 0, 1, 0, 0);
+  context.imageSmoothingEnabled = false;
+  context.fillStyle = scene.colours.palette.bg;
+  context.fillRect(0, 0, scene.width * ratio, scene.height * ratio);
+  paintAxis(context, scene, frame);
+  context.save();
+  context.beginPath();
+  context.rect(0, frame.top, scene.width * ratio, scene.height * ratio);
+  context.clip();
+  for (let i = first; i < last; ++i) paintLabels(context, scene, frame, i);
+  context.beginPath();
+  context.rect(frame.x, frame.top, frame.width, scene.height * ratio);
+  context.clip();
+  paintPlot(painter, scene, frame);
   context.restore();
+}
+
+// `width` pixels of the plot from `left` on, which counts from its left edge and may lie outside, onto a canvas of their
+// own: its corner is where the plot's would be below the axis.
+export function paintStrip(painter: Painter, scene: Scene, left: number, width: number): void {
+  const {context} = painter, {ratio, view, colours: {palette}} = scene, whole = makeFrame(scene), scale = (view.t1 - view.t0) / whole.width;
+  const frame: Frame = {...whole, x: whole.x + left, width, view: {t0: view.t0 + left * scale, t1: view.t0 + (left + width) * scale},
+    texts: {left: -Infinity, right: Infinity}};
+  // In the window's own pixels, so that hatches meet.
+  context.setTransform(1, 0, 0, 1, -frame.x, -frame.top);
+  context.imageSmoothingEnabled = false;
+  context.fillStyle = palette.bg;
+  context.fillRect(frame.x, frame.top, width, scene.height * ratio);
+  context.fillStyle = palette.line;
+  for (const value of ticksOf(scene, whole).between(frame.view.t0, frame.view.t1))
+    context.fillRect(Math.round(frame.px(value)), frame.top, Math.max(1, Math.round(ratio)), scene.height * ratio);
+  paintPlot(painter, scene, frame);
 }
 
 // Distinct cells that a draw of every row at `view` represents: the same code that paints decides.

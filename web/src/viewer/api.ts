@@ -27,7 +27,7 @@ export interface Run {
   kinds: Kind[]; ranks: Rank[]; groupings: Grouping[]; lanes: Lane[]; steps: Step[];
   flows: boolean;
   // Of a report: what it does not hold, and what shows that; whether it was asked to show theory.
-  file?: {left_out: number; command: string; theory: boolean};
+  file?: {left_out: number; command: string; theory: boolean; compare: boolean};
   flaws: {name: string; severity: string; message: string; count: number}[];
   sentences: Both[];
 }
@@ -82,6 +82,13 @@ export class Api {
   async long<T>(path: string, params: Params): Promise<{done: boolean; answer: T}> {
     const answer = await this.get(path, params);
     return {done: answer.status !== 202, answer: await answer.json() as T};
+  }
+  // The same of an answer whose long tables may stand apart: null: it is all JSON.
+  async longRows<T>(path: string, params: Params): Promise<{done: boolean; answer: T; wire: Wire<T> | null}> {
+    const answer = await this.get(path, {...params, rows: 'apart'});
+    if (answer.isJson) return {done: answer.status !== 202, answer: await answer.json() as T, wire: null};
+    const wire = decode<T>(await answer.bytes());
+    return {done: true, answer: wire.header, wire};
   }
   async wire<H>(path: string, params: Params, signal?: AbortSignal): Promise<Wire<H>> {
     return decode<H>(await (await this.get(path, params, signal)).bytes());

@@ -43,7 +43,7 @@ function paintLane(context: CanvasRenderingContext2D, scene: Scene, frame: Frame
   const from = Math.max(Math.round(frame.px(shift)), frame.left), to = Math.min(Math.round(frame.px(store.run.span_ns + shift)),
       frame.right);
   ++painted.lanes;
-  if (lane.type === 'counter') return paintCounter(context, scene, frame, row, y0, pitch);
+  if (lane.type === 'counter') return paintCounter(context, scene, frame, row, y0, pitch, painted);
   const entries = tiles.entriesOf(lane.id);
   if (entries.length === 0) ++painted.missing;
   const pictures = sources(entries, frame.t0, frame.t1).sort((a, b) => a[1].a - b[1].a), {home} = store;

@@ -11,6 +11,7 @@
 // this size. Texts stay with their slices meanwhile; the canvas beneath is painted once the window stands still, and the
 // roll goes.
 import {h, styled} from '../dom';
+import {LABEL_WIDTH} from './counters';
 import {AXIS_HEIGHT, type Layout} from './layout';
 import {layOver, type Pointed} from './overlay';
 import {makeFrame, paintAxis, paintRows} from './paint';
@@ -59,11 +60,10 @@ export class Roll {
 
   // Whether the scene is what is painted, moved along by less than a window since the last frame.
   takes(scene: Scene): boolean {
-    const {view, store} = scene, span = view.t1 - view.t0;
+    const {view} = scene, span = view.t1 - view.t0;
     if (!this.ground || !isSame(this.ground, groundOf(scene)) || Math.abs(span / this.span - 1) > SAME_SCALE) return false;
     const by = Math.abs(this.offsetOf(scene) - this.offset);
     if (by === 0 && !this.active || by > plotWidth(scene) * scene.ratio) return false;
-    for (const {row} of visibleRows(scene)) if (row.lane >= 0 && store.run.lanes[row.lane]!.type === 'counter') return false;
     return true;
   }
 
@@ -136,7 +136,9 @@ export class Roll {
       this.head.height = Math.round(top);
     }
     styled(this.head, {width: `${scene.width}px`, height: `${AXIS_HEIGHT}px`});
-    for (let i = 0; (i + 1) * STRIP <= width; ++i) {
+    // The numbers of counters stay at the window's edge.
+    const fixed = [...visibleRows(scene)].some(({row}) => row.lane >= 0 && scene.store.run.lanes[row.lane]!.type === 'counter') ? LABEL_WIDTH : 0;
+    for (let i = 0; (i + 1) * STRIP <= width - fixed * ratio; ++i) {
       const {canvas, pen} = this.paper(scene, i);
       pen.setTransform(1, 0, 0, 1, 0, 0);
       pen.drawImage(under, left + i * STRIP, Math.round(top), STRIP, canvas.height, 0, 0, STRIP, canvas.height);

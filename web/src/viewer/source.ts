@@ -3,6 +3,7 @@ export type Params = Record<string, string | number | undefined>;
 
 export interface Reply {
   status: number;  // as the protocol has them, from either
+  isJson: boolean;
   json(): Promise<unknown>;
   bytes(): Promise<ArrayBuffer>;
 }
@@ -24,7 +25,8 @@ export function serverSource(): Source {
   return {
     async ask(path, params, signal) {
       const answer = await fetch(url(path, params), signal ? {signal} : {});
-      return {status: answer.status, json: () => answer.json(), bytes: () => answer.arrayBuffer()};
+      const isJson = answer.headers.get('content-type')?.startsWith('application/json') ?? false;
+      return {status: answer.status, isJson, json: () => answer.json(), bytes: () => answer.arrayBuffer()};
     },
     events: () => new EventSource(url('events', {})),
   };

@@ -48,7 +48,7 @@ export function makeStage(api: Api, store: Store, drawer: () => number): Stage {
   const steps: ((now: number) => boolean)[] = [];
   let colours: Colours | null = null, layout: Layout | null = null, ratio = 1, width = 0, height = 0;
   let scheduled = 0, dirty = true, overClean = true, count = 0, last: Painted = {lanes: 0, missing: 0, rough: 0, slices: 0, labels: 0, ticks: []},
-      complete = false, shown = false, waiting = 0, resting = 0, still = true, movedFrom = NaN, overAt = '';
+      complete = false, shown = false, waiting = 0, resting = 0, still = true, movedFrom = NaN, overAt = '', counterLanes: number[] = [];
 
   const tiles = new Tiles(api, store, () => stage.draw()), counters = new Counters(api, store, () => stage.draw());
   const flows = new Flows(api, store, () => stage.drawOverlay());
@@ -75,17 +75,17 @@ export function makeStage(api: Api, store: Store, drawer: () => number): Stage {
   }
 
   function wants(at: Scene): {lanes: LaneWant[]; counters: number[]} {
-    const byLane = new Map<number, LaneWant>(), counterLanes: number[] = [];
+    const byLane = new Map<number, LaneWant>(), values: number[] = [];
     for (const {row} of visibleRows(at)) {
       if (row.lane < 0) continue;
       if (store.run.lanes[row.lane]!.type === 'counter') {
-        counterLanes.push(row.lane);
+        values.push(row.lane);
         continue;
       }
       const rowPx = rowPixels(at, row), before = byLane.get(row.lane);
       if (!before || before.rows < row.rows) byLane.set(row.lane, {lane: row.lane, rows: Math.max(row.rows, 1), rowPx});
     }
-    return {lanes: [...byLane.values()], counters: counterLanes};
+    return {lanes: [...byLane.values()], counters: values};
   }
 
   function frame(now: number): void {
@@ -144,13 +144,16 @@ export function makeStage(api: Api, store: Store, drawer: () => number): Stage {
       pointed.hovered = null;
       overAt = '';
     }
-    return roll.moveTo(at, canvas, tiles.pictures);
+    return roll.moveTo(at, canvas, tiles.pictures + counters.pictures);
   }
   function ask(at: Scene): void {
-    if (roll.active && tiles.holds(at.view)) return flows.plan(at);  // the rows are those of the frame before
-    const wanted = wants(at), px = Math.round(plotWidth(at) * ratio);
-    tiles.plan(wanted.lanes, at.view, px);
-    counters.plan(wanted.counters, at.view, px);
+    const px = Math.round(plotWidth(at) * ratio);
+    if (!roll.active || !tiles.holds(at.view)) {  // else the rows are those of the frame before
+      const wanted = wants(at);
+      tiles.plan(wanted.lanes, at.view, px);
+      counterLanes = wanted.counters;
+    }
+    counters.plan(counterLanes, at.view, px);
     flows.plan(at);
   }
   function schedule(): void { if (!scheduled) scheduled = requestAnimationFrame(frame); }

@@ -4,6 +4,7 @@ import type {Both, Column, Table, Value} from '../../data/report';
 import {shownUnit} from '../../format';
 import {addSentences} from '../../i18n/i18n';
 import {ApiError, type Api} from '../api';
+import type {Wire} from '../wire';
 
 export interface Option { name: string; value: string; help: string; choices: string[] }
 export interface Offer {
@@ -21,18 +22,37 @@ export type Choice = Record<string, string>;  // options that are not the defaul
 interface WireColumn { name: string; title: string; type: Column['type']; help: string }
 interface WireAnswer {
   analysis: string; notes: Note[]; sentences?: Both[];  // the clocks' answer has none
-  tables: {name: string; title: string; columns: WireColumn[]; row_count: number; origin_ns: string; rows: Value[][]}[];
+  tables: {name: string; title: string; columns: WireColumn[]; row_count: number; origin_ns: string;
+    rows?: Value[][]; rows_at?: [at: number, bytes: number, count: number]}[];  // one of both
+  wire?: Wire<unknown> | null;  // where rows stand apart
 }
 
 // Rows to columns, as the report has them; units are those that people see. `count`: rows that are here.
-function tableOf(wire: WireAnswer['tables'][number]): AnswerTable {
+function tableOf(wire: WireAnswer['tables'][number], apart: Wire<unknown> | null): AnswerTable {
   let values: Value[][] | null = null;
+  const rowsOf = (): Value[][] => {
+    if (wire.rows || !wire.rows_at || !apart) return wire.rows ?? [];
+    const [at, bytes] = wire.rows_at;
+    return JSON.parse(new TextDecoder().decode(new Uint8Array(apart.buffer, apart.base + at, bytes))) as Value[][];
+  };
   return {
-    name: wire.name, title: wire.title, rowCount: wire.row_count, origin: wire.origin_ns, count: wire.rows.length,
+    name: wire.name, title: wire.title, rowCount: wire.row_count, origin: wire.origin_ns, count: wire.rows?.length ?? wire.rows_at?.[2] ?? 0,
     columns: wire.columns.map(column => ({...column, unit: shownUnit(column.type)})),
     // A table that nobody unfolds and no chart draws stays as it came.
-    get values() { return values ??= wire.columns.map((_, i) => wire.rows.map(row => row[i]!)); },
+    get values() {
+      if (values) return values;
+      const rows = rowsOf();
+      return values = wire.columns.map((_, i) => rows.map(row => row[i]!));
+    },
   };
+}
+
+// Throws what a run has to say to a right question that it has no answer to.
+export function answered<T>(answer: T): T {
+  const {error, hint, sentences} = answer as {error?: string; hint?: string; sentences?: Both[]};
+  if (error === undefined) return answer;
+  addSentences(sentences ?? []);
+  throw new ApiError(422, error, hint ?? '');
 }
 
 const FIRST_PAUSE_MS = 60, LONGEST_PAUSE_MS = 150;  // what is done is shown within 200 ms
@@ -77,10 +97,11 @@ export class Desk {
   }
   private async poll(path: string, params: Choice, said: (now: Working) => void): Promise<unknown> {
     for (let pause = FIRST_PAUSE_MS;; pause = Math.min(pause * 1.3, LONGEST_PAUSE_MS)) {
-      const found = await this.api.long<unknown>(path, params);
+      const found: {done: boolean; answer: unknown; wire?: Wire<unknown> | null} =
+        path === 'answer' ? await this.api.longRows<unknown>(path, params) : await this.api.long<unknown>(path, params);
       if (found.done) {
-        const {error, hint} = found.answer as {error?: string; hint?: string};
-        if (error) throw new ApiError(422, error, hint ?? '');  // of the run, not of the request
+        answered(found.answer);
+        if (found.wire) (found.answer as WireAnswer).wire = found.wire;
         return found.answer;
       }
       said(found.answer as Working);
@@ -93,7 +114,7 @@ const answers = new WeakMap<WireAnswer, Answer>();
 function read(wire: WireAnswer): Answer {
   let answer = answers.get(wire);
   addSentences(wire.sentences ?? []);
-  if (!answer) answers.set(wire, answer = {analysis: wire.analysis, notes: wire.notes, tables: wire.tables.map(tableOf)});
+  if (!answer) answers.set(wire, answer = {analysis: wire.analysis, notes: wire.notes, tables: wire.tables.map(table => tableOf(table, wire.wire ?? null))});
   return answer;
 }
 

@@ -47,11 +47,17 @@ export function makeAnswers(shell: Shell): Page {
   function drawCharts(shown: Shown): void {
     const answers = [...shown.sections.values()].flatMap(section => section.answer() ?? []),
         tables = answers.flatMap(answer => answer.tables);
-    const report = reportOf(shell, tables), ranks = new Set<number>();
-    for (const table of tables)
-      if (table.rowCount < 100_000 && table.columns.some(column => column.name === 'rank'))
-        for (const value of table.values[table.columns.findIndex(column => column.name === 'rank')]!) if (typeof value === 'number') ranks.add(value);
-    const profile: Profile = {app: {report}, home: {tables: [], use: {tip}}, ranks: [...ranks].sort((a, b) => a - b), rank: shown.rank,
+    const report = reportOf(shell, tables);
+    let known: number[] | null = null;
+    // Asked by charts that have a rank to choose; tables that nobody draws stay as they came.
+    const ranksOf = (): number[] => {
+      const ranks = new Set<number>();
+      for (const table of tables)
+        if (table.rowCount < 100_000 && table.columns.some(column => column.name === 'rank'))
+          for (const value of table.values[table.columns.findIndex(column => column.name === 'rank')]!) if (typeof value === 'number') ranks.add(value);
+      return [...ranks].sort((a, b) => a - b);
+    };
+    const profile: Profile = {app: {report}, home: {tables: [], use: {tip}}, get ranks() { return known ??= ranksOf(); }, rank: shown.rank,
       setRank(rank) {
         const focus = document.activeElement?.id;
         shown.rank = rank;

@@ -1,5 +1,6 @@
 // What stands in the place of an answer: that it is being made, or why it cannot be.
 import {h} from '../../dom';
+import {sentence} from '../../i18n/i18n';
 import {ApiError} from '../api';
 import {w} from '../words';
 import type {Working} from './ask';
@@ -12,7 +13,7 @@ export function working(words: string, now: Working | null): HTMLElement {
 
 export function failure(error: unknown, again: () => void): HTMLElement {
   const known = error instanceof ApiError;
-  return h('div', {class: 'notice', role: 'alert'}, h('p', {}, known ? error.message : w('failed', String(error))),
-    known && !!error.hint && h('p', {class: 'quiet'}, error.hint),
+  return h('div', {class: 'notice', role: 'alert'}, h('p', {}, known ? sentence(error.message) : w('failed', String(error))),
+    known && !!error.hint && h('p', {class: 'quiet'}, sentence(error.hint)),
     (!known || error.status >= 500) && h('button', {class: 'plain link', click: again}, w('working.again')));
 }

@@ -33,8 +33,8 @@ export function counterAnswer(store: Store, asked: Asked): ArrayBuffer {
   }
   let least = Infinity, greatest = -Infinity;
   for (const one of value) {
-    least = Math.min(least, one);
-    greatest = Math.max(greatest, one);
+    if (one < least) least = one;
+    if (one > greatest) greatest = one;
   }
   const wire = new WireWriter();
   wire.add('min', 'f64', low);

@@ -24,7 +24,7 @@ function HeatMap({id, name, rows, columns, rowName, at}: {id: string; name: stri
   return (
     <div class="fits"><table class={few ? 'heat' : 'heat narrow'} id={id}>
       <caption class="live">{name}</caption>
-      <thead><tr><th class="text" />{columns.map((c, i) => <th scope="col">{few || i % 4 === 0 ? c : ''}</th>)}</tr></thead>
+      <thead><tr><th class="text" />{columns.map((c, i) => <th scope="col">{few ? c : i % 4 === 0 && <span>{c}</span>}</th>)}</tr></thead>
       <tbody>{rows.map(row => (
         <tr><th scope="row" class="text">{rowName(row)}</th>
           {columns.map(column => {

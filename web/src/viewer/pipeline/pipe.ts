@@ -13,7 +13,11 @@ import type {Loaded} from './load';
 import type {Other} from './other';
 
 // One step as it would have run.
-export interface World { cells: Cells; model: RunModel; step: number; recordedEnd: number; end: number }
+export interface World {
+  cells: Cells; model: RunModel; step: number;
+  dp: number | null;  // of this replica alone
+  recordedEnd: number; end: number;
+}
 
 export interface Pipe {
   shell: Shell; app: App; chart: Chart;
@@ -25,6 +29,10 @@ export interface Pipe {
   both: boolean;                    // it is wanted below the first
   diff: Partial<Diff> | null;       // what `stageline diff` says of the two; {}: neither has a pipeline
 }
+
+// The replica that is all the chart shows; null: there are more, or no other.
+export const shownAlone = ({app: {state}, recorded: {model}}: Pipe): number | null =>
+  (state.folded && state.open.size === 0 && model.dps.length > 1 ? state.dp : null);
 
 // What is drawn of the run as recorded: with a second one below it windows have room for both.
 export const ownModel = ({recorded, other, both}: Pipe): RunModel => (both && other ? other.wide : recorded.model);

@@ -1,7 +1,7 @@
 // Writes SVG where the chart's painter draws on a canvas: the calls that it makes, and no others. So the file is the
 // chart as it is seen, and both are drawn by the same code.
 import {makeColours} from '../../chart/colours';
-import {makePainter, paint, type Painter, type Scene} from '../../chart/paint';
+import {FONT, makePainter, paint, type Painter, type Scene} from '../../chart/paint';
 
 const escaped = (text: string): string =>
   text.replace(/[&<>"]/g, c => ({'&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;'})[c]!);
@@ -92,12 +92,24 @@ class SvgPen {
   restore(): void { this.out.push('</g>'.repeat(this.groups.pop() ?? 0)); }
 }
 
-export function drawSvg(scene: Scene, title: string): string {
-  const pen = new SvgPen(), context = pen as unknown as CanvasRenderingContext2D, {palette} = scene.colours;
+// One chart, and what stands above it where there are several.
+export interface Drawing { scene: Scene; name: string }
+export const NAME_HEIGHT = 26;  // CSS pixels
+
+export function drawSvg(drawings: readonly Drawing[], title: string): string {
+  const pen = new SvgPen(), context = pen as unknown as CanvasRenderingContext2D, {palette} = drawings[0]!.scene.colours;
   const painter: Painter = {...makePainter(document.createElement('canvas')), context};
-  paint(painter, {...scene, ratio: 1, colours: makeColours(context, palette, 1)});
-  const [width, height] = [Math.round(scene.width), Math.round(scene.height)];
-  return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img">` +
-    `<title>${escaped(title)}</title><defs>${pen.defs.join('')}</defs><rect width="${width}" height="${height}" fill="${palette.bg}"/>` +
+  let y = 0;
+  for (const {scene, name} of drawings) {
+    if (name) pen.out.push(`<text x="0" y="${y + 18}" font-family="${escaped(FONT)}" font-size="13.5px" font-weight="600" fill="${palette.ink}">${escaped(name)}</text>`);
+    if (name) y += NAME_HEIGHT;
+    pen.out.push(`<g transform="translate(0 ${y})">`);
+    paint(painter, {...scene, ratio: 1, colours: makeColours(context, palette, 1)});
+    pen.out.push('</g>');
+    y += Math.round(scene.height);
+  }
+  const width = Math.round(Math.max(...drawings.map(({scene}) => scene.width)));
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${y}" viewBox="0 0 ${width} ${y}" role="img">` +
+    `<title>${escaped(title)}</title><defs>${pen.defs.join('')}</defs><rect width="${width}" height="${y}" fill="${palette.bg}"/>` +
     `${pen.out.join('')}</svg>\n`;
 }

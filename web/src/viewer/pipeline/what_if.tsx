@@ -2,9 +2,10 @@
 // it was. Prices are those of stageline what-if.
 import {useEffect, useRef, useState} from 'preact/hooks';
 import {duration, percent} from '../../format';
-import {currentLang} from '../../i18n/i18n';
+import {currentLang, sentence} from '../../i18n/i18n';
+import {answered} from '../answers/ask';
 import {w} from '../words';
-import {setWorld, type Pipe, type World} from './pipe';
+import {setWorld, shownAlone, type Pipe, type World} from './pipe';
 import {askWorld, commandOf, paramsOf, type Asked, type Fix, type Fixes, type Price} from './world';
 
 const zh = (en: string, other: string): string => (currentLang() === 'zh' && other ? other : en);
@@ -12,7 +13,7 @@ const atRest = (fixes: Fixes | null): Asked => ({stage: -1, by: 1, microBatches:
   schedule: fixes?.schedule?.name ?? '', instant: false, fix: -1});
 
 function Says({price}: {price: Price}) {
-  if (price.why_not || price.saving_ns === null) return <p class="says" role="status" id="says"><b class="none">–</b> {price.why_not}</p>;
+  if (price.why_not || price.saving_ns === null) return <p class="says" role="status" id="says"><b class="none">–</b> {zh(price.why_not, price.why_not_zh)}</p>;
   const none = Math.abs(price.saving_share) < 0.0005, costs = price.saving_ns < 0;
   const error = price.error_ns === null ? '' : ` ± ${duration(price.error_ns)}`;
   return (
@@ -43,7 +44,7 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
   const {app, shell} = pipe, {step} = app.state;
 
   useEffect(() => {
-    shell.api.json<Fixes>('pipeline/fixes').then(answer => {
+    shell.api.json<Fixes>('pipeline/fixes').then(answered).then(answer => {
       setFixes(answer);
       setAsked(atRest(answer));
     }, (error: unknown) => setFailed(error instanceof Error ? error.message : String(error)));
@@ -55,6 +56,12 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
     setAsked(atRest(fixes));
     setPrice(null);
   }, [pipe.world, step]);
+
+  // Ranks are unfolded, or another replica: of the world only what was shown had come.
+  useEffect(() => {
+    const {world} = pipe;
+    if (fixes && world && world.dp !== null && world.dp !== shownAlone(pipe)) void ask(asked, fixes);
+  }, [app.state.dp, app.state.open, app.state.folded]);
 
   // One question at a time; of those that come meanwhile the last.
   async function ask(next: Asked, run: Fixes): Promise<void> {
@@ -87,7 +94,7 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
 
   if (!fixes) return (
     <section class="card what-if" aria-labelledby="what-if-title"><h2 id="what-if-title">{w('pipe.whatIf')}</h2>
-      <p class="quiet" role="status">{failed || w('pipe.whatIf.wait')}</p></section>);
+      <p class="quiet" role="status">{failed ? sentence(failed) : w('pipe.whatIf.wait')}</p></section>);
   const change = (patch: Partial<Asked>): void => { void ask({...asked, fix: -1, ...patch}, fixes); };
   const present = fixes.schedule, command = commandOf(asked, fixes, shell.run.title);
   const stages = Array.from({length: fixes.stages}, (_, i) => i), still = JSON.stringify(asked) === JSON.stringify(atRest(fixes));
@@ -124,7 +131,7 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
           {w('pipe.whatIf.reset')}</button></output>
       </form>}
       {failed && <p class="notice" role="alert">{failed}</p>}
-      {!present && fixes.why_not && <p class="how">{w('pipe.whatIf.noOrder', fixes.why_not)}</p>}
+      {!present && fixes.why_not && <p class="how">{w('pipe.whatIf.noOrder', zh(fixes.why_not, fixes.why_not_zh))}</p>}
       <FixList fixes={fixes.fixes} chosen={asked.fix} choose={index => { void ask({...atRest(fixes), fix: index}, fixes); }} />
       <p class="how">{w('pipe.whatIf.how')} <code>{command || 'stageline what-if'}</code></p>
     </section>

@@ -4,17 +4,17 @@ import {makeModel} from '../../data/rows';
 import {spanOf} from '../../state';
 import type {Api} from '../api';
 import {f64, i32, u8, type Column} from '../wire';
-import type {Pipe, World} from './pipe';
+import {shownAlone, type Pipe, type World} from './pipe';
 
 export interface Price {
   recorded_ns: number | null; step_ns: number | null; saving_ns: number | null; error_ns: number | null;
-  saving_share: number; steps: number; held: number | null; why_not: string;
+  saving_share: number; steps: number; held: number | null; why_not: string; why_not_zh: string;
 }
 export interface Fix extends Price {
   id: string; bound: boolean; name: string; name_zh: string; assumes: string; assumes_zh: string; how: string; how_zh: string;
 }
 export interface Fixes {
-  recorded_ns: number; graph_ns: number | null; order_ns: number | null; stages: number; why_not: string;
+  recorded_ns: number; graph_ns: number | null; order_ns: number | null; stages: number; why_not: string; why_not_zh: string;
   schedule: {name: string; chunks: number; micro_batches: number; stages: number} | null;
   schedules: {name: string; chunks: number}[];
   fixes: Fix[];
@@ -48,8 +48,8 @@ export function commandOf(asked: Asked, fixes: Fixes, title: string): string {
 
 export async function askWorld(api: Api, pipe: Pipe, params: Record<string, string | number | undefined>, signal: AbortSignal):
     Promise<{price: Answer; world: World | null}> {
-  const {state: {step}} = pipe.app, {recorded} = pipe;
-  const wire = await api.wire<Answer>('pipeline/what-if', {...params, step: step ?? undefined}, signal), price = wire.header;
+  const {state: {step}} = pipe.app, {recorded} = pipe, dp = shownAlone(pipe);  // what is shown is quicker told
+  const wire = await api.wire<Answer>('pipeline/what-if', {...params, step: step ?? undefined, dp: dp ?? undefined}, signal), price = wire.header;
   if (step === null || !price.columns.some(column => column.name === 'start') || price.why_not) return {price, world: null};
   const start = f64(wire, 'start'), count = start.length;
   if (count === 0) return {price, world: null};
@@ -66,5 +66,5 @@ export async function askWorld(api: Api, pipe: Pipe, params: Record<string, stri
   model.steps = recorded.model.steps.map(one => (one.step === step ? {...one, t1: Math.max(one.t1, end)} : one));
   model.whole = recorded.model.whole;
   model.dps = recorded.model.dps;
-  return {price, world: {cells, model, step, recordedEnd: span.t1, end}};
+  return {price, world: {cells, model, step, dp, recordedEnd: span.t1, end}};
 }
