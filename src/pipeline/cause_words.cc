@@ -198,9 +198,11 @@ class Words {
     f.id = "rank.slow";
     f.cause = "rank:" + rank(c.part);
     f.title_en = worker_en(c) + " takes " + times(c.ratio) + " the time of the other ranks of stage " + s +
-                 " for the same work" + ": check or replace that device";
+                 " for the same work" + (c.sometimes ? " " + in_steps(c.slowest_in, c.steps) : "") +
+                 ": check or replace that device";
+    const std::string when_zh = c.sometimes ? " 在 " + n(c.steps) + " 步中的 " + n(c.slowest_in) + " 步里，" : " 的";
     f.title_zh =
-        worker_zh(c) + " 的计算用时是第 " + s + " 级其他 rank 的 " + times_zh(c.ratio) + "：请检查或更换该设备";
+        worker_zh(c) + when_zh + "计算用时是第 " + s + " 级其他 rank 的 " + times_zh(c.ratio) + "：请检查或更换该设备";
     f.detail_en = "The work is the same as theirs and it is slower " + in_steps(c.slowest_in, c.steps) +
                   ", so it is the device or its host: clocks, heat, power limits, other processes. As fast as the "
                   "others, a step takes " +

@@ -1,7 +1,9 @@
 """stageline explain on runs with one or two micro-batches or few steps: the schedule's layout, and what is beyond doubt though its price is not."""
+import csv
 import json
 import re
 import unittest
+from decimal import Decimal
 
 from support import Case, run
 
@@ -66,6 +68,48 @@ class Small(Case):
         for share in (0.1, 0.2):
             self.assertEqual(self.told(*words, f'heavy-head:{share}')['findings'], [])
         self.assertEqual([f['id'] for f in self.told(*words, 'heavy-head:0.5')['findings']], ['stage.slow'])
+
+    def mixed(self, slow_steps, *fault):
+        """A run of which some steps have a fault, and the one without: their steps end to end."""
+        base = ['1f1b', '--stages', 4, '--micro-batches', 8, '--dp', 2, '--steps', 12, '--jitter', 0.02, '--seed', 5, '--latency', 0.2, '--messages',
+                '--format', 'cells']
+        steps = {}
+        for name, words in (('well', []), ('ill', ['--fault', *fault])):
+            run('simulate', *base, *words, '-o', self.dir / name, '-q', check=0)
+            with open(self.dir / name / 'cells.csv', encoding='utf-8') as file:
+                rows = list(csv.DictReader(file))
+            for row in rows:
+                row['start_ts'] = Decimal(row['start_ts'])
+            steps[name] = [[row for row in rows if row['step'] == str(s)] for s in range(12)]
+        out, at = [], Decimal(0)
+        for s in range(12):
+            rows = steps['ill' if s in slow_steps else 'well'][s]
+            first = min(row['start_ts'] for row in rows)
+            out += [{**row, 'start_ts': str(row['start_ts'] - first + at)} for row in rows]
+            at += max(row['start_ts'] + Decimal(row['duration']) for row in rows) - first
+        path = self.dir / 'mixed.csv'
+        with open(path, 'w', encoding='utf-8', newline='') as file:
+            writer = csv.DictWriter(file, list(out[0]))
+            writer.writeheader()
+            writer.writerows(out)
+        return json.loads(run('explain', path, '--format', 'json', '-q', check=0).out)
+
+    def test_a_rank_that_is_slow_in_some_steps(self):
+        well = self.mixed(set(), 'slow-rank:5,1.5')
+        self.assertEqual(well['findings'], [])
+        for slow in ({0, 3, 6, 9}, set(range(6))):
+            with self.subTest(slow=slow):
+                told = self.mixed(slow, 'slow-rank:5,1.5')
+                self.assertEqual([f['cause'] for f in told['findings']], ['rank:5'])
+                self.assertIn(f'in {len(slow)} of 12 steps', told['findings'][0]['title_en'])
+                self.assertIn(f'在 12 步中的 {len(slow)} 步里', told['findings'][0]['title_zh'])
+                self.assertAlmostEqual(told['findings'][0]['lost_ns'] / (told['step_ns'] - well['step_ns']), 1, delta=0.05)
+
+    def test_long_sequences_that_nothing_proves_are_no_ranks_fault(self):
+        # One micro-batch a step: long ones make all ranks of a replica slow in some steps.
+        for seed in (1, 2, 3, 4):
+            told = self.told('1f1b', '--stages', 4, '--micro-batches', 1, '--dp', 4, '--steps', 12, '--seed', seed, '--fault', 'long-sequences:0.2,1.2')
+            self.assertNotIn('rank.slow', [f['id'] for f in told['findings']])
 
 
 if __name__ == '__main__':
