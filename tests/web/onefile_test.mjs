@@ -194,6 +194,12 @@ export const cases = [
     await page.emulateMedia({media: 'print'});
     assert.equal(await page.locator('.families').isVisible(), false);
     assert.equal(await page.locator('.answers table').first().isVisible(), true);
+    await page.emulateMedia({media: 'screen'});
+    await page.click('#page-timeline');
+    await timelineOf(page);
+    const height = () => page.locator('.stage').evaluate(stage => stage.getBoundingClientRect().height), onScreen = await height();
+    await page.emulateMedia({media: 'print'});
+    assert.ok(Math.abs(await height() - onScreen) <= 1, `${await height()} of ${onScreen}`);
   }],
   ['report: a hundred thousand cells are all drawn, in less than 5 MB; below a pixel as much as is busy', async (open, tools) => {
     const path = reportOf(tools, 'large'), {page, problems} = await openReport(tools.context, path, '?lang=en#/pipeline');

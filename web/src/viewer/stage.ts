@@ -69,6 +69,7 @@ export function makeStage(api: Api, store: Store, drawer: () => number): Stage {
       styled(one, {width: `${width}px`, height: `${height}px`});
     }
     styled(layers, {height: `${height}px`, 'margin-bottom': `${-height}px`});
+    styled(element, {'--height': `${height}px`});  // on paper nothing else gives it one
     layout = null;
     overClean = true;  // a new size empties it
     roll.forget();
