@@ -196,30 +196,38 @@ int main(int argc, char** argv) {
     const auto create = reinterpret_cast<int (*)(void**, unsigned)>(driver ? dlsym(driver, "cuEventCreate") : nullptr);
     const auto record = reinterpret_cast<int (*)(void*, void*)>(driver ? dlsym(driver, "cuEventRecord") : nullptr);
     if (!make_stream || !capturing || !create || !record) return 1;
-    void *stream = make_stream(), *event = nullptr;
-    create(&event, 0);
-    print("driver_alone", measure(tick_ns, reading_ticks, [&](int) {
-            for (int k = 0; k < 2; ++k) {
-              int status = 0;
-              capturing(stream, &status);
-              record(event, stream);
-            }
-          }));
+    void* stream = make_stream();
+    std::vector<void*> events(256);  // as many as the recorder has in its pool: one alone would stay in the cache
+    for (void*& event : events) create(&event, 0);
+    size_t next_event = 0;
     const slr_lane lane = slr_lane_stream(SLR_CUDA, stream, "compute");
     usleep(100'000);
-    // Few at a time: the pool of events is for jobs, not for bursts of thousands.
-    Times times;
-    for (int burst = 0; burst < 1000; ++burst) {
+    // Few at a time: the pool of events is for jobs, not for bursts of thousands. The driver's calls alone in turn with
+    // them, so that both come back to caches that others have used.
+    Times alone, times;
+    for (int burst = 0; burst < 2000; ++burst) {
       for (int i = 0; i < 50; ++i) {
         slr_job job = SLR_JOB(SLR_FORWARD, i, 0);
         const uint64_t before = counter();
-        slr_end(slr_begin(lane, &job));
-        times.add(counter() - before);
+        if (burst % 2 == 0) {
+          for (int k = 0; k < 2; ++k) {
+            int status = 0;
+            capturing(stream, &status);
+            record(events[next_event++ % events.size()], stream);
+          }
+        } else {
+          slr_end(slr_begin(lane, &job));
+        }
+        (burst % 2 == 0 ? alone : times).add(counter() - before);
       }
-      usleep(8000);
+      usleep(4000);
     }
-    const auto at = [&](double share) { return times.share_ns(share, reading_ticks, tick_ns); };
-    print("device_range", {at(0.5), at(0.99), at(0)});
+    const auto print_device = [&](const char* key, const Times& of) {
+      const auto at = [&](double share) { return of.share_ns(share, reading_ticks, tick_ns); };
+      print(key, {at(0.5), at(0.99), at(0)});
+    };
+    print_device("driver_alone", alone);
+    print_device("device_range", times);
   }
   slr_flush(5000);
   const slr_statistics end = stats_now();

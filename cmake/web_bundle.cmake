@@ -1,15 +1,15 @@
-# Builds web/ into one C++ source (report and viewer): sets STAGELINE_WEB_BUNDLE_CC. npm ci runs
+# Builds web/ into one C++ source: sets STAGELINE_WEB_BUNDLE_CC. npm ci runs
 # at build time, and only when web/package-lock.json changed; bundles live in the build folder, never in the repository.
 find_program(NODE_PROGRAM NAMES node nodejs)
 find_program(NPM_PROGRAM npm)
 if(NOT NODE_PROGRAM OR NOT NPM_PROGRAM)
-  message(FATAL_ERROR "node (18 or newer) and npm are needed to build the report page, and were not found.\n"
+  message(FATAL_ERROR "node (18 or newer) and npm are needed to build the viewer, and were not found.\n"
     "  hint: ./dev build installs what the build needs; on Debian or Ubuntu: apt install nodejs npm")
 endif()
 execute_process(COMMAND ${NODE_PROGRAM} --version OUTPUT_VARIABLE NODE_VERSION OUTPUT_STRIP_TRAILING_WHITESPACE)
 string(REGEX REPLACE "^v" "" NODE_VERSION "${NODE_VERSION}")
 if(NODE_VERSION VERSION_LESS 18)
-  message(FATAL_ERROR "node ${NODE_VERSION} is too old to build the report page; 18 or newer is needed.\n"
+  message(FATAL_ERROR "node ${NODE_VERSION} is too old to build the viewer; 18 or newer is needed.\n"
     "  hint: ./dev build installs what the build needs")
 endif()
 
@@ -25,4 +25,4 @@ add_custom_command(OUTPUT ${STAGELINE_WEB_BUNDLE_CC}
   DEPENDS ${STAGELINE_WEB_FILES} web/build.mjs web/embed.mjs web/package.json web/package-lock.json
     cmake/npm_ci.cmake
   WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/web
-  COMMENT "Bundling the report page and the viewer" VERBATIM)
+  COMMENT "Bundling the viewer" VERBATIM)

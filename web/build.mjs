@@ -1,5 +1,4 @@
-// node build.mjs OUTDIR: bundles the report page (src/main.ts) and the timeline viewer (src/viewer/main.tsx), each
-// with its style, into report.js, report.css, viewer.js and viewer.css.
+// node build.mjs OUTDIR: bundles the viewer (src/viewer/main.tsx) and its style into viewer.js and viewer.css.
 import {build} from 'esbuild';
 
 const outdir = process.argv[2];
@@ -10,7 +9,7 @@ const common = {outdir, bundle: true, minify: true, charset: 'utf8', target, log
 
 await build({
   ...common,
-  entryPoints: {'report': 'src/main.ts', 'viewer': 'src/viewer/main.tsx'},
+  entryPoints: {'viewer': 'src/viewer/main.tsx'},
   format: 'iife',
   jsx: 'automatic',
   jsxImportSource: 'preact',
@@ -18,5 +17,5 @@ await build({
 });
 await build({
   ...common,
-  entryPoints: {'report': 'src/style.css', 'viewer': 'src/viewer/viewer.css'},
+  entryPoints: {'viewer': 'src/viewer/viewer.css'},
 });

@@ -1,5 +1,5 @@
-// node embed.mjs DIR: DIR/report.js, report.css, viewer.js and viewer.css become DIR/web_bundle.cc, string literals
-// that any C++ compiler takes quickly (see src/exporters/html/web_bundle.h, src/server/viewer_bundle.h).
+// node embed.mjs DIR: DIR/viewer.js and viewer.css become DIR/web_bundle.cc, string literals that any C++ compiler takes
+// quickly (see src/server/viewer_bundle.h).
 import {createHash} from 'node:crypto';
 import {readFileSync, writeFileSync} from 'node:fs';
 import {join} from 'node:path';
@@ -30,32 +30,20 @@ function text(name, forbidden) {
   return {bytes, hash};
 }
 
-const js = text('report.js', /<\/script|<!--/i);
-const css = text('report.css', /<\/style|<!--/i);
 const viewerJs = text('viewer.js', /<\/script|<!--/i);  // a server's files, and inlined in a report
 const viewerCss = text('viewer.css', /<\/style|<!--/i);
 writeFileSync(join(dir, 'web_bundle.cc'), `// Made by web/embed.mjs from web/src.
-#include "exporters/html/web_bundle.h"
 #include "server/viewer_bundle.h"
 
 namespace stageline {
 namespace {
 
-constexpr char kJs[] =
-${literal(js.bytes)};
-constexpr char kCss[] =
-${literal(css.bytes)};
 constexpr char kViewerJs[] =
 ${literal(viewerJs.bytes)};
 constexpr char kViewerCss[] =
 ${literal(viewerCss.bytes)};
 
 }  // namespace
-
-std::string_view web_report_js() { return {kJs, sizeof kJs - 1}; }
-std::string_view web_report_css() { return {kCss, sizeof kCss - 1}; }
-std::string_view web_report_js_hash() { return "${js.hash}"; }
-std::string_view web_report_css_hash() { return "${css.hash}"; }
 
 std::string_view web_viewer_js() { return {kViewerJs, sizeof kViewerJs - 1}; }
 std::string_view web_viewer_css() { return {kViewerCss, sizeof kViewerCss - 1}; }

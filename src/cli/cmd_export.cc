@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
+#include "server/page_export.h"
 
 namespace stageline {
 
@@ -38,7 +39,7 @@ int run_export(const Arguments& arguments) {
   std::vector<std::string> paths;
   const Status written = [&] {
     const WritingBar bar(*terminal);
-    return export_trace(*trace, output, (*exporter)->name, options, &paths);
+    return export_run(*trace, output, (*exporter)->name, options, arguments.operands, &paths);
   }();
   if (!written) return fail(written.error());
   print_notes(*terminal, trace->diagnostics, arguments.operands[0]);

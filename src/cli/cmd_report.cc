@@ -8,22 +8,12 @@
 #include "cli/commands.h"
 #include "cli/run_common.h"
 #include "engine/profile_findings.h"
+#include "readers/reader.h"
+#include "server/page_export.h"
 #include "server/page_file.h"
 
 namespace stageline {
 namespace {
-
-// As a shell reads it: quoted where it holds more than letters that are safe bare.
-std::string shell_word(const std::string& path) {
-  const auto bare = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           static_cast<unsigned char>(c) >= 0x80 || std::string_view("/._-+,:=@%").find(c) != std::string_view::npos;
-  };
-  if (!path.empty() && std::all_of(path.begin(), path.end(), bare)) return path;
-  std::string quoted = "'";
-  for (const char c : path) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
 
 // 1 when one of the findings named by --fail-on was made, or more is lost than the share it names.
 Result<int> fail_on(const Arguments& arguments, const Findings& findings, double lost_share) {
@@ -87,22 +77,37 @@ int run_report(const Arguments& arguments) {
   const std::string output = arguments.get("output", "report.html");
   Findings none;
   if (auto checked = fail_on(arguments, none, 0); !checked) return fail(checked.error());
-  if (Status s = check_writable(output, arguments.operands); !s) return fail(s.error());
+  const std::string second = arguments.get("compare");
+  std::vector<std::string> inputs = arguments.operands;
+  if (arguments.has("compare")) inputs.push_back(second);
+  if (Status s = check_writable(output, inputs); !s) return fail(s.error());
+  if (arguments.has("compare"))
+    if (const Result<Source> source = scan_source({second}); !source) return fail(source.error());
   Result<Trace> trace = open_run(arguments, *terminal, arguments.operands, "", Clocks::kOneAxis);
   if (!trace) return fail(trace.error());
+  std::unique_ptr<ComparedRun> other;
+  if (arguments.has("compare")) {
+    Result<Trace> compared = open_run(arguments, *terminal, {second}, "", Clocks::kCompared);
+    if (!compared) return fail(compared.error());
+    print_notes(*terminal, compared->diagnostics, second);
+    other = std::make_unique<ComparedRun>();
+    other->title = valid_utf8(run_name({second}));
+    other->paths = {second};
+    other->trace = std::move(*compared);
+  }
   PageOptions options;
   options.lang = terminal->lang;
   options.ghosts = ghosts_of(arguments);
   options.paths = arguments.operands;
-  options.command = "stageline view";
-  for (const std::string& path : arguments.operands) options.command += " " + shell_word(valid_utf8(path));
+  options.command = view_command(arguments.operands);
+  if (other) options.command += " --compare" + view_command({second}).substr(std::string_view("stageline view").size());
   options.title = valid_utf8(arguments.get("title", run_name(arguments.operands)));
   const auto slices = arguments.integer("slices", static_cast<int64_t>(options.most_slices), 0, kMostPageSlices);
   if (!slices) return fail(slices.error());
   options.most_slices = static_cast<uint64_t>(*slices);
   const Result<WrittenPage> written = [&] {
     const WritingBar bar(*terminal);
-    return write_page_file(std::move(*trace), output, options);
+    return write_page_file(std::move(*trace), output, options, std::move(other));
   }();
   if (!written) return fail(written.error());
   const Trace& shown = written->timeline->trace();

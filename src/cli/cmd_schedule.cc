@@ -9,11 +9,13 @@
 #include "cli/schedule_options.h"
 #include "cli/schedule_text.h"
 #include "exporters/table_text.h"
+#include "pipeline/counted.h"
 #include "pipeline/link_cells.h"
 #include "pipeline/order_text.h"
 #include "pipeline/schedule_numbers.h"
 #include "pipeline/simulate.h"
 #include "schedules/registry.h"
+#include "server/page_export.h"
 
 namespace stageline {
 namespace {
@@ -84,13 +86,23 @@ Table ranks_table(const Answer& a) {
 }
 
 std::string sizes_text(const Schedule& s) {
-  std::string text =
-      std::to_string(s.sizes.stages) + " stages, " + std::to_string(s.sizes.micro_batches) + " micro-batches";
+  std::string text = counted(s.sizes.stages, "stage", "stages") + ", " +
+                     counted(s.sizes.micro_batches, "micro-batch", "micro-batches");
   if (s.sizes.chunks > 1)
     text += s.layout == ChunkLayout::kBidirectional ? std::string(", 2 directions")
                                                     : ", " + std::to_string(s.sizes.chunks) + " chunks a rank" +
                                                           (s.layout == ChunkLayout::kV ? " in a V" : "");
   if (s.sizes.group > 0) text += ", groups of " + std::to_string(s.sizes.group);
+  return text;
+}
+
+std::string sizes_text_zh(const Schedule& s) {
+  std::string text = grouped(s.sizes.stages) + " 级，" + grouped(s.sizes.micro_batches) + " 个微批";
+  if (s.sizes.chunks > 1)
+    text += s.layout == ChunkLayout::kBidirectional
+                ? std::string("，双向")
+                : "，每 rank " + std::to_string(s.sizes.chunks) + " 块" + (s.layout == ChunkLayout::kV ? "，V 形" : "");
+  if (s.sizes.group > 0) text += "，每组 " + grouped(s.sizes.group) + " 个微批";
   return text;
 }
 
@@ -185,7 +197,9 @@ Status draw(const Answer& a, const Arguments& arguments, const Terminal& termina
   options.lang = terminal.lang;
   options.dark = arguments.has("dark");
   options.ghosts = Ghosts::kOff;  // a plan is its own theory
-  options.title = valid_utf8(arguments.get("title", a.schedule.name + ", " + sizes_text(a.schedule)));
+  options.title =
+      valid_utf8(arguments.get("title", a.schedule.name + (terminal.chinese() ? "，" + sizes_text_zh(a.schedule)
+                                                                              : ", " + sizes_text(a.schedule))));
   Result<double> width = arguments.real("width", 0);
   if (!width) return std::move(width).error();
   if (arguments.has("width") && !(*width >= 200 && *width <= 32'000))
@@ -200,7 +214,7 @@ Status draw(const Answer& a, const Arguments& arguments, const Terminal& termina
   if (!run) return std::move(run).error();
   run->trace.cells.sort();
   link_cells(run->trace);
-  return export_trace(run->trace, path, to, options);
+  return export_run(run->trace, path, to, options, {});
 }
 
 // What the published formula speaks of, as the order has it without latency.

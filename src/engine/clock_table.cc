@@ -112,7 +112,7 @@ Table clock_summary_table(const Trace& trace, const std::vector<ClockMap>& clock
                                  {"offset_half_ns", "at most ±", Type::kDuration, "By causality alone"}});
   if (!steps) {
     columns.push_back({"drift_ppm", "drift ppm", Type::kReal, "Microseconds that this clock gains in a second"});
-    columns.push_back({"drift_error_ppm", "likely off", Type::kReal, "One standard error, an estimate"});
+    columns.push_back({"drift_error_ppm", "likely off ppm", Type::kReal, "One standard error, an estimate"});
   }
   columns.push_back({"messages", "matches", Type::kInteger, "That its own ties stand on"});
   columns.push_back({"method", "method", Type::kText, "What leads to the reference"});

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cassert>
 #include <memory>
 #include <optional>
 
@@ -237,6 +238,7 @@ Status export_trace(Trace& trace, const std::string& path, std::string_view to, 
   if (!written) written = &paths;
   Result<const Exporter*> exporter = choose_exporter(to, path);
   if (!exporter) return std::move(exporter).error();
+  assert(!(*exporter)->is_page && "export_run() writes it");
   if (trace.cells.size() == 0 && (*exporter)->draws_cells)
     return Error{
         ErrorCode::kUnavailable,

@@ -62,8 +62,9 @@ Findings findings_of(const Trace& trace, const std::vector<Table>& tables);
 Findings findings_of(const Trace& trace, const std::vector<Table>& tables, const TheoryRun& theory,
                      const RunCoverage& coverage);
 
-// Writes the trace at `path` in the kind `to` ("" : by extension). A kind that has one file per rank writes `path` for
-// a single rank, and rank_path(path, rank) for each of several. `written` (if given): the paths that were.
+// Writes the trace at `path` in the kind `to` ("" : by extension), which is not the page (server/page_export.h). A kind
+// that has one file per rank writes `path` for a single rank, and rank_path(path, rank) for each of several. `written`
+// (if given): the paths that were.
 Status export_trace(Trace& trace, const std::string& path, std::string_view to, const ExportOptions& options,
                     std::vector<std::string>* written = nullptr);
 

@@ -8,7 +8,6 @@
 
 #include "base/chinese.h"
 #include "base/number.h"
-#include "base/parallel.h"
 #include "engine/doubt_words.h"
 #include "engine/engine.h"
 #include "engine/share_findings.h"
@@ -106,16 +105,15 @@ struct Replayed {
 Explanation explain(const Trace& trace, const std::vector<Table>& tables, bool with_offers) {
   Explanation e;
   const bool cells = trace.cells.size() > 0;
-  const TheoryRun theory = cells ? theory_of(trace) : TheoryRun{};
+  TheoryRun theory = cells ? theory_of(trace) : TheoryRun{};
   const RunCoverage coverage(trace, theory);
-  Findings known;
+  Findings known = findings_of(trace, tables, theory, coverage);
   std::optional<Replayed> replayed;
-  parallel_for(2, [&](size_t half) {  // both take seconds of a large run, and neither needs the other
-    if (half == 0)
-      known = findings_of(trace, tables, theory, coverage);
-    else if (cells)
-      replayed.emplace(trace, theory, coverage);
-  });
+  if (cells) {
+    // Of a large run the times of theory are a quarter of a gigabyte, and nobody looks at them any more.
+    theory.theory.start_ns = {}, theory.theory.end_ns = {}, theory.mapped.reset();
+    replayed.emplace(trace, theory, coverage);
+  }
   e.headline = known.headline;
   e.parts = known.headline.parts;
   std::set<std::string> said;
@@ -142,9 +140,10 @@ Explanation explain(const Trace& trace, const std::vector<Table>& tables, bool w
           if (with_offers) make_offers(std::move(model), e);
         };
         if (graph->source == GraphSource::kComputeCells)  // those have no launch rule
-          with_model(WhatIf::of(trace, std::move(*graph), theory.recognition, notes));
-        else if (Result<WhatIf> model = WhatIf::of(trace, theory.recognition, notes))
-          with_model(std::move(*model));
+          with_model(
+              WhatIf::of(trace, std::move(*graph), theory.recognition, notes, WhatIfUse::kOrders, &theory.lists));
+        else if (Result<StepGraph> free = build_step_graph(trace, notes))
+          with_model(WhatIf::of(trace, std::move(*free), theory.recognition, notes, WhatIfUse::kOrders, &theory.lists));
       }
       e.findings = cause_findings(trace, causes, theory.recognition);
       add_share_findings(std::move(shares), e.findings);

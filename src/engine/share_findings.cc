@@ -50,8 +50,8 @@ LastReplica last_replica(const StepGraph& graph) {
     int32_t last = kUnknown;
     int64_t end_ns = INT64_MIN;
     for (uint32_t op = step.begin; op < step.end; ++op)
-      if (is_compute(graph.kind[op]) && graph.dp[op] != kUnknown && graph.end_ns[op] > end_ns)
-        end_ns = graph.end_ns[op], last = graph.dp[op];
+      if (is_compute(graph.kind[op]) && graph.dp(op) != kUnknown && graph.end_ns[op] > end_ns)
+        end_ns = graph.end_ns[op], last = graph.dp(op);
     if (last == kUnknown) continue;
     ++found.steps;
     ++last_in[last];

@@ -61,9 +61,11 @@ void Cells::sort() {
 
 std::vector<StepRange> step_ranges(const Cells& cells) {
   std::vector<StepRange> ranges;
-  for (size_t i = 0; i < cells.size(); ++i) {
-    if (ranges.empty() || ranges.back().step != cells.step[i]) ranges.push_back({cells.step[i], i, i});
-    ranges.back().end = i + 1;
+  for (auto at = cells.step.begin(); at != cells.step.end();) {
+    const auto end = std::upper_bound(at, cells.step.end(), *at);
+    ranges.push_back(
+        {*at, static_cast<size_t>(at - cells.step.begin()), static_cast<size_t>(end - cells.step.begin())});
+    at = end;
   }
   return ranges;
 }

@@ -1,5 +1,7 @@
 #include "model/overlapped_pairs.h"
 
+#include "base/parallel.h"
+
 namespace stageline {
 
 std::vector<uint32_t> overlapped_pairs(const Cells& cells) {
@@ -8,21 +10,24 @@ std::vector<uint32_t> overlapped_pairs(const Cells& cells) {
     return cells.start_ns[a] == cells.start_ns[b] && cells.end_ns[a] == cells.end_ns[b] &&
            cells.part[a] == cells.part[b] && cells.step[a] == cells.step[b];
   };
-  for (size_t i = 0; i < cells.size();) {
-    size_t end = i + 1;
-    while (end < cells.size() && same_times(i, end)) ++end;
-    uint32_t forward = kNoPair, backward = kNoPair;
-    for (size_t k = i; k < end && cells.dur_ns(i) > 0; ++k) {
-      if (cells.kind[k] == CellKind::kForward) forward = static_cast<uint32_t>(k);
-      if (cells.kind[k] == CellKind::kBackward || cells.kind[k] == CellKind::kInputGrad)
-        backward = static_cast<uint32_t>(k);
-      if (forward == kNoPair || backward == kNoPair) continue;
-      pairs[forward] = backward;
-      pairs[backward] = forward;
-      forward = backward = kNoPair;
+  const std::vector<StepRange> ranges = step_ranges(cells);
+  parallel_for(ranges.size(), [&](size_t s) {
+    for (size_t i = ranges[s].begin; i < ranges[s].end;) {
+      size_t end = i + 1;
+      while (end < ranges[s].end && same_times(i, end)) ++end;
+      uint32_t forward = kNoPair, backward = kNoPair;
+      for (size_t k = i; k < end && cells.dur_ns(i) > 0; ++k) {
+        if (cells.kind[k] == CellKind::kForward) forward = static_cast<uint32_t>(k);
+        if (cells.kind[k] == CellKind::kBackward || cells.kind[k] == CellKind::kInputGrad)
+          backward = static_cast<uint32_t>(k);
+        if (forward == kNoPair || backward == kNoPair) continue;
+        pairs[forward] = backward;
+        pairs[backward] = forward;
+        forward = backward = kNoPair;
+      }
+      i = end;
     }
-    i = end;
-  }
+  });
   return pairs;
 }
 
@@ -31,18 +36,21 @@ std::vector<uint32_t> loss_backwards(const Cells& cells) {
   const auto is_backward = [&](size_t i) {
     return cells.kind[i] == CellKind::kBackward || cells.kind[i] == CellKind::kInputGrad;
   };
-  uint32_t later[2] = {kNoPair, kNoPair};  // the two pieces of work after this one
-  for (size_t i = cells.size(); i-- > 0;) {
-    if (!is_compute(cells.kind[i])) continue;
-    for (const uint32_t j : later)
-      if (j != kNoPair && whole[i] == kNoPair && is_backward(i) && is_backward(j) && cells.part[i] == cells.part[j] &&
-          cells.step[i] == cells.step[j] && cells.micro_batch[i] != kUnknown && cells.chunk[i] != kUnknown &&
-          cells.micro_batch[i] == cells.micro_batch[j] && cells.chunk[i] == cells.chunk[j] &&
-          cells.end_ns[i] <= cells.start_ns[j])
-        whole[i] = j;
-    later[1] = later[0];
-    later[0] = static_cast<uint32_t>(i);
-  }
+  const std::vector<StepRange> ranges = step_ranges(cells);
+  parallel_for(ranges.size(), [&](size_t s) {
+    uint32_t later[2] = {kNoPair, kNoPair};  // the two pieces of work after this one
+    for (size_t i = ranges[s].end; i-- > ranges[s].begin;) {
+      if (!is_compute(cells.kind[i])) continue;
+      for (const uint32_t j : later)
+        if (j != kNoPair && whole[i] == kNoPair && is_backward(i) && is_backward(j) && cells.part[i] == cells.part[j] &&
+            cells.micro_batch[i] != kUnknown && cells.chunk[i] != kUnknown &&
+            cells.micro_batch[i] == cells.micro_batch[j] && cells.chunk[i] == cells.chunk[j] &&
+            cells.end_ns[i] <= cells.start_ns[j])
+          whole[i] = j;
+      later[1] = later[0];
+      later[0] = static_cast<uint32_t>(i);
+    }
+  });
   return whole;
 }
 

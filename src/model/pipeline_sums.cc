@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/parallel.h"
 #include "model/stage_costs.h"
 
 namespace stageline {
@@ -28,14 +29,16 @@ void part_steps(StepSums& before, StepSums& step) {
 
 PipelineSums pipeline_sums(const Trace& trace) {
   const Cells& cells = trace.cells;
-  PipelineSums sums;
-  for (const StepRange& range : step_ranges(cells)) {
-    if (range.step == kUnknown) continue;
-    StepSums step;
+  std::vector<StepRange> ranges = step_ranges(cells);
+  std::erase_if(ranges, [](const StepRange& range) { return range.step == kUnknown; });
+  std::vector<StepSums> steps(ranges.size());
+  std::vector<std::vector<RankSums>> ranks(ranges.size());  // empty: the step has no compute cell
+  parallel_for(ranges.size(), [&](size_t s) {
+    const StepRange& range = ranges[s];
+    StepSums& step = steps[s];
     step.step = range.step;
     bool any_compute = false;
     Span all, work;  // of all cells, and without messages; on common time
-    const size_t first_rank = sums.ranks.size();
     for (size_t i = range.begin; i < range.end;) {
       RankSums rank;
       rank.step = range.step;
@@ -69,18 +72,21 @@ PipelineSums pipeline_sums(const Trace& trace) {
       step.pipeline_start_ns = any_compute ? std::min(step.pipeline_start_ns, begins) : begins;
       step.pipeline_end_ns = any_compute ? std::max(step.pipeline_end_ns, ends) : ends;
       any_compute = true;
-      sums.ranks.push_back(rank);
+      ranks[s].push_back(rank);
     }
-    for (size_t r = first_rank; r < sums.ranks.size(); ++r) {
-      RankSums& rank = sums.ranks[r];
+    for (RankSums& rank : ranks[s]) {
       rank.span_bubble_ns = step.pipeline_span_ns() - rank.busy_ns;
       rank.inner_bubble_ns = rank.last_ns - rank.first_ns - rank.busy_ns;
     }
     const Span& span = work.any() ? work : all;
     step.start_ns = span.start_ns;
     step.end_ns = span.end_ns;
-    if (any_compute && !sums.steps.empty()) part_steps(sums.steps.back(), step);
-    sums.steps.push_back(step);
+  });
+  PipelineSums sums;
+  for (size_t s = 0; s < steps.size(); ++s) {
+    if (!ranks[s].empty() && !sums.steps.empty()) part_steps(sums.steps.back(), steps[s]);
+    sums.steps.push_back(steps[s]);
+    sums.ranks.insert(sums.ranks.end(), ranks[s].begin(), ranks[s].end());
   }
   return sums;
 }

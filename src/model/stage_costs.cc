@@ -1,12 +1,15 @@
 #include "model/stage_costs.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
 
 #include "base/number.h"
+#include "base/parallel.h"
 #include "model/overlapped_pairs.h"
+#include "model/rank_ranges.h"
 
 namespace stageline {
 
@@ -27,9 +30,6 @@ double percentile_of_sorted(const std::vector<int64_t>& sorted, double share) {
   return static_cast<double>(sorted[below]) + fraction * static_cast<double>(sorted[above] - sorted[below]);
 }
 
-namespace {
-
-// The same of values in any order, which are partly sorted on the way.
 double percentile_of(std::vector<int64_t>& values, double share) {
   const double at = share * static_cast<double>(values.size() - 1);
   const auto below = values.begin() + static_cast<std::ptrdiff_t>(at);
@@ -40,11 +40,14 @@ double percentile_of(std::vector<int64_t>& values, double share) {
          fraction * static_cast<double>(*std::min_element(below + 1, values.end()) - *below);
 }
 
+namespace {
+
+constexpr size_t kComputeKinds = 5;  // F, B, I, W, F&B
+
 }  // namespace
 
 std::vector<StageCost> stage_costs(const Trace& trace, const std::function<bool(size_t cell)>& counts) {
   const Cells& cells = trace.cells;
-  std::map<std::pair<int32_t, CellKind>, std::vector<int64_t>> durations;
   const std::vector<uint32_t> pairs = overlapped_pairs(cells);
   // A backward whose loss is marked apart costs both.
   const std::vector<uint32_t> loss_of = loss_backwards(cells);
@@ -52,32 +55,43 @@ std::vector<StageCost> stage_costs(const Trace& trace, const std::function<bool(
   for (size_t i = 0; i < cells.size(); ++i)
     if (loss_of[i] != kNoPair)
       loss_ns[pairs[loss_of[i]] != kNoPair ? pairs[loss_of[i]] : loss_of[i]] += cells.dur_ns(i);
-  for (size_t i = 0; i < cells.size(); ++i) {
-    if (loss_of[i] != kNoPair) continue;
-    if (!is_compute(cells.kind[i]) || cells.step[i] == kUnknown || (counts && !counts(i))) continue;
-    // The halves of an overlapped pair share their time: it is the cost of neither, and counts once.
-    const bool paired = pairs[i] != kNoPair;
-    if (paired && cells.kind[i] != CellKind::kForward) continue;
-    const CellKind kind = paired ? CellKind::kForwardBackward : cells.kind[i];
-    const auto loss = loss_ns.find(static_cast<uint32_t>(i));
-    durations[{trace.parts[static_cast<size_t>(cells.part[i])].stage, kind}].push_back(
-        sum_or_limit(cells.dur_ns(i), loss == loss_ns.end() ? 0 : loss->second));
-  }
+  std::map<int32_t, std::vector<RankRange>> ranges_of;  // stage → its ranks, in the order of cells
+  for (const RankRange& range : rank_ranges(cells))
+    if (range.step != kUnknown) ranges_of[trace.parts[static_cast<size_t>(range.part)].stage].push_back(range);
+  std::vector<std::pair<int32_t, const std::vector<RankRange>*>> stages;
+  for (const auto& [stage, ranges] : ranges_of) stages.emplace_back(stage, &ranges);
+  std::vector<std::vector<StageCost>> of_stage(stages.size());
+  parallel_for(stages.size(), [&](size_t s) {
+    std::array<std::vector<int64_t>, kComputeKinds> durations;
+    for (const RankRange& range : *stages[s].second)
+      for (size_t i = range.begin; i < range.end; ++i) {
+        if (loss_of[i] != kNoPair || !is_compute(cells.kind[i]) || (counts && !counts(i))) continue;
+        // The halves of an overlapped pair share their time: it is the cost of neither, and counts once.
+        const bool paired = pairs[i] != kNoPair;
+        if (paired && cells.kind[i] != CellKind::kForward) continue;
+        const CellKind kind = paired ? CellKind::kForwardBackward : cells.kind[i];
+        int64_t ns = cells.dur_ns(i);
+        if (const auto loss = loss_ns.find(static_cast<uint32_t>(i)); loss != loss_ns.end())
+          ns = sum_or_limit(ns, loss->second);
+        durations[static_cast<size_t>(kind)].push_back(ns);
+      }
+    for (size_t kind = 0; kind < kComputeKinds; ++kind) {
+      std::vector<int64_t>& values = durations[kind];
+      if (values.empty()) continue;
+      double sum = 0;
+      for (const int64_t v : values) sum += static_cast<double>(v);
+      of_stage[s].push_back({stages[s].first, static_cast<CellKind>(kind), static_cast<int64_t>(values.size()),
+                             sum / static_cast<double>(values.size()), percentile_of(values, 0.5),
+                             percentile_of(values, 0.95), 1});
+    }
+  });
   std::vector<StageCost> costs;
   std::map<CellKind, std::vector<double>> means;
-  for (auto& [key, values] : durations) {
-    double sum = 0;
-    for (const int64_t v : values) sum += static_cast<double>(v);
-    StageCost cost{key.first,
-                   key.second,
-                   static_cast<int64_t>(values.size()),
-                   sum / static_cast<double>(values.size()),
-                   percentile_of(values, 0.5),
-                   percentile_of(values, 0.95),
-                   1};
-    means[cost.kind].push_back(cost.mean_ns);
-    costs.push_back(cost);
-  }
+  for (const std::vector<StageCost>& own : of_stage)
+    for (const StageCost& cost : own) {
+      means[cost.kind].push_back(cost.mean_ns);
+      costs.push_back(cost);
+    }
   std::map<CellKind, double> medians;
   for (auto& [kind, values] : means) medians[kind] = median_of(std::move(values));
   for (StageCost& cost : costs) {

@@ -20,7 +20,7 @@ struct StageCost {
 // Kinds F, B, I, W and F&B, by stage then kind; combinations that do not occur are absent.
 // An overlapped pair (overlapped_pairs()) is one cell of kind F&B, and neither an F nor a B.
 // Percentiles: linear interpolation between order statistics (numpy's default). `counts`, when
-// given, says which cells take part.
+// given, says which cells take part; it is called from several threads.
 std::vector<StageCost> stage_costs(const Trace& trace, const std::function<bool(size_t cell)>& counts = {});
 
 // Compute time of one micro-batch on one chunk of each stage: mean forward, plus the time of all
@@ -36,5 +36,7 @@ std::vector<StageLoad> stage_loads(const std::vector<StageCost>& costs);
 
 double median_of(std::vector<double> values);  // mean of the middle two; NaN when empty
 double percentile_of_sorted(const std::vector<int64_t>& sorted, double share);
+// The same of values in any order, which are partly sorted on the way. Expects values. O(values).
+double percentile_of(std::vector<int64_t>& values, double share);
 
 }  // namespace stageline

@@ -6,6 +6,8 @@
 #include <set>
 #include <tuple>
 
+#include "base/parallel.h"
+
 namespace stageline {
 
 std::vector<uint32_t> Part::add_lane(std::string name, const Slices& rows) {
@@ -131,13 +133,33 @@ Extent extent_of(const Trace& trace) {
   extent.stage_count = last_stage + 1;
   extent.dp_count = last_dp + 1;
   if (cells.size() == 0) return extent;
-  extent.start_ns = *std::min_element(cells.start_ns.begin(), cells.start_ns.end());
-  extent.end_ns = *std::max_element(cells.end_ns.begin(), cells.end_ns.end());
-  const auto count = [](const std::vector<int32_t>& values) {  // labels may be any number
-    return std::min(*std::max_element(values.begin(), values.end()), INT32_MAX - 1) + 1;
+  struct Highest {
+    int64_t start_ns = INT64_MAX, end_ns = INT64_MIN;
+    int32_t chunk = INT32_MIN, micro_batch = INT32_MIN;
   };
-  extent.chunk_count = count(cells.chunk);
-  extent.micro_batch_count = count(cells.micro_batch);
+  constexpr size_t kBlock = size_t{1} << 18;
+  std::vector<Highest> blocks((cells.size() + kBlock - 1) / kBlock);
+  parallel_for(blocks.size(), [&](size_t b) {
+    Highest own;
+    for (size_t i = b * kBlock; i < std::min(cells.size(), (b + 1) * kBlock); ++i) {
+      own.start_ns = std::min(own.start_ns, cells.start_ns[i]);
+      own.end_ns = std::max(own.end_ns, cells.end_ns[i]);
+      own.chunk = std::max(own.chunk, cells.chunk[i]);
+      own.micro_batch = std::max(own.micro_batch, cells.micro_batch[i]);
+    }
+    blocks[b] = own;
+  });
+  Highest all;
+  for (const Highest& own : blocks) {
+    all.start_ns = std::min(all.start_ns, own.start_ns);
+    all.end_ns = std::max(all.end_ns, own.end_ns);
+    all.chunk = std::max(all.chunk, own.chunk);
+    all.micro_batch = std::max(all.micro_batch, own.micro_batch);
+  }
+  extent.start_ns = all.start_ns;
+  extent.end_ns = all.end_ns;
+  extent.chunk_count = std::min(all.chunk, INT32_MAX - 1) + 1;  // labels may be any number
+  extent.micro_batch_count = std::min(all.micro_batch, INT32_MAX - 1) + 1;
   std::set<int32_t> steps;
   for (size_t i = 0; i < cells.size(); ++i)
     if (i == 0 || cells.step[i] != cells.step[i - 1]) steps.insert(cells.step[i]);  // cells come sorted by step

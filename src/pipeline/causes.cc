@@ -118,7 +118,7 @@ CauseList search(const Trace& trace, const StepGraph& graph, const TheoryRun& th
           }
         });
   };
-  WorldTimes replayed = replay_all();
+  WorldTimes replayed = drafts.empty() ? WorldTimes{} : replay_all();
   const auto gain = [&](size_t from, size_t world) {
     std::vector<double> gains;
     for (size_t s = 0; s < graph.steps.size(); ++s)

@@ -57,15 +57,21 @@ void CellTimes::find_workers() {
   // Labels that are no chunks of a model.
   if (place_count() > kMostPlaces) chunks_ = 1;
   std::map<std::pair<int32_t, int32_t>, uint32_t> index;
+  std::vector<uint32_t> of_part;  // its worker; kNone: not met yet
   worker_.assign(g.size(), kNone);
   for (uint32_t op = 0; op < g.size(); ++op) {
-    if (!is_compute(g.kind[op]) || g.stage[op] == kUnknown || (chunks_ > 1 && g.chunk[op] < 0)) continue;
-    const int32_t dp = std::max(g.dp[op], 0);
-    const auto [at, fresh] = index.try_emplace({dp, g.stage[op]}, static_cast<uint32_t>(workers_.size()));
-    if (fresh) workers_.push_back({dp, g.stage[op], g.part[op]});
-    Worker& worker = workers_[at->second];
-    worker.part = std::min(worker.part, g.part[op]);
-    worker_[op] = at->second;
+    if (!is_compute(g.kind[op]) || g.stage(op) == kUnknown || (chunks_ > 1 && g.chunk[op] < 0)) continue;
+    const auto part = static_cast<size_t>(g.part[op]);
+    if (part >= of_part.size()) of_part.resize(part + 1, kNone);
+    if (of_part[part] == kNone) {
+      const int32_t dp = std::max(g.dp(op), 0);
+      const auto [at, fresh] = index.try_emplace({dp, g.stage(op)}, static_cast<uint32_t>(workers_.size()));
+      if (fresh) workers_.push_back({dp, g.stage(op), g.part[op]});
+      Worker& worker = workers_[at->second];
+      worker.part = std::min(worker.part, g.part[op]);
+      of_part[part] = at->second;
+    }
+    worker_[op] = of_part[part];
   }
 }
 
@@ -78,7 +84,7 @@ void CellTimes::find_sequences(const std::vector<uint32_t>& partner) {
     for (uint32_t op = g.steps[s].begin; counts_[s] && op < g.steps[s].end; ++op)
       if (worker_[op] != kNone) of_place[place_of(op)].push_back(g.dur_ns[op]);
   std::vector<double> usual(of_place.size());
-  for (size_t p = 0; p < usual.size(); ++p) usual[p] = median_of(std::move(of_place[p]));
+  parallel_for(usual.size(), [&](size_t p) { usual[p] = median_of(std::move(of_place[p])); });
   std::vector<double> ratio(g.size());
   parallel_for(g.steps.size(), [&](size_t s) {
     for (uint32_t op = g.steps[s].begin; op < g.steps[s].end; ++op)

@@ -34,7 +34,7 @@ class CellTimes {
   // A half of an overlapped pair shares its device with the other one: it is an F&B, and no measure for an F alone.
   size_t place_of(uint32_t op) const {
     const bool half = !overlapped_.empty() && overlapped_[op] != 0;
-    return place(graph_.stage[op], chunks_ == 1 ? 0 : graph_.chunk[op],
+    return place(graph_.stage(op), chunks_ == 1 ? 0 : graph_.chunk[op],
                  half ? CellKind::kForwardBackward : graph_.kind[op]);
   }
 

@@ -28,7 +28,7 @@ class Grouper {
 
   Key dur_key(uint32_t op) const {
     const CellKind kind = g_.kind[op];
-    if (is_compute(kind)) return {DiffCause::kCompute, g_.stage[op], kUnknown, kind, -1};
+    if (is_compute(kind)) return {DiffCause::kCompute, g_.stage(op), kUnknown, kind, -1};
     if (!is_message(kind)) return {DiffCause::kTail, kUnknown, kUnknown, kind, g_.type[op]};
     const auto [from, to] = edge_of(op);
     return {DiffCause::kMessages, to, from, CellKind::kOther, -1};
@@ -39,24 +39,24 @@ class Grouper {
     if (g_.cell[op] == kNoCell) return dur_key(op);
     // Before a collective or the optimizer it is waiting of one kind, on whatever stage, and no work of it.
     if (!is_compute(kind) && !is_message(kind)) return {DiffCause::kDelay, kUnknown, kUnknown, kind, g_.type[op]};
-    return {DiffCause::kDelay, g_.stage[op], kUnknown, CellKind::kOther, -1};
+    return {DiffCause::kDelay, g_.stage(op), kUnknown, CellKind::kOther, -1};
   }
 
  private:
   // From whom to whom: the partner of its group says, or what an unrecorded message waits for; else its neighbours.
   std::pair<int32_t, int32_t> edge_of(uint32_t op) const {
     const CellKind kind = g_.kind[op];
-    const int32_t own = g_.stage[op];
+    const int32_t own = g_.stage(op);
     const bool sends = kind == CellKind::kSendForward || kind == CellKind::kSendBackward;
     int32_t other = kUnknown;
-    if (g_.group[op] != kNoGroup) {
-      const GraphGroup& group = g_.groups[g_.group[op]];
+    if (g_.group(op) != kNoGroup) {
+      const GraphGroup& group = g_.groups[g_.group(op)];
       for (uint32_t i = group.begin; i < group.end && i < group.begin + 4; ++i)
-        if (i != op) other = g_.stage[i];
+        if (i != op) other = g_.stage(i);
     }
     if (other == kUnknown && g_.cell[op] == kNoCell)
       for (const uint32_t before : g_.waits(op))
-        if (g_.stage[before] != own) other = g_.stage[before];
+        if (g_.stage(before) != own) other = g_.stage(before);
     if (other == kUnknown && own != kUnknown) {
       const bool up = kind == CellKind::kSendForward || kind == CellKind::kRecvBackward;
       const int32_t p = std::max(g_.stage_count, 1);

@@ -86,8 +86,8 @@ struct Side {
       const bool of_all = graph.cell[op] == kNoCell && !is_message(graph.kind[op]);
       Place place{0, 0, 0, what(op), std::max(graph.chunk[op], 0), number(op)};
       if (!of_all) {
-        place.dp = std::max(graph.dp[op], 0);
-        place.stage = graph.stage[op];
+        place.dp = std::max(graph.dp(op), 0);
+        place.stage = graph.stage(op);
         place.peer = peer[static_cast<size_t>(graph.part[op])];
       }
       ops.push_back({place, op});
@@ -137,7 +137,7 @@ class Means {
       for (uint32_t op = g.steps[s].begin; op < g.steps[s].end; ++op) {
         const int32_t what = side.measures(op);
         for (const auto& key :
-             {Key{what, g.stage[op], g.chunk[op]}, Key{what, g.stage[op], kAny}, Key{what, kAny, kAny}})
+             {Key{what, g.stage(op), g.chunk[op]}, Key{what, g.stage(op), kAny}, Key{what, kAny, kAny}})
           sums_[key].add(g.dur_ns[op], g.delay_ns[op]);
       }
     }
@@ -238,14 +238,14 @@ void fill_unmatched(const Side& side_a, const Side& side_b, const std::vector<in
     for (uint32_t op = b.steps[s].begin; op < b.steps[s].end; ++op) {
       if (match.is_exact[op]) continue;
       const auto at = [&](const Means& means) {
-        return [&](CellKind kind) { return means.of(id(kind), b.stage[op], b.chunk[op], same_shape); };
+        return [&](CellKind kind) { return means.of(id(kind), b.stage(op), b.chunk[op], same_shape); };
       };
       const CellKind kind = b.kind[op];
       std::optional<Times> times;
-      if (b.types[b.type[op]].overlapped) times = means_a.of(side_b.measures(op), b.stage[op], b.chunk[op], same_shape);
+      if (b.types[b.type[op]].overlapped) times = means_a.of(side_b.measures(op), b.stage(op), b.chunk[op], same_shape);
       if (!times)
         times = is_compute(kind) ? composed(kind, at(means_a), at(means_b))
-                                 : means_a.of(side_b.what(op), b.stage[op], b.chunk[op], same_shape);
+                                 : means_a.of(side_b.what(op), b.stage(op), b.chunk[op], same_shape);
       if (!times) continue;
       match.a_times.dur_ns[op] = times->dur_ns * (is_compute(kind) && !same_shape ? scale : 1);
       if (same_recording || !is_message(kind)) match.a_times.delay_ns[op] = times->delay_ns;

@@ -7,6 +7,7 @@
 
 #include "base/number.h"
 #include "model/statistics.h"
+#include "pipeline/early_links.h"
 #include "pipeline/finding_facts.h"
 #include "pipeline/headline.h"
 #include "pipeline/schedule_findings.h"
@@ -345,15 +346,7 @@ void add_causality(const FindingFacts& f, std::vector<Finding>& out) {
   if (f.coverage.repeats()) return;         // which of the same work waits for which nobody knows
   constexpr int64_t kToleranceNs = 50'000;  // stamps of one machine differ by tens of microseconds
   constexpr int64_t kFewOf = 20;  // one in so many is no clock's doing: a clock that is off spoils all of a pair
-  int64_t violations = 0, worst = 0;
-  const Link* first = nullptr;
-  for (const Link& link : f.trace.links) {
-    const int64_t early = f.trace.common_ns(cells.part[link.from_cell], cells.end_ns[link.from_cell]) -
-                          f.trace.common_ns(cells.part[link.to_cell], cells.start_ns[link.to_cell]);
-    if (early <= kToleranceNs) continue;
-    if (violations++ == 0) first = &link;
-    worst = std::max(worst, early);
-  }
+  const auto [violations, worst, first] = early_links(f.trace, kToleranceNs);
   if (violations == 0 || !f.trace.comparable()) return;
   const std::string most = human_duration(static_cast<double>(worst));
   const std::string of = number(static_cast<int64_t>(f.trace.links.size()));

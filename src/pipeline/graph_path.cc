@@ -12,8 +12,8 @@ struct Unit {  // operations that proceed together
   uint32_t begin, end;
 };
 Unit unit_of(const StepGraph& graph, uint32_t op) {
-  if (graph.group[op] == kNoGroup) return {op, op + 1};
-  const GraphGroup& group = graph.groups[graph.group[op]];
+  if (graph.group(op) == kNoGroup) return {op, op + 1};
+  const GraphGroup& group = graph.groups[graph.group(op)];
   return {group.begin, group.end};
 }
 
@@ -42,7 +42,7 @@ std::vector<PathStretch> critical_path(const StepGraph& graph, const GraphStep& 
   std::vector<PathStretch> path;
   uint32_t op = UINT32_MAX;
   for (uint32_t i = step.begin; i < step.end; ++i)
-    if (graph.closes[i] && (op == UINT32_MAX || graph.end_ns[i] > graph.end_ns[op])) op = i;
+    if (graph.closes(i) && (op == UINT32_MAX || graph.end_ns[i] > graph.end_ns[op])) op = i;
   if (op == UINT32_MAX) return path;
   int64_t until = step.span_ns;
   const auto add = [&](uint32_t of, uint32_t peer, PathPiece piece, int64_t from) {
@@ -85,7 +85,7 @@ std::vector<int64_t> slack_ns(const StepGraph& graph) {
     const GraphStep& step = graph.steps[s];
     double span = 0;
     for (uint32_t i = step.begin; i < step.end; ++i)
-      if (graph.closes[i]) span = std::max(span, run.end_ns[i]);
+      if (graph.closes(i)) span = std::max(span, run.end_ns[i]);
     for (uint32_t i = step.begin; i < step.end; ++i) latest[i] = std::max(span, run.end_ns[i]);
     for (uint32_t i = step.end; i-- > step.begin;) {
       const Unit unit = unit_of(graph, i);

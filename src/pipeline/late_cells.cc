@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 
 #include "base/number.h"
+#include "base/parallel.h"
+#include "pipeline/list_positions.h"
 
 namespace stageline {
 namespace {
@@ -84,6 +87,7 @@ class Blocked {
             return lane.kind == LaneKind::kDeviceStream;
           }))
         continue;
+      if (part.lanes.empty()) continue;
       if (waiting.empty()) waiting = waiting_names(trace);
       host_only_.insert(static_cast<int32_t>(p));
       for (size_t l = 0; l < part.lanes.size(); ++l)
@@ -93,7 +97,7 @@ class Blocked {
                 {trace.common_ns(static_cast<int32_t>(p), part.slices.start_ns[i]),
                  trace.common_ns(static_cast<int32_t>(p), part.slices.end_ns(i)), 0});
     }
-    for (size_t i = 0; i < cells.size(); ++i) {
+    for (size_t i = 0; i < cells.size() && !host_only_.empty(); ++i) {
       if (!is_compute(cells.kind[i]) || !host_only_.contains(cells.part[i])) continue;
       const Part& part = trace.parts[static_cast<size_t>(cells.part[i])];
       const int32_t lane = lane_of(part, cells.slice[i]);
@@ -155,21 +159,6 @@ int64_t launched_at(const Part& part, int64_t start_ns) {
   return INT64_MIN;
 }
 
-// Tensor-parallel index of each part: its place among those of its (replica, stage).
-std::vector<int32_t> positions(const RankLists& lists, size_t parts) {
-  std::vector<int32_t> position(parts, kUnknown);
-  std::map<std::pair<int32_t, int32_t>, int32_t> seen;
-  std::vector<std::tuple<int32_t, int32_t, int32_t>> order;  // (part, replica, stage)
-  for (const RankList& list : lists.lists)
-    if (position[static_cast<size_t>(list.part)] == kUnknown) {
-      position[static_cast<size_t>(list.part)] = 0;
-      order.emplace_back(list.part, list.dp, list.stage);
-    }
-  std::sort(order.begin(), order.end());
-  for (const auto& [part, dp, stage] : order) position[static_cast<size_t>(part)] = seen[{dp, stage}]++;
-  return position;
-}
-
 // What one token waited for.
 struct Wait {
   uint32_t token = kNone;  // of the group, as in RankLists::tokens
@@ -178,36 +167,76 @@ struct Wait {
   int64_t unexplained_ns() const { return gap_ns - message_ns - launch_ns - blocked_ns; }
 };
 
+void add_chain(const LateChain& own, LateChain& sum) {
+  sum.steps += own.steps;
+  sum.actual_ns += own.actual_ns;
+  sum.theory_ns += own.theory_ns;
+  sum.longer_ns += own.longer_ns;
+  sum.message_ns += own.message_ns;
+  sum.launch_ns += own.launch_ns;
+  sum.blocked_ns += own.blocked_ns;
+  sum.unexplained_ns += own.unexplained_ns;
+  sum.slack_ns += own.slack_ns;
+}
+
+// What all steps and replicas are looked at with. References must outlive it.
+struct Scene {
+  Scene(const Trace& of, const TheoryRun& its)
+      : trace(of),
+        cells(its.cells(of)),
+        run(its),
+        messages(cells),
+        blocked(of, cells),
+        position(list_positions(its.lists, of.parts.size())) {}
+
+  const Trace& trace;
+  const Cells& cells;
+  const TheoryRun& run;
+  Messages messages;
+  Blocked blocked;
+  std::vector<int32_t> position;
+};
+
+// The lists [first, last) of one step and replica, and its theory.
+struct Group {
+  size_t first, last;
+  const TheoryStep* theory;
+};
+std::vector<Group> groups_of(const TheoryRun& run) {
+  std::vector<Group> groups;
+  size_t step = 0;
+  for (size_t first = 0; first < run.lists.lists.size();) {
+    const size_t last = run.lists.group_end(first);
+    const RankList& list = run.lists.lists[first];
+    // Groups without any cell in theory have no TheoryStep.
+    while (step < run.theory.steps.size() &&
+           std::pair(run.theory.steps[step].step, run.theory.steps[step].dp) < std::pair(list.step, list.dp))
+      ++step;
+    if (step < run.theory.steps.size() && run.theory.steps[step].step == list.step &&
+        run.theory.steps[step].dp == list.dp)
+      groups.push_back({first, last, &run.theory.steps[step]});
+    first = last;
+  }
+  return groups;
+}
+
+// Adds what it finds to `out`; without `least_ns` to its chain alone.
 class Finder {
  public:
-  Finder(const Trace& trace, const TheoryRun& run, int64_t least_ns, LateCells& out)
-      : trace_(trace),
-        cells_(run.cells(trace)),
-        run_(run),
-        lists_(run.lists),
+  Finder(const Scene& scene, std::optional<int64_t> least_ns, LateCells& out)
+      : trace_(scene.trace),
+        cells_(scene.cells),
+        run_(scene.run),
+        lists_(scene.run.lists),
         least_ns_(least_ns),
         out_(out),
-        messages_(run.cells(trace)),
-        blocked_(trace, run.cells(trace)),
-        position_(positions(run.lists, trace.parts.size())) {
-    out_.by_stage.assign(static_cast<size_t>(lists_.stages), std::vector<LateSum>(kLateReasons));
+        messages_(scene.messages),
+        blocked_(scene.blocked),
+        position_(scene.position) {
+    if (least_ns_) out_.by_stage.assign(static_cast<size_t>(lists_.stages), std::vector<LateSum>(kLateReasons));
   }
 
-  void run() {
-    size_t step = 0;
-    for (size_t first = 0; first < lists_.lists.size();) {
-      const size_t last = lists_.group_end(first);
-      const RankList& list = lists_.lists[first];
-      // Groups without any cell in theory have no TheoryStep.
-      while (step < run_.theory.steps.size() &&
-             std::pair(run_.theory.steps[step].step, run_.theory.steps[step].dp) < std::pair(list.step, list.dp))
-        ++step;
-      if (step < run_.theory.steps.size() && run_.theory.steps[step].step == list.step &&
-          run_.theory.steps[step].dp == list.dp)
-        group(first, last, run_.theory.steps[step]);
-      first = last;
-    }
-  }
+  void look_at(const Group& one) { group(one.first, one.last, *one.theory); }
 
  private:
   int64_t start(size_t token) const { return cells_.start_ns[lists_.cell[token]]; }
@@ -263,7 +292,7 @@ class Finder {
       for (size_t t = lists_.lists[l].begin; t < lists_.lists[l].end; ++t) {
         if (!run_.theory.has(lists_.cell[t])) continue;
         if (latest == kNone || end(t) > end(latest)) latest = static_cast<uint32_t>(t);
-        judge(lists_.lists[l], t, theory);
+        if (least_ns_) judge(lists_.lists[l], t);
       }
     }
     const std::vector<int32_t>& outliers = run_.theory.outliers;
@@ -340,7 +369,7 @@ class Finder {
     wait.blocked_ns = std::min(starts - here, blocked_.within(list.part, lane, here, starts));
   }
 
-  void judge(const RankList& list, size_t token, const TheoryStep&) {
+  void judge(const RankList& list, size_t token) {
     const uint32_t row = lists_.cell[token];
     if (token > list.begin && lists_.cell[token - 1] == row) return;  // the other half of an F&B cell
     const int64_t late = sum_or_limit(cells_.start_ns[row], -run_.theory.start_ns[row]);
@@ -373,14 +402,13 @@ class Finder {
     sum.late_ns += static_cast<double>(late);
     sum.gap_ns += static_cast<double>(found.gap_ns);
     sum.max_ns = std::max(sum.max_ns, late);
-    if (late < least_ns_) return;
+    if (late < *least_ns_) return;
     ++out_.found;
     if (out_.cells.size() < kMostLateCells) out_.cells.push_back(found);
   }
 
   // From the last cell of a step back to its first.
   void follow(uint32_t latest, const TheoryStep& theory) {
-    LateChain& c = out_.chain;
     LateChain own;
     uint32_t at = latest;
     for (size_t hops = 0; hops <= waits_.size(); ++hops) {
@@ -398,29 +426,23 @@ class Finder {
       if (wait.token == kNone || start(wait.token) >= start(at)) break;  // the beginning, or stamps that go in circles
       at = wait.token;
     }
-    ++c.steps;
-    const double actual = static_cast<double>(theory.actual_end_ns) - static_cast<double>(theory.actual_start_ns);
-    const double expected = static_cast<double>(theory.end_ns) - static_cast<double>(theory.start_ns);
-    c.actual_ns += actual;
-    c.theory_ns += expected;
-    c.longer_ns += own.longer_ns;
-    c.message_ns += own.message_ns;
-    c.launch_ns += own.launch_ns;
-    c.blocked_ns += own.blocked_ns;
-    c.unexplained_ns += own.unexplained_ns;
-    c.slack_ns +=
-        own.longer_ns + own.message_ns + own.launch_ns + own.blocked_ns + own.unexplained_ns - (actual - expected);
+    own.steps = 1;
+    own.actual_ns = static_cast<double>(theory.actual_end_ns) - static_cast<double>(theory.actual_start_ns);
+    own.theory_ns = static_cast<double>(theory.end_ns) - static_cast<double>(theory.start_ns);
+    own.slack_ns = own.longer_ns + own.message_ns + own.launch_ns + own.blocked_ns + own.unexplained_ns -
+                   (own.actual_ns - own.theory_ns);
+    add_chain(own, out_.chain);
   }
 
   const Trace& trace_;
   const Cells& cells_;
   const TheoryRun& run_;
   const RankLists& lists_;
-  int64_t least_ns_;
+  std::optional<int64_t> least_ns_;
   LateCells& out_;
-  Messages messages_;
-  Blocked blocked_;
-  std::vector<int32_t> position_;
+  const Messages& messages_;
+  const Blocked& blocked_;
+  const std::vector<int32_t>& position_;
   // Of the group at hand.
   const Schedule* schedule_ = nullptr;
   int32_t vstages_ = 0, micro_batches_ = 0;
@@ -446,8 +468,25 @@ std::string_view late_reason_name(LateReason reason) {
 LateCells late_cells(const Trace& trace, const TheoryRun& run, int64_t least_ns) {
   LateCells out;
   if (!run.theory.known() || run.theory.by_rank) return out;
-  Finder(trace, run, least_ns, out).run();
+  const Scene scene(trace, run);
+  Finder finder(scene, least_ns, out);
+  for (const Group& group : groups_of(run)) finder.look_at(group);
   return out;
+}
+
+LateChain late_chain(const Trace& trace, const TheoryRun& run) {
+  LateChain sum;
+  if (!run.theory.known() || run.theory.by_rank) return sum;
+  const Scene scene(trace, run);
+  const std::vector<Group> groups = groups_of(run);
+  std::vector<LateChain> chains(groups.size());
+  parallel_for(groups.size(), [&](size_t g) {
+    LateCells own;
+    Finder(scene, std::nullopt, own).look_at(groups[g]);
+    chains[g] = own.chain;
+  });
+  for (const LateChain& chain : chains) add_chain(chain, sum);
+  return sum;
 }
 
 }  // namespace stageline

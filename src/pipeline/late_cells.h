@@ -66,5 +66,7 @@ inline constexpr size_t kMostLateCells = 1'000'000;
 // Nothing where ranks share no clock, or without theory. Cells that begin before what they need has ended (clocks that
 // disagree) have no gap. O(cells), O(messages log messages), and per late cell with a gap O(device lanes log slices).
 LateCells late_cells(const Trace& trace, const TheoryRun& run, int64_t least_ns);
+// LateCells::chain alone, in parallel over steps and replicas.
+LateChain late_chain(const Trace& trace, const TheoryRun& run);
 
 }  // namespace stageline

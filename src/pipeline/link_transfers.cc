@@ -36,9 +36,9 @@ bool stands_on_mapped(const Trace& trace, const StepGraph& graph) {
 void from_groups(const Trace& trace, const StepGraph& graph, LinkTransfers& out) {
   for (const GraphStep& step : graph.steps)
     for (uint32_t i = step.begin; i < step.end;) {
-      const uint32_t group = graph.group[i];
+      const uint32_t group = graph.group(i);
       uint32_t end = i + 1;
-      while (group != kNoGroup && end < step.end && graph.group[end] == group) ++end;
+      while (group != kNoGroup && end < step.end && graph.group(end) == group) ++end;
       if (end - i == 2 && is_message(graph.kind[i]) && is_message(graph.kind[i + 1]) &&
           is_send(graph.kind[i]) != is_send(graph.kind[i + 1])) {
         const uint32_t send = is_send(graph.kind[i]) ? i : i + 1, recv = send == i ? i + 1 : i;

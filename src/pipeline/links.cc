@@ -208,8 +208,8 @@ class LinkFinder {
         const bool forward = kind == CellKind::kSendForward || kind == CellKind::kRecvForward;
         if (is_message(kind) && graph_.cell[i] == kNoCell && !graph_.waits(i).empty()) {
           edge_of_op_[i] = edge_of(graph_.part[graph_.waits(i)[0]], graph_.part[i], forward);
-        } else if (is_message(kind) && graph_.group[i] != kNoGroup) {
-          const GraphGroup& group = graph_.groups[graph_.group[i]];
+        } else if (is_message(kind) && graph_.group(i) != kNoGroup) {
+          const GraphGroup& group = graph_.groups[graph_.group(i)];
           if (group.end - group.begin != 2) continue;
           const uint32_t peer = group.begin == i ? i + 1 : group.begin;
           const bool sends = kind == CellKind::kSendForward || kind == CellKind::kSendBackward;

@@ -384,6 +384,7 @@ std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchR
                                         Diagnostics& notes) {
   std::vector<Op> by_name(trace.names.size(), kNoOp);
   for (StringId id = 0; id < by_name.size(); ++id) by_name[id] = op_of(trace.names.text(id));
+  if (std::find(by_name.begin(), by_name.end(), kF) == by_name.end()) return {};
   const Cells& cells = trace.cells;
   std::vector<Op> op(cells.size(), kNoOp);
   std::array<int64_t, kOps> count{};
@@ -470,7 +471,11 @@ std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchR
     follow_links(trace, cells, ranges[s], fed, draft);
   });
   std::erase_if(drafts, [](const StepDraft& d) { return d.ops.empty(); });
-  if (count[kClip] == 0) gradients_together(drafts, types);
+  if (count[kClip] > 0) return drafts;
+  const auto gradients = static_cast<uint16_t>(types.size());
+  bool together = false;
+  for (StepDraft& draft : drafts) together |= gradients_together(draft, gradients);
+  if (together) types.push_back(gradients_type());
   return drafts;
 }
 

@@ -34,7 +34,7 @@ StageSplits stage_splits(const StepGraph& g, const std::vector<bool>& counts, co
   double input = 0, weight = 0;
   for (size_t s = 0; s < g.steps.size(); ++s)
     for (uint32_t op = g.steps[s].begin; counts[s] && op < g.steps[s].end; ++op) {
-      const int32_t stage = g.stage[op];
+      const int32_t stage = g.stage(op);
       if (stage < 0 || static_cast<size_t>(stage) >= stages) continue;
       if (g.kind[op] == CellKind::kBackward) whole[static_cast<size_t>(stage)] = true;
       if (g.kind[op] == CellKind::kInputGrad) input += g.dur_ns[op];

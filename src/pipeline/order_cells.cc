@@ -19,7 +19,8 @@ std::vector<OrderModel::ReplayedCell> OrderModel::step_cells(const StepGraph& gr
                                                              const LayerCosts& layers, const OrderPlan& plan,
                                                              uint32_t step) const {
   std::vector<ReplayedCell> cells;
-  replay(graph, times, layers, plan, step, &cells);
+  const OrderPlan* one = &plan;
+  replay(graph, times, layers, {&one, 1}, step, &cells);
   return cells;
 }
 

@@ -6,23 +6,10 @@
 #include <tuple>
 
 #include "model/overlapped_pairs.h"
+#include "pipeline/list_positions.h"
 
 namespace stageline {
 namespace {
-
-std::vector<int32_t> positions(const RankLists& lists, size_t parts) {
-  std::vector<int32_t> position(parts, kUnknown);
-  std::vector<std::tuple<int32_t, int32_t, int32_t>> order;  // (part, replica, stage)
-  for (const RankList& list : lists.lists)
-    if (position[static_cast<size_t>(list.part)] == kUnknown) {
-      position[static_cast<size_t>(list.part)] = 0;
-      order.emplace_back(list.part, list.dp, list.stage);
-    }
-  std::sort(order.begin(), order.end());
-  std::map<std::pair<int32_t, int32_t>, int32_t> seen;
-  for (const auto& [part, dp, stage] : order) position[static_cast<size_t>(part)] = seen[{dp, stage}]++;
-  return position;
-}
 
 // Kahn's algorithm over rank lists. A list that cannot go on waits at the unit that it lacks, so every wait is looked
 // at once. Where all wait, the unit that was recorded first goes on without what it lacks.
@@ -111,7 +98,7 @@ class Sorter {
 }  // namespace
 
 OrderGraphs::OrderGraphs(const Trace& trace, const RankLists& lists, ChunkLayout layout)
-    : trace_(trace), lists_(lists), position_(positions(lists, trace.parts.size())) {
+    : trace_(trace), lists_(lists), position_(list_positions(lists, trace.parts.size())) {
   shape_.sizes.stages = std::max(1, lists.stages);
   shape_.sizes.chunks = std::max(1, lists.chunks);
   shape_.layout = layout;

@@ -164,7 +164,8 @@ int32_t OrderModel::virtual_stage_of(int32_t stage, int32_t chunk) const {
   return virtual_stage(present_.schedule, stage, std::clamp(chunk, 0, std::max(0, sizes_.chunks - 1)));
 }
 
-OrderModel OrderModel::of(const Trace& trace, const StepGraph& graph, Recognition recognition) {
+OrderModel OrderModel::of(const Trace& trace, const StepGraph& graph, Recognition recognition,
+                          const RankLists* known_lists) {
   OrderModel model;
   model.recognition_ = std::move(recognition);
   const Recognition& r = model.recognition_;
@@ -187,7 +188,9 @@ OrderModel OrderModel::of(const Trace& trace, const StepGraph& graph, Recognitio
     return model;
   }
   model.present_ = std::move(*present);
-  const RankLists lists = rank_lists(trace, r.rule);
+  const bool listed = known_lists && !known_lists->lists.empty();
+  const RankLists made_lists = listed ? RankLists{} : rank_lists(trace, r.rule);
+  const RankLists& lists = listed ? *known_lists : made_lists;
   if (std::any_of(r.divergences.begin(), r.divergences.end(), [](const Divergence& d) { return d.is_order; }))
     if (Result<Schedule> made = make_schedule(best.name, best.sizes))
       if (std::optional<Schedule> ran = as_it_ran(lists, std::move(*made)))
@@ -282,219 +285,160 @@ void OrderModel::collect(const RankLists& lists, const StepGraph& graph, size_t 
   }
 }
 
-void OrderModel::measure(const StepGraph& graph) {
+void OrderModel::take_times(const StepGraph& graph, const OpTimesView& times, const Pipeline& pipeline,
+                            OwnTimes& own) const {
   const auto v = static_cast<size_t>(sizes_.chunks), m = static_cast<size_t>(sizes_.micro_batches);
-  const size_t per = static_cast<size_t>(sizes_.stages) * v * m;
-  const auto virtual_stages = static_cast<size_t>(virtual_stage_count(present_.schedule));
-  stages_.cost_ns.assign(virtual_stages, {});
-  stages_.owner.assign(virtual_stages, 0);
-  struct Sum {
-    DirectionCost ns = {};
-    std::array<int64_t, kDirections> count = {};
-  };
-  std::map<int32_t, std::vector<Sum>> replicas;  // by dp, virtual stage
-  double fused_ns = 0, apart_ns[2] = {}, input_ns = 0, weight_ns = 0;
-  int64_t fused_count = 0, apart_count[2] = {};
-  for (const Pipeline& pipeline : pipelines_) {
-    std::vector<Sum>& sums = replicas[pipeline.dp];
-    sums.resize(virtual_stages);
-    for (size_t s = 0; s < per; ++s) {
-      const Slot& slot = slots_[pipeline.slots + s];
-      const auto stage = static_cast<int32_t>(s / m / v), chunk = static_cast<int32_t>(s / m % v);
-      const auto vs = static_cast<size_t>(virtual_stage_of(stage, chunk));
-      // Both ends of two directions have the same layers: the first direction's owner stands for them.
-      if (layout_ != ChunkLayout::kBidirectional || chunk == 0) stages_.owner[vs] = stage;
-      for (size_t d = 0; d < kDirections; ++d) {
-        if (slot.op[d] == kNoCell) continue;
-        const double dur = graph.dur_ns[slot.op[d]];
-        const bool fused = d < 2 && slot.fused_with[d];
-        if (fused) {
-          fused_ns += dur / 2;  // two halves of one interval
-          ++fused_count;
-          continue;
-        }
-        sums[vs].ns[d] += dur;
-        ++sums[vs].count[d];
-        apart_ns[d == 0 ? 0 : 1] += dur;  // a backward that was split is whole again
-        if (d < 2) ++apart_count[d];
-      }
-      if (slot.op[1] != kNoCell && slot.op[2] != kNoCell) {
-        input_ns += graph.dur_ns[slot.op[1]];
-        weight_ns += graph.dur_ns[slot.op[2]];
-      }
-    }
-  }
-  if (weight_ns > 0 && input_ns > 0) {
-    weight_share_ = weight_ns / (input_ns + weight_ns);
-    weight_measured_ = true;
-  }
-  if (fused_count > 0 && apart_count[0] > 0 && apart_count[1] > 0) {
-    const double apart =
-        apart_ns[0] / static_cast<double>(apart_count[0]) + apart_ns[1] / static_cast<double>(apart_count[1]);
-    if (apart > 0) overlap_ratio_ = 2 * fused_ns / static_cast<double>(fused_count) / apart;
-  }
-  for (size_t vs = 0; vs < virtual_stages; ++vs)
+  for (size_t s = 0; s < own.size(); ++s) {
+    const Slot& slot = slots_[pipeline.slots + s];
     for (size_t d = 0; d < kDirections; ++d) {
-      std::vector<double> means;
-      for (const auto& [dp, sums] : replicas) {
-        const auto count = sums[vs].count[d == 2 ? 1 : d];  // weight gradients per backward
-        if (count > 0) means.push_back(sums[vs].ns[d] / static_cast<double>(count));
+      own[s][d] = 0;
+      const uint32_t op = slot.op[d];
+      if (op == kNoCell) continue;
+      if (d < 2 && slot.fused_with[d]) {
+        const auto vs =
+            static_cast<size_t>(virtual_stage_of(static_cast<int32_t>(s / m / v), static_cast<int32_t>(s / m % v)));
+        const DirectionCost& usual = stages_.cost_ns[vs];
+        const double both = usual[0] + usual[1] + usual[2];
+        const double part = both > 0 ? (d == 0 ? usual[0] : usual[1] + usual[2]) / both : 0.5;
+        own[s][d] = times.dur_ns[op] * part / overlap_ratio_;
+      } else {
+        const bool first = static_cast<double>(graph.start_ns[op]) <= pipeline.head_ns;
+        own[s][d] = times.dur_ns[op] + (first ? 0 : times.delay(graph, op));
       }
-      // Of two replicas the faster one: one slow device is no slow stage.
-      const auto middle = means.begin() + static_cast<std::ptrdiff_t>(means.empty() ? 0 : (means.size() - 1) / 2);
-      if (!means.empty()) std::nth_element(means.begin(), middle, means.end());
-      stages_.cost_ns[vs][d] = means.empty() ? 0 : *middle;
     }
-}
-
-std::vector<double> OrderModel::latencies(const StepGraph& graph, const OpTimes& times) const {
-  const auto p = static_cast<size_t>(sizes_.stages);
-  // Numbers of replicas beyond the operations are a damaged source's: they share the last place.
-  const size_t replicas = std::clamp<size_t>(static_cast<size_t>(std::max(1, graph.dp_count)), 1, graph.size() / p + 1);
-  std::vector<double> sum(replicas * p * 2, 0);
-  std::vector<int64_t> count(sum.size(), 0);
-  double all = 0;
-  int64_t all_count = 0;
-  for (size_t op = 0; op < graph.size(); ++op) {
-    const CellKind kind = graph.kind[op];
-    if ((kind != CellKind::kRecvForward && kind != CellKind::kRecvBackward) || graph.stage[op] < 0 ||
-        graph.stage[op] >= sizes_.stages)
-      continue;
-    double ns = times.dur_ns[op];
-    if (graph.group[op] == kNoGroup) {
-      ns += times.delay_ns[op];
-    } else {  // the sender may be late; a receive is posted when its rank has time
-      const GraphGroup& group = graph.groups[graph.group[op]];
-      for (uint32_t other = group.begin; other < group.end; ++other)
-        if (graph.kind[other] == CellKind::kSendForward || graph.kind[other] == CellKind::kSendBackward)
-          ns += times.delay_ns[other];
-    }
-    const size_t dp = std::min(replicas - 1, static_cast<size_t>(std::max(0, graph.dp[op])));
-    const size_t edge = (dp * p + static_cast<size_t>(graph.stage[op])) * 2 + (kind == CellKind::kRecvForward ? 0 : 1);
-    sum[edge] += ns;
-    ++count[edge];
-    all += ns;
-    ++all_count;
   }
-  const double usual = all_count > 0 ? std::max(0.0, all / static_cast<double>(all_count)) : 0;
-  for (size_t e = 0; e < sum.size(); ++e)
-    sum[e] = count[e] > 0 ? std::max(0.0, sum[e] / static_cast<double>(count[e])) : usual;
-  return sum;
 }
 
-std::vector<double> OrderModel::replay(const StepGraph& graph, const OpTimes& times, const LayerCosts& layers,
-                                       const OrderPlan& plan, uint32_t only_step,
-                                       std::vector<ReplayedCell>* cells) const {
-  const auto p = static_cast<size_t>(sizes_.stages), v = static_cast<size_t>(sizes_.chunks);
-  const auto m = static_cast<size_t>(sizes_.micro_batches);
-  const auto new_v = static_cast<size_t>(plan.schedule.sizes.chunks);
-  const auto new_m = static_cast<size_t>(plan.schedule.sizes.micro_batches);
-  const bool same_chunks = new_v == v && plan.schedule.layout == layout_;
-  const std::vector<double> latency = latencies(graph, times);
+class OrderModel::PlanCosts {
+ public:
+  using Costs = std::vector<std::array<double, 4>>;  // F, B, I, W
+  PlanCosts(const OrderModel& model, const LayerCosts& layers, const OrderPlan& plan)
+      : model_(model),
+        plan_(plan),
+        new_v_(static_cast<size_t>(plan.schedule.sizes.chunks)),
+        new_m_(static_cast<size_t>(plan.schedule.sizes.micro_batches)),
+        same_chunks_(plan.schedule.sizes.chunks == model.sizes_.chunks && plan.schedule.layout == model.layout_) {
+    const StageCosts& stages = model.stages_;
+    if (!same_chunks_ && layers.constant_ns.size() == stages.cost_ns.size() && stages.cost_ns.size() > 1)
+      ends_ = {{static_cast<size_t>(stages.owner.front()), layers.constant_ns.front()},
+               {static_cast<size_t>(stages.owner.back()), layers.constant_ns.back()}};
+  }
+
+  void costs(const OwnTimes& own, Costs& cost) const {
+    const auto p = static_cast<size_t>(model_.sizes_.stages), v = static_cast<size_t>(model_.sizes_.chunks);
+    const auto m = static_cast<size_t>(model_.sizes_.micro_batches);
+    const auto new_stages = static_cast<size_t>(virtual_stage_count(plan_.schedule));
+    OwnTimes sums, ends_ns;
+    if (!same_chunks_) {
+      sums.resize(p * m), ends_ns.resize(ends_.size() * m);
+      for (size_t s = 0; s < own.size(); ++s)
+        for (size_t d = 0; d < kDirections; ++d) sums[s / m / v * m + s % m][d] += own[s][d];
+      for (size_t e = 0; e < ends_.size(); ++e)
+        for (size_t mb = 0; mb < m; ++mb)
+          for (size_t d = 0; d < kDirections; ++d) {
+            double& from = sums[ends_[e].owner * m + mb][d];
+            const double taken = std::clamp(from * kMostConstant, 0.0, ends_[e].ns[d]);
+            ends_ns[e * m + mb][d] = taken;
+            from -= taken;
+          }
+    }
+    cost.resize(p * new_v_ * new_m_);
+    for (size_t s = 0; s < cost.size(); ++s) {
+      const size_t rank = s / new_m_ / new_v_, chunk = s / new_m_ % new_v_;
+      size_t mb = s % new_m_ % m;
+      if (model_.layout_ == ChunkLayout::kBidirectional)  // within its direction
+        mb = (s % new_m_) % (new_m_ / 2) % (m / 2) + (s % new_m_ >= new_m_ / 2 ? m / 2 : 0);
+      std::array<double, kDirections> ns = {};
+      if (same_chunks_) {
+        ns = own[(rank * v + chunk) * m + mb];
+      } else {
+        const auto vs =
+            static_cast<size_t>(virtual_stage(plan_.schedule, static_cast<int32_t>(rank), static_cast<int32_t>(chunk)));
+        for (size_t d = 0; d < kDirections; ++d) {
+          ns[d] = sums[rank * m + mb][d] / static_cast<double>(new_v_);
+          if (!ends_.empty() && vs == 0) ns[d] += ends_ns[mb][d];
+          if (!ends_.empty() && vs + 1 == new_stages) ns[d] += ends_ns[m + mb][d];
+        }
+      }
+      const double both = ns[1] + ns[2];
+      const bool split = ns[2] != 0;
+      cost[s] = {ns[0], both, split ? ns[1] : both * (1 - model_.weight_share_),
+                 split ? ns[2] : both * model_.weight_share_};
+    }
+  }
+
+ private:
   struct End {  // what of a rank's cost is embedding or head, which another order may hold elsewhere
     size_t owner = 0;
     DirectionCost ns = {};
   };
-  std::vector<End> ends;  // first and last virtual stage
-  if (!same_chunks && layers.constant_ns.size() == stages_.cost_ns.size() && stages_.cost_ns.size() > 1)
-    ends = {{static_cast<size_t>(stages_.owner.front()), layers.constant_ns.front()},
-            {static_cast<size_t>(stages_.owner.back()), layers.constant_ns.back()}};
-  const auto new_stages = static_cast<size_t>(virtual_stage_count(plan.schedule));
-  std::vector<double> longest(pipelines_.size(), 0);
+  const OrderModel& model_;
+  const OrderPlan& plan_;
+  size_t new_v_, new_m_;
+  bool same_chunks_;
+  std::vector<End> ends_;  // first and last virtual stage
+};
+
+std::vector<std::vector<double>> OrderModel::replay(const StepGraph& graph, const OpTimesView& times,
+                                                    const LayerCosts& layers, std::span<const OrderPlan* const> plans,
+                                                    uint32_t only_step, std::vector<ReplayedCell>* cells) const {
+  const auto p = static_cast<size_t>(sizes_.stages);
+  const size_t per = p * static_cast<size_t>(sizes_.chunks) * static_cast<size_t>(sizes_.micro_batches);
+  const std::vector<double> latency = latencies(graph, times);
+  std::vector<PlanCosts> costs;
+  for (const OrderPlan* plan : plans) costs.emplace_back(*this, layers, *plan);
+  std::vector<double> longest(pipelines_.size() * plans.size(), 0);  // by pipeline, then plan
   std::vector<std::vector<ReplayedCell>> replayed(cells ? pipelines_.size() : 0);
   const size_t stretch = 16, stretches = (pipelines_.size() + stretch - 1) / stretch;
   parallel_for(stretches, [&](size_t block) {
-    std::vector<std::array<double, 4>> cost(p * new_v * new_m);
-    std::vector<std::array<double, kDirections>> own(p * v * m), sums(p * m), ends_ns(ends.size() * m);
-    std::vector<double> end(plan.cells.size()), begin(cells ? plan.cells.size() : 0);
+    PlanCosts::Costs cost;
+    OwnTimes own(per);
+    std::vector<double> end, begin;
     for (size_t i = block * stretch; i < std::min(pipelines_.size(), (block + 1) * stretch); ++i) {
       const Pipeline& pipeline = pipelines_[i];
       if (only_step != kNoCell && pipeline.step != only_step) continue;
-      for (size_t s = 0; s < own.size(); ++s) {
-        const Slot& slot = slots_[pipeline.slots + s];
-        for (size_t d = 0; d < kDirections; ++d) {
-          own[s][d] = 0;
-          const uint32_t op = slot.op[d];
-          if (op == kNoCell) continue;
-          if (d < 2 && slot.fused_with[d]) {
-            const auto vs =
-                static_cast<size_t>(virtual_stage_of(static_cast<int32_t>(s / m / v), static_cast<int32_t>(s / m % v)));
-            const DirectionCost& usual = stages_.cost_ns[vs];
-            const double both = usual[0] + usual[1] + usual[2];
-            const double part = both > 0 ? (d == 0 ? usual[0] : usual[1] + usual[2]) / both : 0.5;
-            own[s][d] = times.dur_ns[op] * part / overlap_ratio_;
-          } else {
-            const bool first = static_cast<double>(graph.start_ns[op]) <= pipeline.head_ns;
-            own[s][d] = times.dur_ns[op] + (first ? 0 : times.delay_ns[op]);
-          }
-        }
-      }
-      if (!same_chunks) {
-        std::fill(sums.begin(), sums.end(), std::array<double, kDirections>{});
-        for (size_t s = 0; s < own.size(); ++s)
-          for (size_t d = 0; d < kDirections; ++d) sums[s / m / v * m + s % m][d] += own[s][d];
-        for (size_t e = 0; e < ends.size(); ++e)
-          for (size_t mb = 0; mb < m; ++mb)
-            for (size_t d = 0; d < kDirections; ++d) {
-              double& from = sums[ends[e].owner * m + mb][d];
-              const double taken = std::clamp(from * kMostConstant, 0.0, ends[e].ns[d]);
-              ends_ns[e * m + mb][d] = taken;
-              from -= taken;
-            }
-      }
-      for (size_t s = 0; s < cost.size(); ++s) {
-        const size_t rank = s / new_m / new_v, chunk = s / new_m % new_v;
-        size_t mb = s % new_m % m;
-        if (layout_ == ChunkLayout::kBidirectional)  // within its direction
-          mb = (s % new_m) % (new_m / 2) % (m / 2) + (s % new_m >= new_m / 2 ? m / 2 : 0);
-        std::array<double, kDirections> ns = {};
-        if (same_chunks) {
-          ns = own[(rank * v + chunk) * m + mb];
-        } else {
-          const auto vs = static_cast<size_t>(
-              virtual_stage(plan.schedule, static_cast<int32_t>(rank), static_cast<int32_t>(chunk)));
-          for (size_t d = 0; d < kDirections; ++d) {
-            ns[d] = sums[rank * m + mb][d] / static_cast<double>(new_v);
-            if (!ends.empty() && vs == 0) ns[d] += ends_ns[mb][d];
-            if (!ends.empty() && vs + 1 == new_stages) ns[d] += ends_ns[m + mb][d];
-          }
-        }
-        const double both = ns[1] + ns[2];
-        const bool split = ns[2] != 0;
-        cost[s] = {ns[0], both, split ? ns[1] : both * (1 - weight_share_), split ? ns[2] : both * weight_share_};
-      }
-      double last = 0;
+      take_times(graph, times, pipeline, own);
       const double* of_replica =
           latency.data() +
           std::min(latency.size() / (p * 2) - 1, static_cast<size_t>(std::max(0, pipeline.dp))) * p * 2;
-      for (size_t c = 0; c < plan.cells.size(); ++c) {
-        const OrderPlan::Cell& cell = plan.cells[c];
-        double start = cell.before == kNoCell ? pipeline.head_ns : end[cell.before];
-        double ns = cost[cell.slot[0]][cell.kind[0]];
-        if (cell.after[0] != kNoCell)
-          start = std::max(start, end[cell.after[0]] + (cell.edge[0] < 0 ? 0 : of_replica[cell.edge[0]]));
-        if (cell.count == 2) {
-          ns = (ns + cost[cell.slot[1]][cell.kind[1]]) * overlap_ratio_;
-          if (cell.after[1] != kNoCell)
-            start = std::max(start, end[cell.after[1]] + (cell.edge[1] < 0 ? 0 : of_replica[cell.edge[1]]));
+      for (size_t k = 0; k < plans.size(); ++k) {
+        const OrderPlan& plan = *plans[k];
+        costs[k].costs(own, cost);
+        end.resize(plan.cells.size());
+        begin.resize(cells ? plan.cells.size() : 0);
+        double last = 0;
+        for (size_t c = 0; c < plan.cells.size(); ++c) {
+          const OrderPlan::Cell& cell = plan.cells[c];
+          double start = cell.before == kNoCell ? pipeline.head_ns : end[cell.before];
+          double ns = cost[cell.slot[0]][cell.kind[0]];
+          if (cell.after[0] != kNoCell)
+            start = std::max(start, end[cell.after[0]] + (cell.edge[0] < 0 ? 0 : of_replica[cell.edge[0]]));
+          if (cell.count == 2) {
+            ns = (ns + cost[cell.slot[1]][cell.kind[1]]) * overlap_ratio_;
+            if (cell.after[1] != kNoCell)
+              start = std::max(start, end[cell.after[1]] + (cell.edge[1] < 0 ? 0 : of_replica[cell.edge[1]]));
+          }
+          if (cells) begin[c] = start;
+          end[c] = start + ns;
+          last = std::max(last, end[c]);
         }
-        if (cells) begin[c] = start;
-        end[c] = start + ns;
-        last = std::max(last, end[c]);
+        longest[i * plans.size() + k] = last;
+        if (cells && (i == 0 || pipelines_[i - 1].step != only_step || pipelines_[i - 1].dp != pipeline.dp))
+          add_order_cells(plan, pipeline.dp, begin, end, replayed[i]);
       }
-      longest[i] = last;
-      if (cells && (i == 0 || pipelines_[i - 1].step != only_step || pipelines_[i - 1].dp != pipeline.dp))
-        add_order_cells(plan, pipeline.dp, begin, end, replayed[i]);
     }
   });
   for (const std::vector<ReplayedCell>& own : replayed) cells->insert(cells->end(), own.begin(), own.end());
-  std::vector<double> step_ns(graph.steps.size(), kNaN);
-  for (size_t i = 0; i < pipelines_.size(); ++i) {
-    double& ns = step_ns[pipelines_[i].step];
-    if (!(ns >= longest[i])) ns = longest[i];
+  std::vector<std::vector<double>> all(plans.size(), std::vector<double>(graph.steps.size(), kNaN));
+  for (size_t k = 0; k < plans.size(); ++k) {
+    for (size_t i = 0; i < pipelines_.size(); ++i) {
+      double& ns = all[k][pipelines_[i].step];
+      const double own = longest[i * plans.size() + k];
+      if (!(ns >= own)) ns = own;
+    }
+    for (size_t s = 0; s < graph.steps.size(); ++s) all[k][s] += tail_ns_[s];
   }
-  for (size_t s = 0; s < step_ns.size(); ++s) step_ns[s] += tail_ns_[s];
-  return step_ns;
+  return all;
 }
 
 }  // namespace stageline

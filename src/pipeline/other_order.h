@@ -7,7 +7,10 @@
 // recorded step is the error of this model. Assumptions: docs/analyses/what-if.md.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,12 +45,26 @@ inline constexpr size_t kMostPlanCells = 2'000'000;
 // Errors: those of make_schedule(); kBadInput when the order deadlocks; kLimit.
 Result<OrderPlan> compile_order(std::string_view name, const ScheduleSizes& sizes);
 
+// What operations take in a world: all of them, or the graph's own with less launch delay. References must outlive it.
+struct OpTimesView {
+  OpTimesView(const OpTimes& times) : dur_ns(times.dur_ns), delay_ns(times.delay_ns) {}  // NOLINT: the same times
+  OpTimesView(const StepGraph& graph, const std::vector<double>& most_ns)
+      : dur_ns(graph.dur_ns), delay_ns(graph.delay_ns), launch_ns(most_ns) {}
+  std::span<const double> dur_ns, delay_ns;  // by operation
+  std::span<const double> launch_ns;         // by type, the most of what is no compute; empty: as it is
+  double delay(const StepGraph& graph, uint32_t op) const {
+    const bool as_it_is = launch_ns.empty() || is_compute(graph.kind[op]);
+    return as_it_is ? delay_ns[op] : std::min(delay_ns[op], launch_ns[graph.type[op]]);
+  }
+};
+
 // The run's cells by place in its recognised schedule.
 class OrderModel {
  public:
   // `recognition` of this trace. Nothing is known without a recognised schedule, of jobs in pieces, or where no step is
-  // whole; why_not() says which.
-  static OrderModel of(const Trace& trace, const StepGraph& graph, Recognition recognition);
+  // whole; why_not() says which. `lists`: rank_lists() by the recognition's rule, where they are at hand.
+  static OrderModel of(const Trace& trace, const StepGraph& graph, Recognition recognition,
+                       const RankLists* lists = nullptr);
 
   bool known() const { return why_not_.empty(); }
   const std::string& why_not() const { return why_not_; }
@@ -75,18 +92,25 @@ class OrderModel {
   // Step times, by StepGraph::steps; NaN of steps that are not whole. `times` are those of the graph's operations;
   // `layers` says what of the ends' cost is embedding and head, which other chunks hold in another order. O(steps ·
   // replicas · cells).
-  std::vector<double> step_ns(const StepGraph& graph, const OpTimes& times, const LayerCosts& layers,
+  std::vector<double> step_ns(const StepGraph& graph, const OpTimesView& times, const LayerCosts& layers,
                               const OrderPlan& plan) const {
-    return replay(graph, times, layers, plan, kNoCell, nullptr);
+    const OrderPlan* one = &plan;
+    return std::move(replay(graph, times, layers, {&one, 1}, kNoCell, nullptr).front());
+  }
+  // Of several orders in one pass.
+  std::vector<std::vector<double>> steps_ns(const StepGraph& graph, const OpTimesView& times, const LayerCosts& layers,
+                                            std::span<const OrderPlan* const> plans) const {
+    return replay(graph, times, layers, plans, kNoCell, nullptr);
   }
   // One step in full, replica by replica; empty where it is not whole.
   std::vector<ReplayedCell> step_cells(const StepGraph& graph, const OpTimes& times, const LayerCosts& layers,
                                        const OrderPlan& plan, uint32_t step) const;
 
  private:
-  // Of `step` alone where it is one, and then its cells into `cells`.
-  std::vector<double> replay(const StepGraph& graph, const OpTimes& times, const LayerCosts& layers,
-                             const OrderPlan& plan, uint32_t step, std::vector<ReplayedCell>* cells) const;
+  // Of `step` alone where it is one, and then its cells into `cells`. By plan.
+  std::vector<std::vector<double>> replay(const StepGraph& graph, const OpTimesView& times, const LayerCosts& layers,
+                                          std::span<const OrderPlan* const> plans, uint32_t step,
+                                          std::vector<ReplayedCell>* cells) const;
   struct Pipeline {     // one step of one replica (and tensor-parallel index)
     uint32_t step = 0;  // index into StepGraph::steps
     int32_t dp = 0;
@@ -97,9 +121,13 @@ class OrderModel {
     uint32_t op[kDirections] = {kNoCell, kNoCell, kNoCell};  // F, B or I, W
     bool fused_with[2] = {false, false};                     // its F, its B or I is half of an overlapped pair
   };
+  using OwnTimes = std::vector<std::array<double, kDirections>>;  // by slot of a pipeline
+  // A plan's costs by its own slots, from the run's cells by theirs.
+  class PlanCosts;
   void collect(const RankLists& lists, const StepGraph& graph, size_t cells);
   void measure(const StepGraph& graph);
-  std::vector<double> latencies(const StepGraph& graph, const OpTimes& times) const;
+  std::vector<double> latencies(const StepGraph& graph, const OpTimesView& times) const;
+  void take_times(const StepGraph& graph, const OpTimesView& times, const Pipeline& pipeline, OwnTimes& own) const;
 
   std::string why_not_;
   Recognition recognition_;

@@ -1,12 +1,14 @@
 #include "pipeline/rank_lists.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <set>
 #include <span>
 #include <unordered_map>
 
 #include "base/number.h"
+#include "base/parallel.h"
 #include "model/overlapped_pairs.h"
 #include "pipeline/infer_layout.h"
 
@@ -257,25 +259,42 @@ RankLists rank_lists(const Trace& trace, LabelRule rule) {
     return key(a) < key(b);
   });
   const std::vector<uint32_t> loss_of = loss_backwards(cells);
+  constexpr size_t kBlock = 256;  // stretches that one task takes
+  std::vector<RankLists> blocks((stretches.size() + kBlock - 1) / kBlock);
+  parallel_for(blocks.size(), [&](size_t b) {
+    RankLists& own = blocks[b];
+    for (size_t k = b * kBlock; k < std::min(stretches.size(), (b + 1) * kBlock); ++k) {
+      const Stretch& s = stretches[k];
+      const auto part = static_cast<size_t>(cells.part[s.begin]);
+      RankList list{
+          cells.step[s.begin], places[part].second, cells.part[s.begin], places[part].first, 0, own.tokens.size(), 0};
+      add_tokens(cells, loss_of, s.begin, s.end, trace.chunks_are_pieces, own);
+      list.end = own.tokens.size();
+      if (list.end > list.begin) own.lists.push_back(list);
+    }
+    for (const WorkToken& t : own.tokens) own.chunks = std::max(own.chunks, t.chunk + 1);
+  });
   size_t work = 0;
-  for (const CellKind kind : cells.kind) work += kind == CellKind::kForwardBackward ? 2 : is_compute(kind) ? 1 : 0;
+  for (const RankLists& own : blocks) work += own.tokens.size();
   all.tokens.reserve(work);
   all.cell.reserve(work);
-  for (const Stretch& s : stretches) {
-    const auto part = static_cast<size_t>(cells.part[s.begin]);
-    RankList list{
-        cells.step[s.begin], places[part].second, cells.part[s.begin], places[part].first, 0, all.tokens.size(), 0};
-    add_tokens(cells, loss_of, s.begin, s.end, trace.chunks_are_pieces, all);
-    list.end = all.tokens.size();
-    if (list.end > list.begin) all.lists.push_back(list);
+  for (RankLists& own : blocks) {
+    for (RankList list : own.lists) {
+      list.begin += all.tokens.size(), list.end += all.tokens.size();
+      all.lists.push_back(list);
+    }
+    all.tokens.insert(all.tokens.end(), own.tokens.begin(), own.tokens.end());
+    all.cell.insert(all.cell.end(), own.cell.begin(), own.cell.end());
+    all.chunks = std::max(all.chunks, own.chunks);
+    own = {};
   }
-  for (const WorkToken& t : all.tokens) all.chunks = std::max(all.chunks, t.chunk + 1);
 
   std::vector<Group> groups;
   for (size_t l = 0; l < all.lists.size(); l = groups.back().last) groups.push_back({l, all.group_end(l)});
   std::map<int32_t, int64_t> sizes;  // micro-batches → steps that have so many
-  all.chunks_share_no_label = all.chunks == 2;
-  for (Group& group : groups) {
+  std::atomic<bool> share_no_label = all.chunks == 2;
+  parallel_for(groups.size(), [&](size_t g) {
+    Group& group = groups[g];
     const std::span<const WorkToken> tokens = tokens_of(all, group);
     const LabelSet labels(tokens, kUnknown);
     group.labels = labels.size();
@@ -286,20 +305,20 @@ RankLists rank_lists(const Trace& trace, LabelRule rule) {
     }
     const auto ranks = static_cast<int64_t>(group.last - group.first);
     group.whole = forwards == backwards && forwards % (ranks * std::max(1, group.labels)) == 0;
-    ++sizes[group.labels];
-    if (!all.chunks_share_no_label) continue;
+    if (!share_no_label) return;
     const LabelSet first(tokens, 0);
     for (const WorkToken& t : tokens)
-      if (t.chunk == 1 && t.micro_batch != kUnknown && first.find(t.micro_batch) != kUnknown)
-        all.chunks_share_no_label = false;
-  }
+      if (t.chunk == 1 && t.micro_batch != kUnknown && first.find(t.micro_batch) != kUnknown) share_no_label = false;
+  });
+  all.chunks_share_no_label = share_no_label;
+  for (const Group& group : groups) ++sizes[group.labels];
   all.micro_batches = most_common(sizes);
+  parallel_for(groups.size(), [&](size_t g) {
+    groups[g].labels = number_group(all, groups[g]);
+    for (size_t l = groups[g].first; l < groups[g].last; ++l) all.lists[l].micro_batches = groups[g].labels;
+  });
   sizes.clear();
-  for (const Group& group : groups) {
-    const int32_t count = number_group(all, group);
-    ++sizes[count];
-    for (size_t l = group.first; l < group.last; ++l) all.lists[l].micro_batches = count;
-  }
+  for (const Group& group : groups) ++sizes[group.labels];
   if (rule != LabelRule::kDense) all.micro_batches = most_common(sizes);
   return all;
 }

@@ -24,11 +24,13 @@ struct ReplayCosts {
   std::function<int64_t(int32_t rank, const ScheduleCell& cell)> cell_ns;
   // Delay of a message between two different ranks, in nanoseconds.
   int64_t latency_ns = 0;
+  // NOLINTBEGIN(readability-redundant-member-init): GCC wants them
   // What a cell loses between the moment it could start and its start; called before cell_ns. Empty: nothing.
   std::function<int64_t(int32_t rank, const ScheduleCell& cell)> delay_ns = {};
   // Instead of latency_ns: when the result of an action that ends at sent_ns arrives at another rank. Called once per
   // message, those of one rank in its order.
   std::function<int64_t(int32_t from, int32_t to, const Action& sent, int64_t sent_ns)> arrival_ns = {};
+  // NOLINTEND(readability-redundant-member-init)
 };
 
 // Start and end of every cell, [rank][index], the first rank able to start doing so at 0. Expects an order that

@@ -81,9 +81,9 @@ bool may_repeat(const std::vector<Work>& work, std::vector<uint8_t>& seen) {
   if (batches.size() > most || chunks.size() > most || batches.size() * chunks.size() * kKinds > most) return true;
   seen.assign(static_cast<size_t>(batches.size() * chunks.size() * kKinds), 0);
   for (const Work& w : work) {
-    uint8_t& at = seen[static_cast<size_t>(((w.micro_batch - batches.low) * chunks.size() + w.chunk - chunks.low) *
-                                               kKinds +
-                                           static_cast<int64_t>(w.kind))];
+    uint8_t& at =
+        seen[static_cast<size_t>(((w.micro_batch - batches.low) * chunks.size() + w.chunk - chunks.low) * kKinds +
+                                 static_cast<int64_t>(w.kind))];
     if (at != 0) return true;
     at = 1;
   }
@@ -105,16 +105,14 @@ void keep_different(std::vector<Listed>& all) {
   if (lists.size() <= most && batches.size() <= most / lists.size()) {
     std::vector<uint8_t> seen(static_cast<size_t>(lists.size() * batches.size()), 0);
     std::erase_if(all, [&](const Listed& one) {
-      uint8_t& at =
-          seen[static_cast<size_t>((one.list - lists.low) * batches.size() + one.micro_batch - batches.low)];
+      uint8_t& at = seen[static_cast<size_t>((one.list - lists.low) * batches.size() + one.micro_batch - batches.low)];
       return std::exchange(at, uint8_t{1}) != 0;
     });
     return;
   }
   std::sort(all.begin(), all.end(), [](const Listed& a, const Listed& b) { return a.key() < b.key(); });
-  all.erase(
-      std::unique(all.begin(), all.end(), [](const Listed& a, const Listed& b) { return a.key() == b.key(); }),
-      all.end());
+  all.erase(std::unique(all.begin(), all.end(), [](const Listed& a, const Listed& b) { return a.key() == b.key(); }),
+            all.end());
 }
 
 // Calls body(i) for all cells, step by step and several steps at a time.
@@ -415,8 +413,8 @@ void RunCoverage::find_holes() {
       ++(cells.end_ns[i] > cells.start_ns[i] ? count.timed : count.untimed);
       if (cells.micro_batch[i] == kUnknown) return;  // nobody can say which are missing
       batches.push_back({list_of(part, chunk), cells.micro_batch[i]});
-      work.push_back({(int64_t{cells.part[i]} * chunks + chunk) * 2 + (bit == kForwards ? 0 : 1),
-                      cells.micro_batch[i]});
+      work.push_back(
+          {(int64_t{cells.part[i]} * chunks + chunk) * 2 + (bit == kForwards ? 0 : 1), cells.micro_batch[i]});
     }
     keep_different(batches);
     keep_different(work);

@@ -79,7 +79,9 @@ void add_late_starts(const Trace& trace, const Cells& cells, const Recognition& 
   for (const StepRange& step : step_ranges(cells)) {
     std::map<std::pair<int32_t, int32_t>, FirstForwards> first;
     int64_t begin_ns = INT64_MAX, end_ns = INT64_MIN;
+    FirstForwards* of_rank = nullptr;  // of the rank at hand, from its first forward on
     for (size_t i = step.begin; i < step.end; ++i) {
+      if (i > step.begin && cells.part[i] != cells.part[i - 1]) of_rank = nullptr;
       begin_ns = std::min(begin_ns, cells.start_ns[i]);
       end_ns = std::max(end_ns, cells.end_ns[i]);
       const auto p = static_cast<size_t>(cells.part[i]);
@@ -87,8 +89,10 @@ void add_late_starts(const Trace& trace, const Cells& cells, const Recognition& 
       if (step.step == kUnknown || part.stage == kUnknown || cells.kind[i] != CellKind::kForward ||
           cells.micro_batch[i] == kUnknown || cells.chunk[i] > 0)
         continue;
-      FirstForwards& own =
-          first.try_emplace({part.dp, part.stage}, FirstForwards{cells.part[i], last_end[p], {}}).first->second;
+      if (!of_rank)
+        of_rank =
+            &first.try_emplace({part.dp, part.stage}, FirstForwards{cells.part[i], last_end[p], {}}).first->second;
+      FirstForwards& own = *of_rank;
       if (own.part == cells.part[i] && own.forwards.size() < kLookAhead)
         own.forwards.emplace_back(cells.micro_batch[i], std::pair(cells.start_ns[i], cells.end_ns[i]));
     }
@@ -227,7 +231,7 @@ struct LateWords {
 
 void add_late(const Trace& trace, const TheoryRun& run, double pipeline_share, std::vector<Finding>& out) {
   if (!on_one_clock(trace)) return;
-  const LateChain c = late_cells(trace, run, INT64_MAX).chain;
+  const LateChain c = late_chain(trace, run);
   const LateWords reasons[] = {
       {c.message_ns, "Late messages hold the pipeline up for ", " a step", "消息迟到，流水线每步为此多等 ",
        "Their results were ready and the ranks free. Look at the links, and at sends that wait for their receives.",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "base/parallel.h"
 #include "model/stage_costs.h"
@@ -38,7 +39,7 @@ class Fit {
       for (size_t first = step_begin_[s]; first < step_begin_[s + 1];) {
         size_t last = first;
         std::vector<double> lengths;
-        for (; last < step_begin_[s + 1] && g_.dp[ops_[begin_[last]]] == g_.dp[ops_[begin_[first]]]; ++last) {
+        for (; last < step_begin_[s + 1] && g_.dp(ops_[begin_[last]]) == g_.dp(ops_[begin_[first]]); ++last) {
           const double length = out_.batches[last].length;
           if (!std::isnan(length)) lengths.push_back(length);
           if (length > 0) sum += length, ++n;
@@ -68,14 +69,14 @@ class Fit {
   // Operations by step, replica and micro-batch.
   void take_batches() {
     out_.batch_of.assign(g_.size(), kNone);
-    const auto key = [&](uint32_t op) { return std::pair(g_.dp[op], g_.micro_batch[op]); };
+    const auto key = [&](uint32_t op) { return std::pair(g_.dp(op), g_.micro_batch[op]); };
     std::vector<std::vector<uint32_t>> of_step(g_.steps.size());
     std::vector<size_t> count(g_.steps.size(), 0);
     parallel_for(g_.steps.size(), [&](size_t s) {
       std::vector<uint32_t>& ops = of_step[s];
       for (uint32_t op = g_.steps[s].begin; op < g_.steps[s].end; ++op)
         if (ratio_[op] > 0 && g_.micro_batch[op] != kUnknown) ops.push_back(op);
-      std::stable_sort(ops.begin(), ops.end(), [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
+      sort_by_batch(ops);
       for (size_t i = 0; i < ops.size(); ++i) count[s] += i == 0 || key(ops[i]) != key(ops[i - 1]) ? 1 : 0;
     });
     step_begin_.assign(1, 0);
@@ -92,6 +93,33 @@ class Fit {
       }
     }
     begin_.push_back(static_cast<uint32_t>(ops_.size()));
+  }
+
+  // By replica, micro-batch, and as they come. Numbers that lie close together are counted, others compared.
+  void sort_by_batch(std::vector<uint32_t>& ops) const {
+    if (ops.empty()) return;
+    int64_t dp_low = INT64_MAX, dp_high = INT64_MIN, batch_low = INT64_MAX, batch_high = INT64_MIN;
+    for (const uint32_t op : ops) {
+      dp_low = std::min<int64_t>(dp_low, g_.dp(op)), dp_high = std::max<int64_t>(dp_high, g_.dp(op));
+      batch_low = std::min<int64_t>(batch_low, g_.micro_batch[op]);
+      batch_high = std::max<int64_t>(batch_high, g_.micro_batch[op]);
+    }
+    const int64_t replicas = dp_high - dp_low + 1, batches = batch_high - batch_low + 1;
+    const auto most = static_cast<int64_t>(ops.size()) + 1024;
+    if (replicas > most || batches > most / replicas) {
+      std::stable_sort(ops.begin(), ops.end(), [&](uint32_t a, uint32_t b) {
+        return std::pair(g_.dp(a), g_.micro_batch[a]) < std::pair(g_.dp(b), g_.micro_batch[b]);
+      });
+      return;
+    }
+    const auto place = [&](uint32_t op) {
+      return static_cast<size_t>((g_.dp(op) - dp_low) * batches + g_.micro_batch[op] - batch_low);
+    };
+    std::vector<uint32_t> next(static_cast<size_t>(replicas * batches) + 1, 0), sorted(ops.size());
+    for (const uint32_t op : ops) ++next[place(op) + 1];
+    std::partial_sum(next.begin(), next.end(), next.begin());
+    for (const uint32_t op : ops) sorted[next[place(op)]++] = op;
+    ops = std::move(sorted);
   }
 
   // Returns the largest change.

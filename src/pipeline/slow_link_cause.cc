@@ -1,9 +1,12 @@
 // Causes in what messages take: links that are slow beside the others.
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <tuple>
 
+#include "base/parallel.h"
 #include "model/stage_costs.h"
 #include "pipeline/cause_drafts.h"
 #include "pipeline/links.h"
@@ -21,11 +24,11 @@ bool receives(CellKind kind) { return kind == CellKind::kRecvForward || kind == 
 // The stage on the other side of a message; kUnknown.
 int32_t sender_of(const StepGraph& g, uint32_t op) {
   for (const uint32_t on : g.waits(op))
-    if (g.stage[on] != g.stage[op]) return g.stage[on];
-  if (g.group[op] != kNoGroup) {
-    const GraphGroup& group = g.groups[g.group[op]];
+    if (g.stage(on) != g.stage(op)) return g.stage(on);
+  if (g.group(op) != kNoGroup) {
+    const GraphGroup& group = g.groups[g.group(op)];
     for (uint32_t i = group.begin; i < group.end && i < group.begin + 4; ++i)
-      if (g.stage[i] != g.stage[op]) return g.stage[i];
+      if (g.stage(i) != g.stage(op)) return g.stage(i);
   }
   return kUnknown;
 }
@@ -42,25 +45,48 @@ Transfers transfers_of(const CauseScene& scene, const LateWorkers& late) {
   const StepGraph& g = scene.graph;
   Transfers t;
   t.edge_of = std::make_shared<std::vector<uint32_t>>(g.size(), CellTimes::kNone);
-  std::map<Edge, std::vector<double>> values;
+  std::vector<std::vector<double>> values;  // by number
+  // Numbers by part: it has a few neighbours, so the last ones are looked at before all.
+  struct Known {
+    int32_t other = kUnknown;
+    bool in = false;
+    uint32_t edge = CellTimes::kNone;
+  };
+  std::vector<std::array<Known, 4>> known(scene.trace.parts.size());
+  std::vector<uint8_t> oldest(known.size(), 0);
   std::map<StagePair, double> late_of;  // (replica, stage)
   for (const auto& [worker, ns] : late)
     late_of[{scene.times.workers()[worker].dp, scene.times.workers()[worker].stage}] = ns;
   for (uint32_t op = 0; op < g.size(); ++op) {
-    if (!is_message(g.kind[op]) || g.stage[op] == kUnknown) continue;
+    if (!is_message(g.kind[op]) || g.stage(op) == kUnknown) continue;
     t.recorded = t.recorded || g.cell[op] != kNoCell;
     const int32_t other = sender_of(g, op);
     if (other == kUnknown) continue;
     const bool in = receives(g.kind[op]);
-    const Edge edge = in ? Edge{g.dp[op], other, g.stage[op]} : Edge{g.dp[op], g.stage[op], other};
-    (*t.edge_of)[op] = t.index.try_emplace(edge, static_cast<uint32_t>(t.index.size())).first->second;
+    const auto part = static_cast<size_t>(g.part[op]);
+    auto at = std::find_if(known[part].begin(), known[part].end(), [&](const Known& k) {
+      return k.edge != CellTimes::kNone && k.other == other && k.in == in;
+    });
+    if (at == known[part].end()) {
+      const Edge edge = in ? Edge{g.dp(op), other, g.stage(op)} : Edge{g.dp(op), g.stage(op), other};
+      const auto [number, fresh] = t.index.try_emplace(edge, static_cast<uint32_t>(t.index.size()));
+      if (fresh) values.emplace_back();
+      at = known[part].begin() + oldest[part];
+      oldest[part] = static_cast<uint8_t>((oldest[part] + 1) % known[part].size());
+      *at = {other, in, number->second};
+    }
+    (*t.edge_of)[op] = at->edge;
     if (!in) continue;
     // A gap between cells holds what its rank starts late, which is no link's doing.
-    const auto by = g.cell[op] == kNoCell ? late_of.find({std::max(g.dp[op], 0), g.stage[op]}) : late_of.end();
-    values[edge].push_back(std::max(0.0, g.dur_ns[op] - (by == late_of.end() ? 0 : by->second)));
+    const auto by =
+        g.cell[op] == kNoCell && !late_of.empty() ? late_of.find({std::max(g.dp(op), 0), g.stage(op)}) : late_of.end();
+    values[at->edge].push_back(std::max(0.0, g.dur_ns[op] - (by == late_of.end() ? 0 : by->second)));
   }
-  for (auto& [edge, list] : values)
-    t.links[{std::get<1>(edge), std::get<2>(edge)}].emplace_back(median_of(std::move(list)), std::get<0>(edge));
+  std::vector<double> medians(values.size());  // NaN: nobody received
+  parallel_for(values.size(), [&](size_t e) { medians[e] = median_of(std::move(values[e])); });
+  for (const auto& [edge, number] : t.index)
+    if (!std::isnan(medians[number]))
+      t.links[{std::get<1>(edge), std::get<2>(edge)}].emplace_back(medians[number], std::get<0>(edge));
   return t;
 }
 

@@ -1,8 +1,11 @@
 #include "pipeline/slow_rank.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
+#include "base/parallel.h"
+#include "model/rank_ranges.h"
 #include "model/stage_costs.h"
 
 namespace stageline {
@@ -20,17 +23,24 @@ double ratio_of(const std::vector<double>& time, const std::vector<size_t>& part
 }  // namespace
 
 std::vector<double> usual_busy_ns(const Trace& trace, const std::vector<int32_t>& without) {
+  constexpr size_t kKinds = 5;  // F, B, I, W, F&B
   const Cells& cells = trace.cells;
-  std::map<std::pair<int32_t, CellKind>, std::vector<double>> durations;
-  for (size_t i = 0; i < cells.size(); ++i)
-    if (is_compute(cells.kind[i]) && cells.step[i] != kUnknown &&
-        !std::binary_search(without.begin(), without.end(), cells.step[i]))
-      durations[{cells.part[i], cells.kind[i]}].push_back(static_cast<double>(cells.dur_ns(i)));
+  std::vector<std::vector<RankRange>> of_part(trace.parts.size());
+  for (const RankRange& range : rank_ranges(cells))
+    if (range.step != kUnknown && !std::binary_search(without.begin(), without.end(), range.step))
+      of_part[static_cast<size_t>(range.part)].push_back(range);
   std::vector<double> usual(trace.parts.size());
-  for (auto& [key, values] : durations) {
-    const auto count = static_cast<double>(values.size());
-    usual[static_cast<size_t>(key.first)] += count * median_of(std::move(values));
-  }
+  parallel_for(of_part.size(), [&](size_t part) {
+    std::array<std::vector<double>, kKinds> durations;
+    for (const RankRange& range : of_part[part])
+      for (size_t i = range.begin; i < range.end; ++i)
+        if (is_compute(cells.kind[i]))
+          durations[static_cast<size_t>(cells.kind[i])].push_back(static_cast<double>(cells.dur_ns(i)));
+    for (std::vector<double>& values : durations) {
+      const auto count = static_cast<double>(values.size());
+      if (count > 0) usual[part] += count * median_of(std::move(values));
+    }
+  });
   return usual;
 }
 

@@ -52,7 +52,7 @@ std::vector<double> step_ratios(const CauseScene& scene, const Cause& cause, con
     if (!scene.counts[s]) continue;
     double own = 0, theirs = 0;
     for (uint32_t op = scene.graph.steps[s].begin; op < scene.graph.steps[s].end; ++op) {
-      if (scene.times.worker_of(op) == CellTimes::kNone || scene.graph.stage[op] != cause.stage) continue;
+      if (scene.times.worker_of(op) == CellTimes::kNone || scene.graph.stage(op) != cause.stage) continue;
       if (cause.chunk != kUnknown && scene.graph.chunk[op] != cause.chunk) continue;
       const double other = others[scene.times.place_of(op)];
       if (std::isnan(other)) continue;
@@ -172,7 +172,7 @@ void draft_slow_stages(const CauseScene& scene, std::vector<CauseDraft>& out) {
     draft.cause = found.cause;
     draft.without = [&scene, stage = found.cause.stage, mirror = found.cause.mirror, to_others](uint32_t op,
                                                                                                 double& dur, double&) {
-      const int32_t own = scene.graph.stage[op];
+      const int32_t own = scene.graph.stage(op);
       if (scene.times.worker_of(op) != CellTimes::kNone && (own == stage || own == mirror))
         dur *= (*to_others)[scene.times.place_of(op)];
     };

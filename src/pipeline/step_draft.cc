@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <optional>
 
 #include "base/parallel.h"
 
@@ -12,35 +11,44 @@ namespace {
 
 // One step in its final order; numbers count from the step's first operation.
 struct OrderedStep {
-  std::vector<uint32_t> draft;  // place in the draft, by place in the order
-  std::vector<uint32_t> wait_begin, wait_on;
+  std::vector<uint32_t> wait_on;
   std::vector<GraphGroup> groups;
-  std::vector<uint32_t> group;  // by place in the order
-  std::vector<double> dur_ns, delay_ns;
+  int32_t step = 0;
   int64_t start_ns = 0, span_ns = 0;
   int64_t cut = 0, negative = 0;
 };
 
 // Units proceed together: a group, or an operation of its own. Kahn's algorithm over units; where they wait for each
-// other in a circle, the one that started first goes on.
+// other in a circle, the one that started first goes on. Writes the columns of the graph from `base` on: waits, groups
+// and their numbers count from the step's first.
 class Orderer {
  public:
-  Orderer(const StepDraft& draft, const std::vector<uint8_t>& closes, const std::vector<uint8_t>& communicates)
-      : draft_(draft), closes_(closes), communicates_(communicates) {}
+  Orderer(const StepDraft& draft, const std::vector<uint8_t>& communicates, uint32_t base, StepGraph& graph)
+      : draft_(draft), communicates_(communicates), grouped_(draft.group_count > 0), base_(base), graph_(graph) {}
 
   OrderedStep order() {
     make_units();
     make_waits();
     sort_units();
     write_waits();
+    write_columns();
     measure();
+    out_.step = draft_.step;
     return std::move(out_);
   }
 
  private:
-  size_t count() const { return draft_.ops.size(); }
+  uint32_t count() const { return static_cast<uint32_t>(draft_.ops.size()); }
+  uint32_t unit_of(uint32_t op) const { return grouped_ ? unit_[op] : op; }
+  uint32_t member_begin(uint32_t unit) const { return grouped_ ? member_begin_[unit] : unit; }
+  uint32_t member(uint32_t at) const { return grouped_ ? member_[at] : at; }
+  uint32_t group(uint32_t place) const { return graph_.group(base_ + place); }
+  // The end of the unit that begins at a place.
+  uint32_t unit_end(uint32_t place) { return group(place) == kNoGroup ? place + 1 : out_.groups[group(place)].end; }
 
   void make_units() {
+    units_ = count();
+    if (!grouped_) return;
     unit_.assign(count(), 0);
     std::vector<uint32_t> of_group(draft_.group_count, kNoGroup);
     std::vector<uint32_t> size;
@@ -55,6 +63,7 @@ class Orderer {
       }
       ++size[unit_[op]];
     }
+    units_ = static_cast<uint32_t>(size.size());
     member_begin_.assign(size.size() + 1, 0);
     std::partial_sum(size.begin(), size.end(), member_begin_.begin() + 1);
     member_.resize(count());
@@ -64,68 +73,65 @@ class Orderer {
 
   // Waits by operation (CSR), and who waits for a unit.
   void make_waits() {
-    wait_begin_.assign(count() + 1, 0);
-    std::vector<uint32_t> followers(member_begin_.size(), 0);
+    wait_begin_.assign(count() + size_t{1}, 0);
+    follower_begin_.assign(units_ + size_t{1}, 0);
+    pending_.assign(units_, 0);
     for (const auto& [op, on] : draft_.waits) {
-      if (unit_[op] == unit_[on]) {
+      if (unit_of(op) == unit_of(on)) {
         ++out_.cut;
         continue;
       }
-      ++wait_begin_[op + 1];
-      ++followers[unit_[on] + 1];
+      ++wait_begin_[op];
+      ++follower_begin_[unit_of(on)];
+      ++pending_[unit_of(op)];
     }
+    // Ends first, which filling backwards turns into begins.
     std::partial_sum(wait_begin_.begin(), wait_begin_.end(), wait_begin_.begin());
-    std::partial_sum(followers.begin(), followers.end(), followers.begin());
-    follower_begin_ = followers;
+    std::partial_sum(follower_begin_.begin(), follower_begin_.end(), follower_begin_.begin());
     wait_on_.resize(wait_begin_.back());
     follower_.resize(wait_begin_.back());
-    pending_.assign(member_begin_.size() - 1, 0);
-    std::vector<uint32_t> next(wait_begin_.begin(), wait_begin_.end() - 1);
-    for (const auto& [op, on] : draft_.waits) {
-      if (unit_[op] == unit_[on]) continue;
-      wait_on_[next[op]++] = on;
-      follower_[followers[unit_[on]]++] = unit_[op];
-      ++pending_[unit_[op]];
+    for (size_t w = draft_.waits.size(); w-- > 0;) {
+      const auto [op, on] = draft_.waits[w];
+      if (unit_of(op) == unit_of(on)) continue;
+      wait_on_[--wait_begin_[op]] = on;
+      follower_[--follower_begin_[unit_of(on)]] = unit_of(op);
     }
   }
 
   void sort_units() {
-    const auto units = static_cast<uint32_t>(pending_.size());
     place_.assign(count(), UINT32_MAX);
-    out_.draft.reserve(count());
-    out_.group.reserve(count());
+    draft_at_.reserve(count());
     std::vector<uint32_t> queue;
-    queue.reserve(units);
-    std::vector<bool> queued(units, false);
-    for (uint32_t u = 0; u < units; ++u)
-      if (pending_[u] == 0) {
-        queue.push_back(u);
-        queued[u] = true;
-      }
+    queue.reserve(units_);
+    constexpr uint32_t kQueued = UINT32_MAX;  // of pending_: nothing holds it any more
+    const auto enqueue = [&](uint32_t unit) {
+      queue.push_back(unit);
+      pending_[unit] = kQueued;
+    };
+    for (uint32_t u = 0; u < units_; ++u)
+      if (pending_[u] == 0) enqueue(u);
     std::vector<uint32_t> oldest;  // made when there is a circle: those that started last first
-    for (size_t head = 0; head < units; ++head) {
+    for (size_t head = 0; head < units_; ++head) {
       if (head == queue.size()) {  // a circle: a unit goes on without what it still waits for
         if (oldest.empty()) oldest = units_from_the_end();
-        while (queued[oldest.back()]) oldest.pop_back();
-        queue.push_back(oldest.back());
-        queued[oldest.back()] = true;
+        while (pending_[oldest.back()] == kQueued) oldest.pop_back();
+        enqueue(oldest.back());
       }
       const uint32_t u = queue[head];
       take(u);
-      for (uint32_t f = follower_begin_[u]; f < follower_begin_[u + 1]; ++f)
-        if (--pending_[follower_[f]] == 0 && !queued[follower_[f]]) {
-          queue.push_back(follower_[f]);
-          queued[follower_[f]] = true;
-        }
+      for (uint32_t f = follower_begin_[u]; f < follower_begin_[u + 1]; ++f) {
+        uint32_t& pending = pending_[follower_[f]];
+        if (pending != kQueued && --pending == 0) enqueue(follower_[f]);
+      }
     }
   }
 
   std::vector<uint32_t> units_from_the_end() const {
-    std::vector<std::pair<int64_t, uint32_t>> starts(pending_.size());
+    std::vector<std::pair<int64_t, uint32_t>> starts(units_);
     for (uint32_t u = 0; u < starts.size(); ++u) {
       starts[u] = {INT64_MAX, u};
-      for (uint32_t m = member_begin_[u]; m < member_begin_[u + 1]; ++m)
-        starts[u].first = std::min(starts[u].first, draft_.ops[member_[m]].start_ns);
+      for (uint32_t m = member_begin(u); m < member_begin(u + 1); ++m)
+        starts[u].first = std::min(starts[u].first, draft_.ops[member(m)].start_ns);
     }
     std::sort(starts.begin(), starts.end());
     std::vector<uint32_t> units;
@@ -134,25 +140,26 @@ class Orderer {
   }
 
   void take(uint32_t u) {
-    const uint32_t size = member_begin_[u + 1] - member_begin_[u];
-    const auto begin = static_cast<uint32_t>(out_.draft.size());
+    const uint32_t size = member_begin(u + 1) - member_begin(u);
+    const auto begin = static_cast<uint32_t>(draft_at_.size());
     if (size > 1) out_.groups.push_back({begin, begin + size});
-    for (uint32_t m = member_begin_[u]; m < member_begin_[u + 1]; ++m) {
-      place_[member_[m]] = static_cast<uint32_t>(out_.draft.size());
-      out_.draft.push_back(member_[m]);
-      out_.group.push_back(size > 1 ? static_cast<uint32_t>(out_.groups.size() - 1) : kNoGroup);
+    for (uint32_t m = member_begin(u); m < member_begin(u + 1); ++m) {
+      const auto place = static_cast<uint32_t>(draft_at_.size());
+      place_[member(m)] = place;
+      draft_at_.push_back(member(m));
+      if (grouped_)
+        graph_.group_of[base_ + place] = size > 1 ? static_cast<uint32_t>(out_.groups.size() - 1) : kNoGroup;
     }
   }
 
   // Waits in the new numbers, ascending, each once; those that point forward close a circle and are cut.
   void write_waits() {
-    out_.wait_begin.assign(1, 0);
-    out_.wait_begin.reserve(count() + 1);
+    uint32_t* const begins = graph_.wait_begin.data() + base_;
     out_.wait_on.reserve(wait_on_.size());
     for (uint32_t i = 0; i < count(); ++i) {
-      const uint32_t op = out_.draft[i];
-      const size_t first = out_.wait_on.size();
-      const uint32_t unit_begin = out_.group[i] == kNoGroup ? i : out_.groups[out_.group[i]].begin;
+      begins[i] = static_cast<uint32_t>(out_.wait_on.size());
+      const uint32_t op = draft_at_[i];
+      const uint32_t unit_begin = group(i) == kNoGroup ? i : out_.groups[group(i)].begin;
       for (uint32_t w = wait_begin_[op]; w < wait_begin_[op + 1]; ++w) {
         const uint32_t on = place_[wait_on_[w]];
         if (on < unit_begin) {
@@ -161,67 +168,90 @@ class Orderer {
           ++out_.cut;
         }
       }
-      const auto begin = out_.wait_on.begin() + static_cast<std::ptrdiff_t>(first);
+      if (out_.wait_on.size() - begins[i] < 2) continue;
+      const auto begin = out_.wait_on.begin() + static_cast<std::ptrdiff_t>(begins[i]);
       std::sort(begin, out_.wait_on.end());
       out_.wait_on.erase(std::unique(begin, out_.wait_on.end()), out_.wait_on.end());
-      out_.wait_begin.push_back(static_cast<uint32_t>(out_.wait_on.size()));
+    }
+  }
+
+  void write_columns() {
+    int64_t start = INT64_MAX, end = INT64_MIN;
+    for (const DraftOp& op : draft_.ops) {
+      start = std::min(start, op.start_ns);
+      if (graph_.closes_of[op.type]) end = std::max(end, op.end_ns);
+    }
+    out_.start_ns = start;
+    out_.span_ns = std::max<int64_t>(end - start, 0);
+    for (uint32_t k = 0; k < count(); ++k) {
+      const DraftOp& op = draft_.ops[draft_at_[k]];
+      const size_t i = base_ + size_t{k};
+      graph_.cell[i] = op.cell;
+      graph_.type[i] = op.type;
+      graph_.kind[i] = op.kind;
+      graph_.part[i] = op.part;
+      graph_.chunk[i] = op.chunk;
+      graph_.micro_batch[i] = op.micro_batch;
+      graph_.start_ns[i] = op.start_ns - start;
+      graph_.end_ns[i] = op.end_ns - start;
     }
   }
 
   void measure() {
-    const std::vector<DraftOp>& ops = draft_.ops;
-    int64_t start = INT64_MAX, end = INT64_MIN;
-    for (const DraftOp& op : ops) {
-      start = std::min(start, op.start_ns);
-      if (closes_[op.type]) end = std::max(end, op.end_ns);
-    }
-    out_.start_ns = start;
-    out_.span_ns = std::max<int64_t>(end - start, 0);
-    out_.dur_ns.resize(count());
-    out_.delay_ns.resize(count());
+    const int64_t* const starts = graph_.start_ns.data() + base_;
+    const int64_t* const ends = graph_.end_ns.data() + base_;
+    const uint32_t* const begins = graph_.wait_begin.data() + base_;
+    double* const durations = graph_.dur_ns.data() + base_;
+    double* const delays = graph_.delay_ns.data() + base_;
     const auto at_least = [&](double value) {
       if (value > StepGraph::kLeastNs) return value;
       ++out_.negative;
       return 0.0;
     };
     for (uint32_t i = 0; i < count();) {
-      const uint32_t last = out_.group[i] == kNoGroup ? i + 1 : out_.groups[out_.group[i]].end;
+      const uint32_t last = unit_end(i);
       int64_t latest = INT64_MIN;
-      for (uint32_t k = i; k < last; ++k) latest = std::max(latest, ops[out_.draft[k]].start_ns);
+      for (uint32_t k = i; k < last; ++k) latest = std::max(latest, starts[k]);
       for (uint32_t k = i; k < last; ++k) {
-        const DraftOp& op = ops[out_.draft[k]];
-        int64_t ready = out_.wait_begin[k] == out_.wait_begin[k + 1] ? start : INT64_MIN;
-        for (uint32_t w = out_.wait_begin[k]; w < out_.wait_begin[k + 1]; ++w)
-          ready = std::max(ready, ops[out_.draft[out_.wait_on[w]]].end_ns);
-        out_.dur_ns[k] = at_least(static_cast<double>(op.end_ns - latest));
+        const size_t waits_end = k + 1 < count() ? begins[k + 1] : out_.wait_on.size();
+        int64_t ready = begins[k] == waits_end ? 0 : INT64_MIN;
+        for (size_t w = begins[k]; w < waits_end; ++w) ready = std::max(ready, ends[out_.wait_on[w]]);
+        durations[k] = at_least(static_cast<double>(ends[k] - latest));
         // Messages and collectives are posted early, and wait in their own time: that is no flaw to speak of.
-        const auto delay = static_cast<double>(op.start_ns - ready);
-        out_.delay_ns[k] = communicates_[op.type] && !(delay > StepGraph::kLeastNs) ? 0 : at_least(delay);
+        const auto delay = static_cast<double>(starts[k] - ready);
+        delays[k] = communicates(k) && !(delay > StepGraph::kLeastNs) ? 0 : at_least(delay);
       }
       if (last - i > 1) one_transfer(i, last, latest);
       i = last;
     }
   }
 
+  bool communicates(uint32_t place) const { return communicates_[graph_.type[base_ + place]] != 0; }
+
   // A message or collective stamped as one transfer at all its ends: who was there first waited in time that nobody
   // recorded, so only the shortest way from being ready to the start can be a launch delay. An end that shows its own
   // waiting starts earlier.
   void one_transfer(uint32_t begin, uint32_t end, int64_t latest) {
+    double* const delays = graph_.delay_ns.data() + base_;
     uint32_t least = begin;
     for (uint32_t k = begin; k < end; ++k) {
-      const DraftOp& op = draft_.ops[out_.draft[k]];
-      if (!communicates_[op.type] || latest - op.start_ns > kSameNs) return;
-      if (out_.delay_ns[k] < out_.delay_ns[least]) least = k;
+      if (!communicates(k) || latest - graph_.start_ns[base_ + k] > kSameNs) return;
+      if (delays[k] < delays[least]) least = k;
     }
     for (uint32_t k = begin; k < end; ++k)
-      if (k != least) out_.delay_ns[k] = 0;
+      if (k != least) delays[k] = 0;
   }
 
   const StepDraft& draft_;
-  const std::vector<uint8_t>&closes_, &communicates_;  // by type
+  const std::vector<uint8_t>& communicates_;  // by type
+  const bool grouped_;                        // else every operation is its own unit, by the same number
+  const uint32_t base_;
+  StepGraph& graph_;
   OrderedStep out_;
+  uint32_t units_ = 0;
   std::vector<uint32_t> unit_, member_begin_, member_;
-  std::vector<uint32_t> wait_begin_, wait_on_, follower_begin_, follower_, pending_, place_;
+  std::vector<uint32_t> wait_begin_, wait_on_, follower_begin_, follower_, pending_;
+  std::vector<uint32_t> place_, draft_at_;  // in the order, by place in the draft; and the other way round
 };
 
 // By part its operation that ends last, of work and, where asked, collectives.
@@ -238,36 +268,32 @@ std::map<int32_t, uint32_t> last_operations(const StepDraft& draft, bool collect
 
 }  // namespace
 
-void gradients_together(std::vector<StepDraft>& drafts, std::vector<GraphType>& types) {
-  std::optional<uint16_t> type;
-  for (StepDraft& draft : drafts) {
-    int64_t first_start = INT64_MAX;
-    std::vector<uint32_t> optimizers;
-    for (uint32_t k = 0; k < draft.ops.size(); ++k)
-      if (draft.ops[k].kind == CellKind::kOptimizer) {
-        optimizers.push_back(k);
-        first_start = std::min(first_start, draft.ops[k].start_ns);
-      }
-    if (optimizers.size() < 2) continue;
-    for (const bool collectives : {true, false}) {
-      const std::map<int32_t, uint32_t> last = last_operations(draft, collectives);
-      int64_t last_end = INT64_MIN;
-      int32_t part = kUnknown;  // of the rank that is last
-      for (const auto& [number, op] : last)
-        if (draft.ops[op].end_ns >= last_end) last_end = draft.ops[op].end_ns, part = number;
-      if (last.size() < 2 || first_start < last_end) continue;
-      if (!type) {
-        type = static_cast<uint16_t>(types.size());
-        types.push_back({"gradients, all ranks", CellKind::kCollective, true});
-      }
-      const auto together = static_cast<uint32_t>(draft.ops.size());
-      draft.ops.push_back({kNoCell, *type, CellKind::kCollective, part, kUnknown, kUnknown, last_end, first_start});
-      draft.group.push_back(kNoGroup);
-      for (const auto& [number, op] : last) draft.wait(together, op);
-      for (const uint32_t op : optimizers) draft.wait(op, together);
-      break;
+GraphType gradients_type() { return {"gradients, all ranks", CellKind::kCollective, true}; }
+
+bool gradients_together(StepDraft& draft, uint16_t type) {
+  int64_t first_start = INT64_MAX;
+  std::vector<uint32_t> optimizers;
+  for (uint32_t k = 0; k < draft.ops.size(); ++k)
+    if (draft.ops[k].kind == CellKind::kOptimizer) {
+      optimizers.push_back(k);
+      first_start = std::min(first_start, draft.ops[k].start_ns);
     }
+  if (optimizers.size() < 2) return false;
+  for (const bool collectives : {true, false}) {
+    const std::map<int32_t, uint32_t> last = last_operations(draft, collectives);
+    int64_t last_end = INT64_MIN;
+    int32_t part = kUnknown;  // of the rank that is last
+    for (const auto& [number, op] : last)
+      if (draft.ops[op].end_ns >= last_end) last_end = draft.ops[op].end_ns, part = number;
+    if (last.size() < 2 || first_start < last_end) continue;
+    const auto together = static_cast<uint32_t>(draft.ops.size());
+    draft.ops.push_back({kNoCell, type, CellKind::kCollective, part, kUnknown, kUnknown, last_end, first_start});
+    draft.group.push_back(kNoGroup);
+    for (const auto& [number, op] : last) draft.wait(together, op);
+    for (const uint32_t op : optimizers) draft.wait(op, together);
+    return true;
   }
+  return false;
 }
 
 std::vector<int32_t> peer_positions(const Trace& trace) {
@@ -277,84 +303,70 @@ std::vector<int32_t> peer_positions(const Trace& trace) {
   return position;
 }
 
-StepGraph assemble_graph(const Trace& trace, std::vector<StepDraft> drafts, std::vector<GraphType> types,
-                         GraphSource source, Diagnostics& notes) {
+StepGraph assemble_graph(const Trace& trace, StepDrafts drafts, GraphSource source, Diagnostics& notes) {
   StepGraph graph;
   graph.source = source;
+  graph.types = std::move(drafts.types);
   graph.stage_count = graph.dp_count = 1;
+  std::vector<uint8_t> communicates;  // by type
   for (const Part& part : trace.parts) {
     graph.stage_count = std::max(graph.stage_count, part.stage + 1);
     graph.dp_count = std::max(graph.dp_count, part.dp + 1);
+    graph.stage_of.push_back(part.stage);
+    graph.dp_of.push_back(part.dp);
   }
-  std::vector<uint8_t> closes(types.size(), 0), communicates(types.size(), 0);
-  for (size_t t = 0; t < types.size(); ++t) {
-    closes[t] = is_message(types[t].kind) ? 0 : 1;
-    communicates[t] = types[t].communicates ? 1 : 0;
+  for (const GraphType& type : graph.types) {
+    graph.closes_of.push_back(is_message(type.kind) ? 0 : 1);
+    communicates.push_back(type.communicates ? 1 : 0);
   }
-  if (std::find(closes.begin(), closes.end(), 1) == closes.end()) closes.assign(types.size(), 1);
+  if (std::find(graph.closes_of.begin(), graph.closes_of.end(), 1) == graph.closes_of.end())
+    graph.closes_of.assign(graph.types.size(), 1);
 
-  std::vector<OrderedStep> ordered(drafts.size());
-  parallel_for(drafts.size(), [&](size_t s) {
-    ordered[s] = Orderer(drafts[s], closes, communicates).order();
-    drafts[s].waits = {};
-  });
-
-  std::vector<uint32_t> op_base(drafts.size() + 1, 0), wait_base(drafts.size() + 1, 0),
-      group_base(drafts.size() + 1, 0);
-  int64_t cut = 0, negative = 0;
-  for (size_t s = 0; s < drafts.size(); ++s) {
-    op_base[s + 1] = op_base[s] + static_cast<uint32_t>(drafts[s].ops.size());
-    wait_base[s + 1] = wait_base[s] + static_cast<uint32_t>(ordered[s].wait_on.size());
-    group_base[s + 1] = group_base[s] + static_cast<uint32_t>(ordered[s].groups.size());
-    graph.steps.push_back({drafts[s].step, op_base[s], op_base[s + 1], ordered[s].start_ns, ordered[s].span_ns});
-    cut += ordered[s].cut;
-    negative += ordered[s].negative;
-  }
-  const size_t n = op_base.back();
+  const size_t steps = drafts.op_count.size();
+  std::vector<uint32_t> base(steps + 1, 0);
+  std::partial_sum(drafts.op_count.begin(), drafts.op_count.end(), base.begin() + 1);
+  const size_t n = base.back();
   graph.cell.resize(n);
   graph.type.resize(n);
   graph.kind.resize(n);
   graph.part.resize(n);
-  graph.stage.resize(n);
-  graph.dp.resize(n);
   graph.chunk.resize(n);
   graph.micro_batch.resize(n);
-  graph.group.resize(n);
-  graph.closes.resize(n);
+  graph.group_of.assign(drafts.grouped ? n : 0, kNoGroup);
   graph.start_ns.resize(n);
   graph.end_ns.resize(n);
   graph.dur_ns.resize(n);
   graph.delay_ns.resize(n);
-  graph.wait_begin.assign(n + 1, wait_base.back());
+  graph.wait_begin.resize(n + 1);
+  std::vector<OrderedStep> ordered(steps);
+  parallel_for(steps, [&](size_t s) {
+    const StepDraft draft = drafts.make(s);
+    ordered[s] = Orderer(draft, communicates, base[s], graph).order();
+  });
+
+  std::vector<uint32_t> wait_base(steps + 1, 0), group_base(steps + 1, 0);
+  int64_t cut = 0, negative = 0;
+  for (size_t s = 0; s < steps; ++s) {
+    wait_base[s + 1] = wait_base[s] + static_cast<uint32_t>(ordered[s].wait_on.size());
+    group_base[s + 1] = group_base[s] + static_cast<uint32_t>(ordered[s].groups.size());
+    graph.steps.push_back({ordered[s].step, base[s], base[s + 1], ordered[s].start_ns, ordered[s].span_ns});
+    cut += ordered[s].cut;
+    negative += ordered[s].negative;
+  }
+  graph.wait_begin[n] = wait_base.back();
   graph.wait_on.resize(wait_base.back());
   graph.groups.resize(group_base.back());
-  parallel_for(drafts.size(), [&](size_t s) {
-    const OrderedStep& step = ordered[s];
-    for (uint32_t k = 0; k < step.draft.size(); ++k) {
-      const DraftOp& op = drafts[s].ops[step.draft[k]];
-      const Part& part = trace.parts[static_cast<size_t>(op.part)];
-      const size_t i = op_base[s] + k;
-      graph.cell[i] = op.cell;
-      graph.type[i] = op.type;
-      graph.kind[i] = op.kind;
-      graph.part[i] = op.part;
-      graph.stage[i] = part.stage;
-      graph.dp[i] = part.dp;
-      graph.chunk[i] = op.chunk;
-      graph.micro_batch[i] = op.micro_batch;
-      graph.group[i] = step.group[k] == kNoGroup ? kNoGroup : group_base[s] + step.group[k];
-      graph.closes[i] = closes[op.type];
-      graph.start_ns[i] = op.start_ns - step.start_ns;
-      graph.end_ns[i] = op.end_ns - step.start_ns;
-      graph.dur_ns[i] = step.dur_ns[k];
-      graph.delay_ns[i] = step.delay_ns[k];
-      graph.wait_begin[i] = wait_base[s] + step.wait_begin[k];
+  parallel_for(steps, [&](size_t s) {
+    OrderedStep& step = ordered[s];
+    for (size_t i = base[s]; i < base[s + 1]; ++i) {
+      graph.wait_begin[i] += wait_base[s];
+      if (graph.group(i) != kNoGroup) graph.group_of[i] += group_base[s];
     }
-    for (size_t w = 0; w < step.wait_on.size(); ++w) graph.wait_on[wait_base[s] + w] = op_base[s] + step.wait_on[w];
+    for (size_t w = 0; w < step.wait_on.size(); ++w) graph.wait_on[wait_base[s] + w] = base[s] + step.wait_on[w];
     for (size_t g = 0; g < step.groups.size(); ++g)
-      graph.groups[group_base[s] + g] = {op_base[s] + step.groups[g].begin, op_base[s] + step.groups[g].end};
+      graph.groups[group_base[s] + g] = {base[s] + step.groups[g].begin, base[s] + step.groups[g].end};
+    step.wait_on = {};
   });
-  graph.types = std::move(types);
   if (cut > 0)
     notes.add("graph.cut_waits", Severity::kWarning,
               "operations that wait for each other in a circle were taken in the order in which they started", {}, cut);

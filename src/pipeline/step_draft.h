@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,16 +34,25 @@ struct StepDraft {
   }
 };
 
+// Drafts that are made one by one: of a large run all of them take more than the graph.
+struct StepDrafts {
+  std::vector<GraphType> types;                // of all drafts
+  bool grouped = false;                        // some draft may have groups
+  std::vector<uint32_t> op_count;              // by step
+  std::function<StepDraft(size_t step)> make;  // called once a step, from several threads
+};
+
 // Orders every step so that waits point back and groups stand side by side, computes durations and delays. What had to
 // be cut or set to 0 goes to `notes`. O((ops + waits) log), in parallel over steps.
-StepGraph assemble_graph(const Trace& trace, std::vector<StepDraft> drafts, std::vector<GraphType> types,
-                         GraphSource source, Diagnostics& notes);
+StepGraph assemble_graph(const Trace& trace, StepDrafts drafts, GraphSource source, Diagnostics& notes);
 
 // Gradients are added up, and clipped by a norm over all ranks: where no optimizer of a step begins before the last
 // compute cell of all its ranks has ended (of several ranks), all wait for all. What passes until the first one begins
 // belongs to an operation of its own, which nobody recorded: without it there would be as many waits as pairs of ranks.
 // It comes after the collectives before the optimizers, where there are such. Expects groups.
-void gradients_together(std::vector<StepDraft>& drafts, std::vector<GraphType>& types);
+// `type` is the operation's: gradients_type(). Whether there is one.
+bool gradients_together(StepDraft& draft, uint16_t type);
+GraphType gradients_type();
 
 // Position of each part among the parts of its replica and stage, in rank order: the tensor-parallel index.
 std::vector<int32_t> peer_positions(const Trace& trace);
@@ -53,7 +63,7 @@ std::vector<int32_t> peer_positions(const Trace& trace);
 // `mapped`: on common time, else as stamped.
 std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchRule rule, std::vector<GraphType>& types,
                                         Diagnostics& notes);
-// Compute cells, optimizer and collectives, in the order of every rank, and trace.links.
-std::vector<StepDraft> draft_cells(const Trace& trace, std::vector<GraphType>& types, Diagnostics& notes);
+// Compute cells, optimizer and collectives, in the order of every rank, and trace.links. The trace must outlive it.
+StepDrafts draft_cells(const Trace& trace, Diagnostics& notes);
 
 }  // namespace stageline

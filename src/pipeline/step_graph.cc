@@ -65,7 +65,9 @@ std::optional<StepGraph> graph_of_operations(const Trace& trace, Diagnostics& no
     drafts = draft_operations(trace, true, rule, types, again);
   }
   if (drafts.empty()) return std::nullopt;
-  return assemble_graph(trace, std::move(drafts), std::move(types), GraphSource::kOperations, notes);
+  StepDrafts made{std::move(types), true, {}, [&](size_t s) { return std::move(drafts[s]); }};
+  for (const StepDraft& draft : drafts) made.op_count.push_back(static_cast<uint32_t>(draft.ops.size()));
+  return assemble_graph(trace, std::move(made), GraphSource::kOperations, notes);
 }
 
 }  // namespace
@@ -87,10 +89,8 @@ Result<StepGraph> build_step_graph(const Trace& trace, Diagnostics& notes, Launc
     notes.merge(of_operations);
     return std::move(*graph);
   }
-  std::vector<GraphType> types;
-  std::vector<StepDraft> drafts = draft_cells(trace, types, of_cells);
-  if (!drafts.empty()) {
-    StepGraph graph = assemble_graph(trace, std::move(drafts), std::move(types), GraphSource::kComputeCells, of_cells);
+  if (StepDrafts drafts = draft_cells(trace, of_cells); !drafts.op_count.empty()) {
+    StepGraph graph = assemble_graph(trace, std::move(drafts), GraphSource::kComputeCells, of_cells);
     if (fits(graph)) {
       leave_out_outliers(trace, graph, of_cells);
       notes.merge(of_cells);
@@ -110,7 +110,7 @@ Result<StepGraph> build_step_graph(const Trace& trace, Diagnostics& notes, Launc
 
 OpTimes recorded_times(const StepGraph& graph) { return {graph.dur_ns, graph.delay_ns}; }
 
-OpTimes ideal_times(const StepGraph& graph) {
+std::vector<double> fair_times(const StepGraph& graph) {
   std::vector<std::vector<double>> all(graph.types.size());
   std::vector<double> fair(graph.types.size(), 0), count(graph.types.size(), 0);
   for (const GraphStep& step : graph.steps) {
@@ -132,6 +132,11 @@ OpTimes ideal_times(const StepGraph& graph) {
       fair[t] /= count[t];
     }
   }
+  return fair;
+}
+
+OpTimes ideal_times(const StepGraph& graph) {
+  const std::vector<double> fair = fair_times(graph);
   OpTimes out{std::vector<double>(graph.size()), std::vector<double>(graph.size(), 0)};
   for (size_t i = 0; i < graph.size(); ++i) out.dur_ns[i] = fair[graph.type[i]];
   return out;

@@ -74,11 +74,10 @@ struct StepGraph {
   std::vector<uint16_t> type;               // into types
   std::vector<CellKind> kind;               // an unrecorded message: RF or RB, of the rank that receives it
   std::vector<int32_t> part;                // into Trace::parts
-  std::vector<int32_t> stage;               // of the part; kUnknown
-  std::vector<int32_t> dp;                  // of the part; kUnknown
   std::vector<int32_t> chunk, micro_batch;  // kUnknown
-  std::vector<uint32_t> group;              // into groups; kNoGroup
-  std::vector<uint8_t> closes;  // 1: its end may be the end of the step (messages' are not, unless all are messages)
+  std::vector<uint32_t> group_of;           // into groups; kNoGroup. Empty: there are none
+  std::vector<int32_t> stage_of, dp_of;     // by part; kUnknown
+  std::vector<uint8_t> closes_of;           // by type
 
   std::vector<int64_t> start_ns, end_ns;  // recorded, from the step's start
   std::vector<double> dur_ns, delay_ns;   // may be below 0 by what clocks and stamps are off, see kLeastNs
@@ -91,6 +90,11 @@ struct StepGraph {
   static constexpr double kLeastNs = -10e6;
 
   size_t size() const { return cell.size(); }
+  int32_t stage(size_t op) const { return stage_of[static_cast<size_t>(part[op])]; }
+  int32_t dp(size_t op) const { return dp_of[static_cast<size_t>(part[op])]; }
+  uint32_t group(size_t op) const { return group_of.empty() ? kNoGroup : group_of[op]; }
+  // Its end may be the end of the step: messages' are not, unless all are messages.
+  bool closes(size_t op) const { return closes_of[type[op]] != 0; }
   std::span<const uint32_t> waits(size_t op) const {
     return {wait_on.data() + wait_begin[op], wait_on.data() + wait_begin[op + 1]};
   }
@@ -119,6 +123,7 @@ OpTimes recorded_times(const StepGraph& graph);  // a replay returns GraphStep::
 // Straggler-free: no delays, and every operation takes what its type does over all steps that count, stages and
 // replicas: the mean of compute, the median of communication. O(ops).
 OpTimes ideal_times(const StepGraph& graph);
+std::vector<double> fair_times(const StepGraph& graph);  // these durations, by type; 0 without operations
 
 // Step times of several worlds.
 struct WorldTimes {

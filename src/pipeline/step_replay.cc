@@ -31,7 +31,7 @@ void replay_step(const StepGraph& graph, const GraphStep& step, size_t first, si
   Lanes step_end{};
   Lanes dur{}, delay{};
   for (uint32_t i = step.begin; i < step.end;) {
-    const uint32_t last = graph.group[i] == kNoGroup ? i + 1 : graph.groups[graph.group[i]].end;
+    const uint32_t last = graph.group(i) == kNoGroup ? i + 1 : graph.groups[graph.group(i)].end;
     Lanes latest{};
     for (uint32_t k = i; k < last; ++k) {
       Lanes ready{};
@@ -56,7 +56,7 @@ void replay_step(const StepGraph& graph, const GraphStep& step, size_t first, si
     for (uint32_t k = i; k < last; ++k) {
       Lanes& end = ends[k - step.begin];
       for (size_t l = 0; l < kLanes; ++l) end[l] += latest[l];
-      if (graph.closes[k]) raise(step_end, end);
+      if (graph.closes(k)) raise(step_end, end);
     }
     i = last;
   }
@@ -117,7 +117,7 @@ namespace {
 void replay_in_full(const StepGraph& graph, const GraphStep& step, uint32_t first, const OpTimes& times,
                     ReplayedOps& out) {
   for (uint32_t i = step.begin; i < step.end;) {
-    const uint32_t last = graph.group[i] == kNoGroup ? i + 1 : graph.groups[graph.group[i]].end;
+    const uint32_t last = graph.group(i) == kNoGroup ? i + 1 : graph.groups[graph.group(i)].end;
     double latest = 0;
     for (uint32_t k = i; k < last; ++k) {
       double ready = 0;

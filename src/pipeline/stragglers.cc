@@ -211,7 +211,7 @@ class Finder {
         const bool backward = is_backward(kind);
         if (graph_.types[graph_.type[i]].overlapped) continue;  // has the time of another micro-batch as well
         if ((kind == CellKind::kForward || backward) && graph_.micro_batch[i] != kUnknown &&
-            graph_.stage[i] != kUnknown)
+            graph_.stage(i) != kUnknown)
           jobs.push_back({graph_.part[i], graph_.chunk[i], graph_.micro_batch[i], backward, graph_.dur_ns[i]});
       }
       std::sort(jobs.begin(), jobs.end(), [](const Job& a, const Job& b) {

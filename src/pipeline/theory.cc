@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/number.h"
+#include "base/parallel.h"
 #include "model/pipeline_sums.h"
 #include "pipeline/fuse_pairs.h"
 #include "pipeline/schedule_places.h"
@@ -202,9 +203,19 @@ std::optional<TheorySize> replay_at_pace(const Trace& trace, const std::vector<S
   return own;
 }
 
-// Puts the replay of lists [first, last) beside their cells, so that their first cell starts where it did.
-void place_lists(const Trace& trace, const std::vector<SchedulePlaces>& slots, size_t first, size_t last,
-                 TheoryRun& run) {
+// What one step of one replica adds to a theory beside its cells' times.
+struct PlacedLists {
+  int64_t without = 0;
+  std::vector<size_t> fused;  // cells
+  std::optional<TheoryStep> step;
+  std::optional<ScheduleNumbers> own_numbers;
+};
+
+// Puts the replay of lists [first, last) beside their cells, so that their first cell starts where it did. Writes the
+// times of their own cells alone.
+PlacedLists place_lists(const Trace& trace, const std::vector<SchedulePlaces>& slots, size_t first, size_t last,
+                        TheoryRun& run) {
+  PlacedLists placed;
   const std::optional<TheorySize> own = replay_at_pace(trace, slots, first, last, run);
   const Cells& cells = run.cells(trace);
   Theory& theory = run.theory;
@@ -219,14 +230,17 @@ void place_lists(const Trace& trace, const std::vector<SchedulePlaces>& slots, s
       const int32_t place =
           size ? slots[static_cast<size_t>(run.size_of[l])].find(list.stage, token, t - list.begin) : kUnknown;
       if (place == kUnknown) {
-        if (!theory.has(i)) ++theory.without;
+        if (!theory.has(i)) ++placed.without;
         continue;
       }
       const ReplayedCell& time =
           (own ? own->times : size->times)[static_cast<size_t>(list.stage)][static_cast<size_t>(place)];
       theory.start_ns[i] = time.start_ns;
       theory.end_ns[i] = time.end_ns;
-      theory.fused[i] = size->schedule.ranks[static_cast<size_t>(list.stage)][static_cast<size_t>(place)].overlapped();
+      if (size->schedule.ranks[static_cast<size_t>(list.stage)][static_cast<size_t>(place)].overlapped())
+        placed.fused.push_back(i);
+      else if (!placed.fused.empty() && placed.fused.back() == i)
+        placed.fused.pop_back();  // of a cell's two tokens the second one decides
       const int64_t start = cells.start_ns[i];
       actual_start = std::min(actual_start, start);
       actual_end = std::max(actual_end, cells.end_ns[i]);
@@ -236,7 +250,7 @@ void place_lists(const Trace& trace, const std::vector<SchedulePlaces>& slots, s
       }
     }
   }
-  if (earliest == INT64_MAX) return;
+  if (earliest == INT64_MAX) return placed;
   TheoryStep step{
       run.lists.lists[first].step, run.lists.lists[first].dp, INT64_MAX, INT64_MIN, actual_start, actual_end};
   for (size_t l = first; l < last; ++l)
@@ -251,9 +265,10 @@ void place_lists(const Trace& trace, const std::vector<SchedulePlaces>& slots, s
     }
   if (own) {
     step.own_pace = true;
-    run.own_numbers.emplace(theory.steps.size(), own->numbers);
+    placed.own_numbers = own->numbers;
   }
-  theory.steps.push_back(step);
+  placed.step = step;
+  return placed;
 }
 
 std::string why_not_recognised(const Recognition& r) {
@@ -309,10 +324,20 @@ TheoryRun theory_of(const Trace& trace) {
   }
   std::vector<SchedulePlaces> slots;
   for (const TheorySize& size : run.sizes) slots.emplace_back(size.schedule);
+  std::vector<size_t> firsts;
   for (size_t first = 0; first < run.lists.lists.size();) {
-    const size_t last = theory.by_rank ? first + 1 : run.lists.group_end(first);
-    place_lists(trace, slots, first, last, run);
-    first = last;
+    firsts.push_back(first);
+    first = theory.by_rank ? first + 1 : run.lists.group_end(first);
+  }
+  std::vector<PlacedLists> placed(firsts.size());
+  firsts.push_back(run.lists.lists.size());
+  parallel_for(placed.size(), [&](size_t g) { placed[g] = place_lists(trace, slots, firsts[g], firsts[g + 1], run); });
+  for (PlacedLists& one : placed) {
+    theory.without += one.without;
+    for (const size_t cell : one.fused) theory.fused[cell] = true;
+    if (!one.step) continue;
+    if (one.own_numbers) run.own_numbers.emplace(theory.steps.size(), std::move(*one.own_numbers));
+    theory.steps.push_back(*one.step);
   }
   return run;
 }

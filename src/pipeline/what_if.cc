@@ -76,19 +76,19 @@ void WhatIf::apply(const World& world, uint32_t op, double& dur_ns, double& dela
   delay_ns = is_compute(kind) ? graph_.delay_ns[op] : std::min(graph_.delay_ns[op], launch_ns_[graph_.type[op]]);
   if (world.plain) return;
   const Changes& c = *world.changes;
-  const int32_t stage = graph_.stage[op], dp = graph_.dp[op];
+  const int32_t stage = graph_.stage(op), dp = graph_.dp(op);
   if (c.no_delay) delay_ns = std::min(delay_ns, 0.0);
-  if (is_compute(kind) && c.fair_cells) dur_ns = usual_ns_[op];
-  if (!world.replaced.empty() && stage >= 0 && dp >= 0 && !std::isnan(others_ns_[op]) &&
+  if (is_compute(kind) && c.fair_cells && !usual_ns_.empty()) dur_ns = usual_ns_[op];
+  if (!world.replaced.empty() && stage >= 0 && dp >= 0 && !others_ns_.empty() && !std::isnan(others_ns_[op]) &&
       world.replaced[static_cast<size_t>(dp) * static_cast<size_t>(graph_.stage_count) + static_cast<size_t>(stage)])
     dur_ns = others_ns_[op];
-  if (c.fair_stage != kUnknown && stage == c.fair_stage) dur_ns = fair_ns_[graph_.type[op]];
+  if (c.fair_stage != kUnknown && stage == c.fair_stage && !fair_ns_.empty()) dur_ns = fair_ns_[graph_.type[op]];
   if (!c.stage_factor.empty() && is_compute(kind) && stage >= 0 && stage < order_.sizes().stages) {
     const auto vs = static_cast<size_t>(order_.virtual_stage_of(stage, std::max(0, graph_.chunk[op])));
     if (vs < c.stage_factor.size()) dur_ns *= c.stage_factor[vs][direction_of(kind)];
   }
   if (is_message(kind)) {
-    if (c.fair_links) dur_ns *= static_cast<double>(link_factor_[op]);
+    if (c.fair_links && !link_factor_.empty()) dur_ns *= static_cast<double>(link_factor_[op]);
     if (c.latency_ns) dur_ns = *c.latency_ns;
   }
   for (const CellScale& s : c.scales)
@@ -96,9 +96,15 @@ void WhatIf::apply(const World& world, uint32_t op, double& dur_ns, double& dela
 }
 
 bool WhatIf::fits_op(const CellScale& s, size_t op) const {
-  return (s.kind ? *s.kind == graph_.kind[op] : is_compute(graph_.kind[op])) && fits(s.stage, graph_.stage[op]) &&
-         fits(s.dp, graph_.dp[op]) && fits(s.chunk, graph_.chunk[op]) && fits(s.micro_batch, graph_.micro_batch[op]) &&
-         fits(s.rank, rank_of(op)) && fits(s.step, graph_.steps[step_of_[op]].step);
+  return (s.kind ? *s.kind == graph_.kind[op] : is_compute(graph_.kind[op])) && fits(s.stage, graph_.stage(op)) &&
+         fits(s.dp, graph_.dp(op)) && fits(s.chunk, graph_.chunk[op]) && fits(s.micro_batch, graph_.micro_batch[op]) &&
+         fits(s.rank, rank_of(op)) && (s.step == kUnknown || s.step == graph_.steps[step_of(op)].step);
+}
+
+uint32_t WhatIf::step_of(size_t op) const {
+  const auto after = std::upper_bound(graph_.steps.begin(), graph_.steps.end(), op,
+                                      [](size_t o, const GraphStep& step) { return o < step.begin; });
+  return static_cast<uint32_t>(after - graph_.steps.begin()) - 1;
 }
 
 int64_t WhatIf::touched(const CellScale& scale) const {
@@ -135,17 +141,14 @@ Result<WhatIf> WhatIf::of(const Trace& trace, Recognition recognition, Diagnosti
   return of(trace, std::move(*graph), std::move(recognition), notes);
 }
 
-WhatIf WhatIf::of(const Trace& trace, StepGraph graph, Recognition recognition, Diagnostics& notes) {
+WhatIf WhatIf::of(const Trace& trace, StepGraph graph, Recognition recognition, Diagnostics& notes, WhatIfUse use,
+                  const RankLists* lists) {
   WhatIf w;
   w.graph_ = std::move(graph);
   for (const Part& part : trace.parts) w.ranks_.push_back(part.rank);
   const std::vector<int32_t> outliers = outlier_steps(trace, pipeline_sums(trace));
-  w.step_of_.resize(w.graph_.size());
-  for (uint32_t s = 0; s < w.graph_.steps.size(); ++s) {
-    const GraphStep& step = w.graph_.steps[s];
+  for (const GraphStep& step : w.graph_.steps)
     w.counts_.push_back(!std::binary_search(outliers.begin(), outliers.end(), step.step));
-    std::fill(w.step_of_.begin() + step.begin, w.step_of_.begin() + step.end, s);
-  }
   if (!outliers.empty())
     notes.add("what_if.outliers", Severity::kInfo,
               "steps of at least 1.3 × the median step are left out of prices; --steps chooses others", {},
@@ -154,34 +157,37 @@ WhatIf WhatIf::of(const Trace& trace, StepGraph graph, Recognition recognition, 
     notes.add("what_if.one_step", Severity::kInfo, "one step tells no uncertainty: prices stand on it alone");
   const int32_t stages = std::max(trace.pipeline_stages, w.graph_.stage_count);
   std::vector<uint8_t> seen(static_cast<size_t>(std::min<int64_t>(stages, static_cast<int64_t>(w.graph_.size()) + 1)));
-  for (const int32_t stage : w.graph_.stage)
-    if (stage >= 0 && static_cast<size_t>(stage) < seen.size()) seen[static_cast<size_t>(stage)] = 1;
+  for (size_t op = 0; op < w.graph_.size(); ++op)
+    if (const int32_t stage = w.graph_.stage(op); stage >= 0 && static_cast<size_t>(stage) < seen.size())
+      seen[static_cast<size_t>(stage)] = 1;
   w.whole_ = std::find(seen.begin(), seen.end(), 0) == seen.end();
   if (!w.whole_)
     notes.add(
         "what_if.stages_missing", Severity::kInfo,
         "some stages have no operations: what the others waited for is not known, and links and launch delays are "
         "not priced");
-  w.order_ = OrderModel::of(trace, w.graph_, std::move(recognition));
+  w.order_ = OrderModel::of(trace, w.graph_, std::move(recognition), lists);
   if (!w.order_.known())
     notes.add("what_if.no_schedule", Severity::kInfo,
               "no other schedule, number of micro-batches or split of layers is tried: " + w.order_.why_not());
   else
     w.set_layers(std::vector<int32_t>(w.order_.stages().cost_ns.size(), 1));
   w.launch_ns_ = launch_delays(w.graph_);
-  w.measure_others();
-  w.measure_usual();
-  w.measure_links(trace);
-  // What a type usually takes: ideal_times() has it by operation.
-  const OpTimes ideal = ideal_times(w.graph_);
-  w.fair_ns_.assign(w.graph_.types.size(), 0);
-  for (size_t op = 0; op < w.graph_.size(); ++op) w.fair_ns_[w.graph_.type[op]] = ideal.dur_ns[op];
+  if (use == WhatIfUse::kAll) {
+    w.measure_others();
+    w.measure_usual();
+    w.measure_links(trace);
+    w.fair_ns_ = fair_times(w.graph_);
+  }
   const Changes nothing;
-  const OpTimes recorded = w.times_of(w.world_of(nothing));
-  w.graph_step_ns_ = replay_worlds(w.graph_, {&recorded, 1}).step_ns;
+  const World present = w.world_of(nothing);
+  w.graph_step_ns_ =
+      replay_worlds(w.graph_, 1, [&](uint32_t op, size_t, std::span<double> dur, std::span<double> delay) {
+        w.apply(present, op, dur[0], delay[0]);
+      }).step_ns;
   double count = 0;
   w.order_step_ns_.assign(w.graph_.steps.size(), kNaN);
-  if (w.order_.known()) w.order_step_ns_ = w.order_.step_ns(w.graph_, recorded, w.layers_, w.order_.present());
+  if (w.order_.known()) w.order_step_ns_ = w.order_.step_ns(w.graph_, w.present_times(), w.layers_, w.order_.present());
   double whole = 0, whole_recorded = 0;
   for (size_t s = 0; s < w.graph_.steps.size(); ++s) {
     if (!w.counts_[s]) continue;
@@ -256,34 +262,51 @@ Result<OrderPlan> WhatIf::plan_of(const Changes& changes) const {
   return compile_order(name, sizes);
 }
 
-// Replays of another order, in times of as many micro-batches as the run has.
-std::vector<double> WhatIf::order_times(const OpTimes& times, const OrderPlan& plan) const {
-  std::vector<double> step_ns = order_.step_ns(graph_, times, layers_, plan);
+// Step times of another order, in those of as many micro-batches as the run has.
+void WhatIf::to_present_size(const OrderPlan& plan, std::vector<double>& step_ns) const {
   const double scale =
       static_cast<double>(order_.sizes().micro_batches) / static_cast<double>(plan.schedule.sizes.micro_batches);
   for (double& ns : step_ns) ns *= scale;
+}
+
+std::vector<double> WhatIf::order_times(const World& world, const OrderPlan& plan) const {
+  std::vector<double> step_ns = world.plain ? order_.step_ns(graph_, present_times(), layers_, plan)
+                                            : order_.step_ns(graph_, times_of(world), layers_, plan);
+  to_present_size(plan, step_ns);
   return step_ns;
 }
 
 std::vector<Price> WhatIf::prices(std::span<const Changes> worlds) const {
   std::vector<Price> prices(worlds.size());
-  std::vector<World> kept;       // those that keep the order
-  std::optional<OpTimes> plain;  // of worlds in which nothing but the order changes
-  std::vector<size_t> index;
+  std::vector<World> kept;  // those that keep the order
+  std::vector<size_t> index, plain_index;
+  std::vector<OrderPlan> plain;  // of those in which nothing but the order changes
   for (size_t i = 0; i < worlds.size(); ++i) {
     if (!worlds[i].changes_order()) {
       kept.push_back(world_of(worlds[i]));
       index.push_back(i);
       continue;
     }
-    const Result<OrderPlan> plan = plan_of(worlds[i]);
+    Result<OrderPlan> plan = plan_of(worlds[i]);
     if (!plan) {
       prices[i].why_not = plan.error().what;
       continue;
     }
-    const World world = world_of(worlds[i]);
-    if (world.plain && !plain) plain = times_of(world);
-    prices[i] = price_of(order_step_ns_, order_times(world.plain ? *plain : times_of(world), *plan), plan->most_held());
+    if (const World world = world_of(worlds[i]); !world.plain) {
+      prices[i] = price_of(order_step_ns_, order_times(world, *plan), plan->most_held());
+      continue;
+    }
+    plain.push_back(std::move(*plan));
+    plain_index.push_back(i);
+  }
+  if (!plain.empty()) {
+    std::vector<const OrderPlan*> plans;
+    for (const OrderPlan& plan : plain) plans.push_back(&plan);
+    std::vector<std::vector<double>> step_ns = order_.steps_ns(graph_, present_times(), layers_, plans);
+    for (size_t k = 0; k < plain.size(); ++k) {
+      to_present_size(plain[k], step_ns[k]);
+      prices[plain_index[k]] = price_of(order_step_ns_, step_ns[k], plain[k].most_held());
+    }
   }
   const WorldTimes times = replay_worlds(
       graph_, kept.size(), [&](uint32_t op, size_t first, std::span<double> dur_ns, std::span<double> delay_ns) {
@@ -309,7 +332,7 @@ WhatIf::Priced WhatIf::priced(const Changes& changes) const {
       return priced;
     }
     held = plan->most_held();
-    after = order_times(times_of(world), *plan);
+    after = order_times(world, *plan);
   } else {
     const WorldTimes times =
         replay_worlds(graph_, 1, [&](uint32_t op, size_t, std::span<double> dur_ns, std::span<double> delay_ns) {
@@ -341,7 +364,7 @@ std::vector<WhatIf::WorldCell> WhatIf::step_cells(const Changes& changes, uint32
   const ReplayedOps replayed = replay_step_ops(graph_, of, times);
   for (uint32_t op = of.begin; op < of.end; ++op)
     if (graph_.cell[op] != kNoCell)
-      cells.push_back({graph_.part[op], graph_.dp[op], graph_.stage[op], graph_.chunk[op], graph_.micro_batch[op],
+      cells.push_back({graph_.part[op], graph_.dp(op), graph_.stage(op), graph_.chunk[op], graph_.micro_batch[op],
                        graph_.cell[op], graph_.kind[op], replayed.start_ns[op - of.begin],
                        replayed.end_ns[op - of.begin]});
   return cells;
@@ -351,15 +374,17 @@ std::vector<WhatIf::WorkerStep> WhatIf::workers() const {
   if (graph_.dp_count < 2) return {};
   const size_t workers = static_cast<size_t>(graph_.dp_count) * static_cast<size_t>(graph_.stage_count);
   if (workers > graph_.size() || workers * graph_.steps.size() > graph_.size() * 4 + 4096) return {};
+  if (others_ns_.empty()) return {};
   std::vector<WorkerStep> all(workers * graph_.steps.size());
-  for (size_t op = 0; op < graph_.size(); ++op) {
-    if (std::isnan(others_ns_[op])) continue;
-    WorkerStep& worker =
-        all[step_of_[op] * workers + static_cast<size_t>(graph_.dp[op]) * static_cast<size_t>(graph_.stage_count) +
-            static_cast<size_t>(graph_.stage[op])];
-    worker.own_ns += graph_.dur_ns[op];
-    worker.others_ns += others_ns_[op];
-  }
+  for (size_t s = 0; s < graph_.steps.size(); ++s)
+    for (size_t op = graph_.steps[s].begin; op < graph_.steps[s].end; ++op) {
+      if (std::isnan(others_ns_[op])) continue;
+      WorkerStep& worker =
+          all[s * workers + static_cast<size_t>(graph_.dp(op)) * static_cast<size_t>(graph_.stage_count) +
+              static_cast<size_t>(graph_.stage(op))];
+      worker.own_ns += graph_.dur_ns[op];
+      worker.others_ns += others_ns_[op];
+    }
   return all;
 }
 

@@ -77,6 +77,12 @@ struct ModelError {
   double order_ns = 0;  // replay of the recognised schedule; NaN without
 };
 
+// What a model is asked for.
+enum class WhatIfUse : uint8_t {
+  kAll,
+  kOrders,  // other orders and Changes::stage_factor alone: what else changes needs is not measured, and stays as it is
+};
+
 class WhatIf {
  public:
   // Expects sorted, linked cells. Steps of at least 1.3 × the median (outlier_steps) are left out of prices; `notes`
@@ -84,7 +90,8 @@ class WhatIf {
   static Result<WhatIf> of(const Trace& trace, Diagnostics& notes);
   // The same with what is known already: recognise() of this trace, and build_step_graph() of it.
   static Result<WhatIf> of(const Trace& trace, Recognition recognition, Diagnostics& notes);
-  static WhatIf of(const Trace& trace, StepGraph graph, Recognition recognition, Diagnostics& notes);
+  static WhatIf of(const Trace& trace, StepGraph graph, Recognition recognition, Diagnostics& notes,
+                   WhatIfUse use = WhatIfUse::kAll, const RankLists* lists = nullptr);
 
   // One price a world, side by side. Thread-safe, the same bytes whatever the number of threads. O(operations ·
   // worlds). A world that cannot be (an unknown schedule, a worker that is not there) says why.
@@ -139,9 +146,11 @@ class WhatIf {
   struct World;  // Changes as rules for operations
   World world_of(const Changes& changes) const;
   bool fits_op(const CellScale& scale, size_t op) const;
-  std::vector<double> order_times(const OpTimes& times, const OrderPlan& plan) const;
+  std::vector<double> order_times(const World& world, const OrderPlan& plan) const;
+  void to_present_size(const OrderPlan& plan, std::vector<double>& step_ns) const;
   void apply(const World& world, uint32_t op, double& dur_ns, double& delay_ns) const;
   OpTimes times_of(const World& world) const;
+  OpTimesView present_times() const { return {graph_, launch_ns_}; }  // of the world without changes
   void measure_others();
   void measure_usual();
   void measure_links(const Trace& trace);
@@ -154,7 +163,7 @@ class WhatIf {
   bool whole_ = true;
   std::vector<int32_t> ranks_;                         // by part
   std::vector<uint8_t> counts_;                        // by step
-  std::vector<uint32_t> step_of_;                      // by operation: index into steps
+  uint32_t step_of(size_t op) const;                   // index into steps
   std::vector<double> launch_ns_;                      // by type: most launch delay of what is no compute cell
   std::vector<double> others_ns_;                      // by operation: the other replicas' mean of the same cell; NaN
   std::vector<double> usual_ns_;                       // by operation: the mean of its rank, kind and chunk

@@ -210,7 +210,7 @@ class Finder {
       const auto stage = static_cast<int32_t>(one.worker % static_cast<size_t>(graph.stage_count));
       int32_t rank = kUnknown;
       for (size_t op = 0; op < graph.size() && rank == kUnknown; ++op)
-        if (graph.dp[op] == dp && graph.stage[op] == stage) rank = model_.rank_of(op);
+        if (graph.dp(op) == dp && graph.stage(op) == stage) rank = model_.rank_of(op);
       add("worker", {.replaced = {{dp, stage}}}, worker_words(rank, dp, stage, one.ratio));
     }
   }
@@ -240,7 +240,7 @@ class Finder {
     int32_t rank = kUnknown;
     const StepGraph& graph = model_.graph();
     for (size_t op = 0; op < graph.size() && rank == kUnknown; ++op)
-      if (graph.stage[op] == static_cast<int32_t>(slowest)) rank = model_.rank_of(op);
+      if (graph.stage(op) == static_cast<int32_t>(slowest)) rank = model_.rank_of(op);
     add("worker", std::move(changes), lone_worker_words(rank, static_cast<int32_t>(slowest), most));
   }
 

@@ -26,12 +26,12 @@ void WhatIf::measure_others() {
   parallel_for(graph_.steps.size(), [&](size_t s) {
     std::vector<uint32_t> ops;
     for (uint32_t op = graph_.steps[s].begin; op < graph_.steps[s].end; ++op)
-      if (works(graph_.kind[op]) && graph_.stage[op] >= 0 && graph_.dp[op] >= 0) ops.push_back(op);
+      if (works(graph_.kind[op]) && graph_.stage(op) >= 0 && graph_.dp(op) >= 0) ops.push_back(op);
     const auto key = [&](uint32_t op) {
-      return std::tuple(graph_.stage[op], graph_.type[op], graph_.chunk[op], graph_.micro_batch[op]);
+      return std::tuple(graph_.stage(op), graph_.type[op], graph_.chunk[op], graph_.micro_batch[op]);
     };
     std::sort(ops.begin(), ops.end(), [&](uint32_t a, uint32_t b) {
-      return std::tuple(key(a), graph_.dp[a], a) < std::tuple(key(b), graph_.dp[b], b);
+      return std::tuple(key(a), graph_.dp(a), a) < std::tuple(key(b), graph_.dp(b), b);
     });
     for (size_t begin = 0; begin < ops.size();) {
       size_t end = begin;
@@ -40,7 +40,7 @@ void WhatIf::measure_others() {
       for (size_t i = begin; i < end;) {  // one replica: its tensor-parallel ranks leave together
         size_t last = i;
         double own = 0;
-        for (; last < end && graph_.dp[ops[last]] == graph_.dp[ops[i]]; ++last) own += graph_.dur_ns[ops[last]];
+        for (; last < end && graph_.dp(ops[last]) == graph_.dp(ops[i]); ++last) own += graph_.dur_ns[ops[last]];
         const size_t others = (end - begin) - (last - i);
         for (; i < last; ++i)
           if (others > 0) others_ns_[ops[i]] = (sum - own) / static_cast<double>(others);
@@ -59,16 +59,17 @@ void WhatIf::measure_usual() {
   std::vector<Sum*> sum_of(graph_.size(), nullptr);
   std::tuple<int32_t, uint16_t, int32_t> before;
   Sum* known = nullptr;
-  for (size_t op = 0; op < graph_.size(); ++op) {
-    if (!is_compute(graph_.kind[op])) continue;
-    const std::tuple key(graph_.part[op], graph_.type[op], graph_.chunk[op]);
-    if (!known || key != before) known = &by_key[key];
-    before = key;
-    sum_of[op] = known;
-    if (!counts_[step_of_[op]]) continue;
-    known->ns += graph_.dur_ns[op];
-    ++known->count;
-  }
+  for (size_t s = 0; s < graph_.steps.size(); ++s)
+    for (size_t op = graph_.steps[s].begin; op < graph_.steps[s].end; ++op) {
+      if (!is_compute(graph_.kind[op])) continue;
+      const std::tuple key(graph_.part[op], graph_.type[op], graph_.chunk[op]);
+      if (!known || key != before) known = &by_key[key];
+      before = key;
+      sum_of[op] = known;
+      if (!counts_[s]) continue;
+      known->ns += graph_.dur_ns[op];
+      ++known->count;
+    }
   usual_ns_ = graph_.dur_ns;
   for (size_t op = 0; op < graph_.size(); ++op)
     if (sum_of[op] && sum_of[op]->count > 0) usual_ns_[op] = sum_of[op]->ns / static_cast<double>(sum_of[op]->count);
@@ -95,8 +96,8 @@ void WhatIf::measure_links(const Trace& trace) {
   const auto ends = [&](uint32_t op) {
     int32_t from = kUnknown, to = graph_.part[op];
     CellKind kind = graph_.kind[op];
-    if (graph_.group[op] != kNoGroup) {
-      const GraphGroup& group = graph_.groups[graph_.group[op]];
+    if (graph_.group(op) != kNoGroup) {
+      const GraphGroup& group = graph_.groups[graph_.group(op)];
       for (uint32_t other = group.begin; other < group.end; ++other)
         if (is_receive(graph_.kind[other]))
           to = graph_.part[other], kind = graph_.kind[other];
@@ -106,10 +107,10 @@ void WhatIf::measure_links(const Trace& trace) {
       from = graph_.part[graph_.waits(op).front()];
     }
     if (from == kUnknown) {
-      int32_t stage = graph_.stage[op] + (kind == CellKind::kRecvForward ? -1 : 1);
+      int32_t stage = graph_.stage(op) + (kind == CellKind::kRecvForward ? -1 : 1);
       if (stage < 0) stage = last_stage;
       if (stage > last_stage) stage = 0;
-      const auto sender = part_of.find({graph_.dp[op], stage});
+      const auto sender = part_of.find({graph_.dp(op), stage});
       if (sender != part_of.end()) from = sender->second;
     }
     return std::tuple(to, from, kind);
@@ -117,7 +118,9 @@ void WhatIf::measure_links(const Trace& trace) {
   std::map<std::tuple<int32_t, int32_t, CellKind>, uint32_t> index;
   std::vector<OneLink> links;
   std::vector<uint32_t> link_of(graph_.size(), kNoCell);
+  size_t step = 0;
   for (uint32_t op = 0; op < graph_.size(); ++op) {
+    while (op >= graph_.steps[step].end) ++step;
     if (!is_message(graph_.kind[op])) continue;
     const auto [to, from, kind] = ends(op);
     const auto [at, fresh] = index.try_emplace({to, from, kind}, static_cast<uint32_t>(links.size()));
@@ -126,7 +129,7 @@ void WhatIf::measure_links(const Trace& trace) {
                        from != kUnknown && trace.parts[static_cast<size_t>(from)].machine !=
                                                trace.parts[static_cast<size_t>(to)].machine});
     link_of[op] = at->second;
-    if (!is_receive(graph_.kind[op]) || !counts_[step_of_[op]]) continue;
+    if (!is_receive(graph_.kind[op]) || !counts_[step]) continue;
     links[at->second].ns += graph_.dur_ns[op];
     ++links[at->second].count;
   }

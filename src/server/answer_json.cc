@@ -8,10 +8,12 @@
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "engine/clock_table.h"
+#include "engine/diff_json.h"
 #include "engine/engine.h"
 #include "exporters/table_text.h"
 #include "exporters/table_words.h"
 #include "model/run_extent.h"
+#include "pipeline/run_diff.h"
 #include "server/wire.h"
 
 namespace stageline {
@@ -170,6 +172,13 @@ std::string unanswered_json(const Error& error) {
       json.begin_array().value(valid_utf8(text)).value(valid_utf8(chinese)).end_array();
   json.end_array().end_object();
   return json.take();
+}
+
+Result<std::string> compare_json(const Trace& control, const Trace& test) {
+  if (control.cells.size() == 0 && test.cells.size() == 0) return std::string("{}");  // trace-diff says what differs
+  const Result<RunDiff> diff = diff_runs(control, test);
+  if (!diff) return diff.error();
+  return diff_json(*diff);
 }
 
 bool has_clocks(const Trace& trace) { return !clock_summary(trace).by.empty() || trace.alignment != AlignState::kRaw; }

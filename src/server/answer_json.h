@@ -46,6 +46,10 @@ std::string joined_answer(std::string_view apart);
 // What a run has to say to a right question that it has no answer to: {error, hint, sentences: [[English, Chinese]]}.
 std::string unanswered_json(const Error& error);
 
+// What differs and why, as `stageline diff --json` says it; {}: neither run has a pipeline. Errors: those of
+// diff_runs().
+Result<std::string> compare_json(const Trace& control, const Trace& test);
+
 // The table of `stageline align`, in the same form; where clocks were measured.
 bool has_clocks(const Trace& trace);
 std::string clocks_json(const Trace& trace, RowLimit limit);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/base64.h"
 #include "base/gzip_bytes.h"
 #include "base/html_text.h"
 #include "base/json_writer.h"
@@ -12,7 +13,6 @@
 #include "engine/explain_json.h"
 #include "engine/filter_run.h"
 #include "engine/one_clock.h"
-#include "exporters/html/payload.h"
 #include "server/answer_json.h"
 #include "server/page_slices.h"
 #include "server/pipeline_view.h"
@@ -50,6 +50,7 @@ class PageWriter {
     const bool zh = options_.lang == "zh";
     file_.write("<!doctype html>\n<html lang=\"");
     file_.write(zh ? "zh-CN" : "en");
+    if (options_.dark) file_.write("\" data-theme=\"dark");
     file_.write("\" data-command=\"" + html_text(valid_utf8(options_.command)) +
                 "\">\n<head>\n<meta charset=\"utf-8\">\n");
     file_.write("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src '");
@@ -69,11 +70,16 @@ class PageWriter {
   }
   void answer(std::string_view name, std::string_view body) { block("data-answer", name, body); }
   void timeline(std::string_view name, std::string_view body) { block("data-timeline", name, body); }
-  void end() {
+  void slices(const PagePiece& piece) {
+    const std::string lanes = std::to_string(piece.first_lane) + "-" + std::to_string(piece.last_lane);
+    block("data-lanes", lanes, piece.bytes);
+  }
+  void script() {
     file_.write("<script>");
     file_.write(web_viewer_js());
-    file_.write("</script>\n</body>\n</html>\n");
+    file_.write("</script>\n");
   }
+  void end() { file_.write("</body>\n</html>\n"); }
 
  private:
   void plain_words(const Findings& findings, bool zh) {
@@ -103,9 +109,23 @@ class PageWriter {
   const PageOptions& options_;
 };
 
+// Of both runs as recorded; then of the second what the pipeline page draws below the first.
+void write_comparison(PageWriter& page, const Trace& trace, ComparedRun& other) {
+  for (const Analysis* analysis : analyses()) {
+    if (analysis->needs != AnalysisNeeds::kTwoRuns) continue;
+    const Result<std::string> made = two_runs_json(*analysis, {}, trace, other.trace, rows_of_page);
+    page.answer(std::string("answer ") + analysis->name, made ? *made : error_json(made.error()));
+  }
+  const Result<std::string> made = compare_json(trace, other.trace);
+  page.answer("compare", made ? *made : error_json(made.error()));
+  draw_on_one_clock(other.trace);
+  const PipelineView view(other.trace);
+  if (const Result<std::string> drawn = pipeline_answer(view, Query{}); drawn) page.answer("pipeline other", *drawn);
+}
+
 // Of the trace as recorded: every analysis that suits it, and the clocks.
-void write_answers(PageWriter& page, const Trace& trace, const PageOptions& options) {
-  page.answer("answers", offers_json(trace, options.paths, nullptr));
+void write_answers(PageWriter& page, const Trace& trace, const PageOptions& options, const SecondRun* other) {
+  page.answer("answers", offers_json(trace, options.paths, other));
   for (const Analysis* analysis : analyses()) {
     if (!is_offered(*analysis, trace)) continue;
     const Result<std::string> made = analysis_json(*analysis, {}, trace, rows_of_page);
@@ -155,13 +175,15 @@ void write_timeline(PageWriter& page, const Timeline& timeline, const PageOption
   json.end_array().field("has_chunks", timeline.chunk_count() > 1).field("links", static_cast<int64_t>(links.count));
   json.field("longest_ns", longest_ns(timeline, lanes)).end_object();
   page.timeline("head", json.take());
-  write_page_slices(timeline, lanes, places, [&](std::string_view piece) { page.timeline("slices", piece); });
   page.timeline("links", links.bytes);
+  page.script();  // it begins while the browser reads on
+  write_page_slices(timeline, lanes, places, [&](const PagePiece& piece) { page.slices(piece); });
 }
 
 }  // namespace
 
-Result<WrittenPage> write_page_file(Trace trace, const std::string& path, const PageOptions& options) {
+Result<WrittenPage> write_page_file(Trace trace, const std::string& path, const PageOptions& options,
+                                    std::unique_ptr<ComparedRun> other) {
   Result<OutputFile> file = OutputFile::create(path);
   if (!file) return std::move(file).error();
   PageWriter page(*file, options);
@@ -174,7 +196,15 @@ Result<WrittenPage> write_page_file(Trace trace, const std::string& path, const 
     page.head(out.findings);
     page.answer("explain", explain_json(explanation, options.paths));
   }
-  write_answers(page, trace, options);
+  const bool compares = other != nullptr;
+  if (compares) {
+    const SecondRun second{other->title, other->paths};
+    write_answers(page, trace, options, &second);
+    write_comparison(page, trace, *other);
+    other.reset();
+  } else {
+    write_answers(page, trace, options, nullptr);
+  }
   drop_other_ranks(trace);
   draw_on_one_clock(trace);
   out.timeline = std::make_unique<Timeline>(std::move(trace));
@@ -191,7 +221,7 @@ Result<WrittenPage> write_page_file(Trace trace, const std::string& path, const 
   }
   const PageLanes lanes = lanes_of_page(*out.timeline, options.most_slices);
   const std::string run = run_json(*out.timeline, options.title, options.paths,
-                                   {1, true, &lanes, options.ghosts != Ghosts::kOff, options.command});
+                                   {1, true, &lanes, options.ghosts != Ghosts::kOff, compares, options.command});
   page.answer("run", run);
   write_timeline(page, *out.timeline, options, run);
   page.end();

@@ -3,9 +3,12 @@
 //   <html data-command="…">         what shows what the file does not hold
 //   <noscript>                      headline and findings, for readers without scripts
 //   <script data-answer="run">      the answer to /api/run; so for explain, answers, pipeline, pipeline/fixes, clocks,
-//   …                               and "answer NAME" for every analysis
-//   <script data-timeline="head">   names and lanes; "slices" (several), "links" (page_slices.h)
-//   <script>                        the viewer's own
+//   …                               and "answer NAME" for every analysis; with a second run "compare", "answer
+//   trace-diff"
+//                                   and "pipeline other"
+//   <script data-timeline="head">   names and lanes; "links"
+//   <script>                        the viewer's own, which runs while the browser reads what follows
+//   <script data-lanes="0-15">      the slices of these lanes; several, in the order of lanes (page_slices.h)
 //
 // Blocks are gzip in base64, so that no name in a trace is markup. The page's Content-Security-Policy lets it fetch
 // nothing, and run nothing but its script, there or in a worker.
@@ -27,12 +30,20 @@ inline constexpr int64_t kMostPageSlices = 50'000'000;  // a browser keeps some 
 
 struct PageOptions {
   std::string lang = "en";         // where the reader has chosen none
+  bool dark = false;               // likewise; else as the reader's system is
   std::string title;               // what the page calls the run
   std::vector<std::string> paths;  // what the user typed
   std::string command;             // "stageline view PATHS"
   Ghosts ghosts = Ghosts::kAuto;   // theory under the pipeline's rows
   // Above: the pipeline's cells alone, and the page says what shows the rest.
   uint64_t most_slices = 5'000'000;
+};
+
+// A second run, which the page compares the first with.
+struct ComparedRun {
+  std::string title;
+  std::vector<std::string> paths;
+  Trace trace;  // as recorded
 };
 
 struct WrittenPage {
@@ -44,6 +55,7 @@ struct WrittenPage {
 // Same input, same bytes. The run is `trace` as recorded; analyses run one by one, and what of a table goes into the
 // page is bounded (kPageRows). Errors: kIo.
 inline constexpr size_t kPageRows = 2000, kPageSeriesRows = 100'000;
-Result<WrittenPage> write_page_file(Trace trace, const std::string& path, const PageOptions& options);
+Result<WrittenPage> write_page_file(Trace trace, const std::string& path, const PageOptions& options,
+                                    std::unique_ptr<ComparedRun> other = nullptr);
 
 }  // namespace stageline

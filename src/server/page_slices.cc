@@ -283,19 +283,26 @@ PagePlaces places_of_page(const Timeline& timeline, const PageLanes& lanes) {
 }
 
 void write_page_slices(const Timeline& timeline, const PageLanes& lanes, const PagePlaces& places,
-                       const std::function<void(std::string_view)>& take) {
-  std::string piece;
-  for (const uint32_t l : lanes.lanes) {
-    const size_t count = timeline.lanes()[l].count;
-    LaneWriter writer(timeline, lanes, places, l);
+                       const std::function<void(const PagePiece&)>& take) {
+  PagePiece piece;
+  const auto give = [&] {
+    if (!piece.bytes.empty()) take(piece);
+    piece.bytes.clear();
+  };
+  for (uint32_t n = 0; n < lanes.lanes.size(); ++n) {
+    const size_t count = timeline.lanes()[lanes.lanes[n]].count;
+    const bool is_long = count > kPageBlock;
+    if (is_long || piece.bytes.size() >= kPageGroup) give();
+    if (piece.bytes.empty()) piece.first_lane = n;
+    piece.last_lane = n;
+    LaneWriter writer(timeline, lanes, places, lanes.lanes[n]);
     for (size_t begin = 0; begin < count; begin += kPageBlock) {
-      writer.block(piece, begin, std::min(count, begin + kPageBlock));
-      if (piece.size() < kPagePiece) continue;
-      take(piece);
-      piece.clear();
+      if (piece.bytes.size() >= kPagePiece) give();
+      writer.block(piece.bytes, begin, std::min(count, begin + kPageBlock));
     }
+    if (is_long) give();
   }
-  if (!piece.empty()) take(piece);
+  give();
 }
 
 PageLinks links_of_page(const Timeline& timeline, const PageLanes& lanes) {

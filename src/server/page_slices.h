@@ -1,8 +1,9 @@
 // The timeline as a report carries it: columns of varints that deflate well, some 5 B a slice with deflate and base64.
 //
 // A varint has 7 bits a byte, the lowest first; signed numbers are zigzag. Lanes come one after the other, each in
-// blocks of up to kPageBlock slices in the lane's order; a piece holds whole blocks. The first block of a lane begins
-// with its unit, which all its times are multiples of. Of n slices a block has, each a column:
+// blocks of up to kPageBlock slices in the lane's order; a piece holds whole blocks, and can be read without the pieces
+// of other lanes: it has whole lanes, or some blocks of a single one. The first block of a lane begins with its unit,
+// which all its times are multiples of. Of n slices a block has, each a column:
 //
 //   starts      (start − end of the slice before) / unit · 2, or where that is negative (start − its start) / unit · 2
 //   + 1 durations   / unit places      index into the head's places: pairs of name and kind, the most frequent first
@@ -22,7 +23,7 @@
 
 #include <cstdint>
 #include <functional>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "server/timeline.h"
@@ -53,10 +54,15 @@ struct PagePlaces {
 };
 PagePlaces places_of_page(const Timeline& timeline, const PageLanes& lanes);
 
-// Calls take(bytes) with one piece after the other, some kPagePiece bytes each. Memory: one piece.
-inline constexpr size_t kPagePiece = size_t{1} << 20;
+// Calls take(piece) with one piece after the other: some kPageGroup bytes of lanes that are one block each, so that a
+// page reads little more than it shows, some kPagePiece of a longer one. Memory: one piece.
+inline constexpr size_t kPagePiece = size_t{1} << 20, kPageGroup = size_t{128} << 10;
+struct PagePiece {
+  std::string bytes;
+  uint32_t first_lane = 0, last_lane = 0;  // of the page; of a longer lane all its pieces say the same
+};
 void write_page_slices(const Timeline& timeline, const PageLanes& lanes, const PagePlaces& places,
-                       const std::function<void(std::string_view)>& take);
+                       const std::function<void(const PagePiece&)>& take);
 
 // Messages between cells and links between slices, of which the page has both ends: columns of signed distances, from
 // lane, from slice, to lane, to slice, then FlowType as it is.

@@ -6,9 +6,9 @@
 #include <numeric>
 
 #include "base/json_writer.h"
-#include "exporters/html/payload.h"
-#include "exporters/html/report_json.h"
 #include "pipeline/waterfall.h"
+#include "server/cell_payload.h"
+#include "server/pipeline_json.h"
 #include "server/timeline.h"
 #include "server/wire.h"
 
@@ -95,11 +95,6 @@ std::string payload_of(const PipelineView& view) {
   const Trace& trace = view.trace();
   const TheoryRun& theory = view.theory();
   const CellPayload payload = make_cell_payload(trace, kMostPipelineCells, &theory.theory);
-  const std::vector<Table> no_tables;
-  const Headline no_headline;
-  const std::vector<Finding> no_findings;
-  const ExportInput input{trace,       no_tables,       no_headline,
-                          no_findings, ExportOptions{}, [&]() -> const Theory& { return theory.theory; }};
   WireColumns columns;
   const size_t at = columns.add_bytes(payload.bytes);
   JsonWriter json;
@@ -107,7 +102,7 @@ std::string payload_of(const PipelineView& view) {
   write_shifts(json, view.timeline(), payload);
   add_bubbles(columns, trace, theory, payload);
   columns.describe(json);
-  json.key("report").raw(report_json(input, payload, HtmlLimits{}));
+  json.key("report").raw(pipeline_json(trace, theory.theory, payload));
   json.end_object();
   return std::move(columns).with_header(json.take());
 }

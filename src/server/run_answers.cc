@@ -5,11 +5,9 @@
 #include "analyses/analysis.h"
 #include "base/json_writer.h"
 #include "base/text.h"
-#include "engine/diff_json.h"
 #include "engine/engine.h"
 #include "engine/explain_json.h"
 #include "engine/one_clock.h"
-#include "pipeline/run_diff.h"
 #include "server/answer_json.h"
 #include "server/pipeline_view.h"
 
@@ -178,10 +176,7 @@ Result<RunAnswers::Answer> RunAnswers::compare() {
     if (!a) return a.error();
     const Result<const Trace*> b = other_trace();
     if (!b) return b.error();
-    if ((*a)->cells.size() == 0 && (*b)->cells.size() == 0) return std::string("{}");  // trace-diff says what differs
-    const Result<RunDiff> diff = diff_runs(**a, **b);
-    if (!diff) return diff.error();
-    return diff_json(*diff);
+    return compare_json(**a, **b);
   });
 }
 

@@ -114,6 +114,7 @@ std::string run_json(const Timeline& timeline, const std::string& title, const s
         .field("left_out", static_cast<int64_t>(state.page->left_out))
         .field("command", state.command)
         .field("theory", state.shows_theory)
+        .field("compare", state.compares)
         .end_object();
   json.key("steps").begin_array();
   for (const ViewStep& step : timeline.steps())

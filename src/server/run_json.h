@@ -15,6 +15,7 @@ struct RunState {
   bool is_whole = true;
   const PageLanes* page = nullptr;  // of a report: what it carries
   bool shows_theory = true;
+  bool compares = false;     // it carries a second run
   std::string command = {};  // NOLINT(readability-redundant-member-init): what shows the rest, for GCC wants it
 };
 // The answer to /api/run. `title` and `paths` are what the user typed. O(lanes).

@@ -97,23 +97,25 @@ class Align(Case):
 
         def said(*flags, of=logs):
             done = run('report', of, '-o', page, *flags, check=0)
-            data = page_answer(page, 'pipeline')['report']
-            return data['clock'], data.get('clockBy'), data, done
+            table = (page_answer(page, 'clocks') or {'tables': [None]})['tables'][0]
+            methods = table and {row[[c['name'] for c in table['columns']].index('method')] for row in table['rows']}
+            return page_answer(page, 'run')['clock']['state'], methods, done
 
         self.assertEqual(said('--align', 'never')[:2], ('unaligned', None))
-        self.assertEqual(said()[:2], ('unaligned', None))  # nothing ties the replicas: nothing was done
-        state, by, _, done = said('--align-on', '0:4:F0')
-        self.assertEqual((state, by), ('aligned', ['operator']))
+        self.assertEqual(said()[0], 'unaligned')  # nothing ties the replicas: nothing was done
+        state, by, done = said('--align-on', '0:4:F0')
+        self.assertEqual(state, 'aligned')
+        self.assertIn('operator', by)
         self.assertIn('put on other ranks\' clocks by an operator', done.err)
         rows, _ = clocks(logs, code=2)
         self.assertEqual((rows[4]['method'], rows[4]['offset_ns']), ('untied', ''))
         rows, _ = clocks(logs, '--trust-clocks')
         self.assertEqual((rows[4]['method'], rows[4]['offset_ns']), ('trusted', '0'))
         alone, _ = self.simulate('four', '--machines', 4, '--clock-skew', 25)
-        state, by, data, _ = said(of=alone)
-        self.assertEqual((state, by), ('aligned', ['compute gaps']))
-        self.assertLess(data['clockErrorNs'], data['clockHalfNs'])
-        self.assertIn('clocks', [table['name'] for table in page_answer(page, 'clocks')['tables']])
+        state, by, _ = said(of=alone)
+        self.assertEqual(state, 'aligned')
+        self.assertIn('compute gaps', by)
+        self.assertGreater(page_answer(page, 'run')['clock']['uncertainty_ns'], 0)
 
     def test_two_labels(self):
         """Two cells under each other's label are named; they neither untie the run nor blame the clocks."""
@@ -182,6 +184,37 @@ class Align(Case):
         run('analyze', 'pipeline-summary', logs, check=0)  # sums take what cannot be aligned as it is
         run('export', logs, '-o', self.dir / 'cells.csv', check=0)
         clocks(logs, '--trust-clocks')
+
+    def test_every_reader(self):
+        """What each format's smallest run says of its clocks, in every mode: a table, or a refusal that names the ranks; nothing else."""
+        tied = refused = 0
+        for folder in sorted((SOURCE / 'tests/golden/readers').iterdir()):
+            for mode in ('auto', 'always'):
+                with self.subTest(reader=folder.name, mode=mode):
+                    done = run('align', folder / 'input', '--format', 'csv', '--align', mode)
+                    rows = list(csv.DictReader(io.StringIO(done.out)))
+                    self.assertIn(done.returncode, (0, 2), done.err)
+                    self.assertTrue(rows)
+                    untied = [r for r in rows if r['method'] == 'untied']
+                    self.assertEqual(done.returncode == 2, bool(untied), done.err)
+                    if untied:
+                        self.assertRegex(done.err, 'cannot be put on the clock of rank')
+                        refused += 1
+                    for r in rows:
+                        if r['method'] in ('messages', 'collectives', 'messages and collectives', 'compute gaps'):
+                            tied += 1
+                            self.assertGreaterEqual(int(r['offset_half_ns']), 0)
+                            self.assertLessEqual(float(r['offset_error_ns']), int(r['offset_half_ns']))
+                    self.assertFalse([r for r in csv.DictReader(io.StringIO(run('align', folder / 'input', '--format', 'csv', '--align', mode,
+                                      '--trust-clocks', check=0).out)) if r['method'] == 'untied'])
+            # Stamps as they are: whatever the source says of its clocks, the same as not asking.
+            self.assertEqual(run('export', folder / 'input', '--to', 'csv', '-o', '-', '--align', 'never').out,
+                             run('export', folder / 'input', '--to', 'csv', '-o', '-').out)
+            drawn = run('export', folder / 'input', '--to', 'chrome', '-o', self.dir / 'never.json', '--align', 'never')
+            if drawn.returncode == 0:
+                self.assertNotEqual(json.loads((self.dir / 'never.json').read_text()).get('otherData', {}).get('clock'), 'aligned')
+        self.assertGreater(tied, 10)
+        self.assertGreater(refused, 0)
 
     def test_usage(self):
         logs, _ = self.simulate('logs')

@@ -225,6 +225,27 @@ class Manners(Case):
             self.assertEqual(pages[0], pages[1])
             self.assertEqual(pages[1], pages[2])
 
+    def test_a_report_with_a_second_run_compares_as_diff_does(self):
+        sizes = ['1f1b', '--stages', 4, '--micro-batches', 8, '--steps', 3]
+        run('simulate', *sizes, '-o', self.dir / 'a', check=0)
+        run('simulate', *sizes, '--fault', 'slow-stage:2,1.5', '-o', self.dir / 'b', check=0)
+        out = self.dir / 'r.html'
+        run('report', self.dir / 'a', '--compare', self.dir / 'b', '-o', out, check=0)
+        self.assertEqual(page_answer(out, 'compare'), json.loads(run('diff', self.dir / 'a', self.dir / 'b', '--json', check=0).out))
+        self.assertEqual(page_answer(out, 'answers')['other'], {'title': 'b', 'paths': [str(self.dir / 'b')]})
+        self.assertEqual(page_answer(out, 'pipeline other')['report']['cells']['count'], info(self.dir / 'b')['cells'])
+        self.assertTrue(page_answer(out, 'run')['file']['compare'])
+        self.assertIn(f'--compare {self.dir}/b', page_answer(out, 'run')['file']['command'])
+        golden = pathlib.Path(__file__).resolve().parents[1] / 'golden/readers'
+        run('report', golden / 'kineto/input', '--compare', golden / 'kineto-us/input', '-o', out, check=0)
+        self.assertEqual(page_answer(out, 'compare'), {})
+        self.assertTrue(any(table['row_count'] for table in page_answer(out, 'answer trace-diff')['tables']))
+        self.assertIsNone(page_answer(out, 'pipeline other'))
+        run('report', self.dir / 'a', '-o', out, check=0)
+        self.assertEqual((page_answer(out, 'run')['file']['compare'], page_answer(out, 'compare')), (False, None))
+        missing = run('report', self.dir / 'a', '--compare', self.dir / 'none', '-o', out, check=2)
+        self.assertIn('none', missing.err)
+
     def test_no_name_is_markup_in_a_report(self):
         bad = '</script><img src=x onerror=alert(1)><!--<script>'
         events = [{'ph': 'X', 'cat': 'cpu_op', 'name': bad, 'pid': 1, 'tid': 1, 'ts': i * 10, 'dur': 5, 'args': {bad: bad}} for i in range(5)]

@@ -86,7 +86,7 @@ def page_answer(path, name):
     if not block:
         return None
     body = gzip.decompress(base64.b64decode(block.group(1)))
-    header = 4 + struct.unpack('<I', body[:4])[0]  # of text some 500 MB: it begins with a bracket and a quote
+    header = 4 + struct.unpack('<I', body[:4].ljust(4))[0]  # of text some 500 MB: it begins with a bracket and a quote
     if header <= len(body):
         body = body[4:header]
     return json.loads(body)

@@ -18,6 +18,7 @@
 #include "pipeline/link_cells.h"
 #include "pipeline/torch_cells.h"
 #include "readers/reader.h"
+#include "server/page_export.h"
 #include "trace_invariants.h"
 
 namespace stageline::fuzz {
@@ -107,7 +108,7 @@ void export_with(Trace& trace, const TempFolder& folder, const Exporter& exporte
     return;  // libraries' work, and slow: svg and json stand for them
   const bool is_json = name == "chrome" || name == "json";
   const std::string path = is_json || exporter.one_file_per_rank ? folder / "out.json" : "/dev/null";
-  const Status written = export_trace(trace, path, name, options);
+  const Status written = export_run(trace, path, name, options, {});
   if (is_json && written) check_json(path);
 }
 

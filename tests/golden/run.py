@@ -238,7 +238,7 @@ def facts(kind, data):
         return f'{len(re.findall(rb"/Type /Page[^s]", data))} page of {" ".join(box)}\n'
     if kind == 'html':
         text = data.decode()
-        names = re.findall(r'<script[^>]*type="([^"]+)"', text)
+        names = [' '.join(found) for found in re.findall(r'<script[^>]* data-(answer|timeline|lanes)="([^"]*)"', text)]
         policy = re.search(r"default-src 'none'", text) is not None
         return f'scripts {names}\npolicy {policy}\noutside addresses {len(re.findall(r"(?:src|href)=.https?:", text))}\n'
     if kind == 'sqlite':

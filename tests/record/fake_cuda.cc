@@ -35,14 +35,23 @@ int cuStreamIsCapturing(void*, int* status) {
   *status = fake_gpu()->capturing ? 1 : 0;
   return fake_gpu()->capturing_error;
 }
-int cuThreadExchangeStreamCaptureMode(unsigned* mode) { return *mode = 0, 0; }
+static thread_local unsigned capture_mode = 0;  // global
+int cuThreadExchangeStreamCaptureMode(unsigned* mode) {
+  const unsigned before = capture_mode;
+  capture_mode = *mode;
+  return *mode = before, 0;
+}
 int cuStreamCreate(void** stream, unsigned) { return *stream = fake_stream(), 0; }
 int cuEventCreate(void** event, unsigned) { return fake_make_event(event); }
 int cuEventRecord(void* event, void* stream) { return fake_record(event, stream); }
 int cuEventRecordWithFlags(void* event, void* stream, unsigned flags) {
   return flags == 1 && fake_gpu()->capturing ? fake_record_in_graph(event, stream) : fake_record(event, stream);
 }
-int cuEventQuery(void* event) { return fake_query(event); }
+int cuEventQuery(void* event) {
+  constexpr unsigned kRelaxed = 2;
+  fake_gpu()->broken_captures += fake_gpu()->capturing && capture_mode != kRelaxed;
+  return fake_query(event);
+}
 int cuEventElapsedTime(float* ms, void* from, void* to) { return fake_elapsed(ms, from, to); }
 int cuEventDestroy_v2(void* event) { return fake_free(event); }
 

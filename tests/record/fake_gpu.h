@@ -23,6 +23,7 @@ struct FakeGpu {
   const char* hidden = nullptr;  // a function that the driver does not have
   // What happened.
   std::atomic<int64_t> records{0}, queries{0}, creates{0}, after_loss{0};
+  std::atomic<int64_t> broken_captures{0};  // by queries of threads that did not say that they break none
   std::atomic<bool> context_lost{false};
 };
 

@@ -108,3 +108,25 @@ TEST_CASE("a kill keeps the replays that were seen; the capture's events serve n
   CHECK(replays >= 15);
   CHECK(static_cast<int64_t>(r.content.rows.size()) == 1 + 20 + replays);
 }
+
+TEST_CASE("looking at events breaks no capture of the program") {
+  RecordFolder folder;
+  CHECK(in_child([&] {
+          Driver driver;
+          slr_config c = folder.config();
+          if (slr_init(&c) != 0) return 1;
+          void* stream = driver.stream();
+          const slr_lane lane = slr_lane_stream(SLR_CUDA, stream, "compute");
+          slr_job job = SLR_JOB(SLR_FORWARD, 0, 0);
+          const slr_range range = slr_begin(lane, &job);
+          driver.kernel(stream, 300'000'000);
+          slr_end(range);
+          const int64_t before = driver.gpu->queries;
+          driver.gpu->capturing = true;
+          for (int i = 0; i < 5000 && driver.gpu->queries < before + 5; ++i) slr_flush(1);
+          driver.gpu->capturing = false;
+          if (driver.gpu->queries < before + 5) return 2;
+          return driver.gpu->broken_captures == 0 ? 0 : 3;
+        }) == 0);
+  CHECK(device_rows(folder.read_one()) == 1);
+}

@@ -1,6 +1,8 @@
-// Programs that take away what the recorder stands on: its descriptors, its files.
+// Programs that take away what the recorder stands on, its descriptors and files, or were built for another one.
 #include <fcntl.h>
 
+#include <cstddef>
+#include <cstring>
 #include <thread>
 
 #include "record_fixture.h"
@@ -83,4 +85,38 @@ TEST_CASE("a folder that is deleted under a recording harms neither program nor 
           return stats_now().write_errors > 0 ? 0 : 3;
         }) == 0);
   CHECK(std::filesystem::is_empty(folder.path()));
+}
+
+TEST_CASE("programs built with an older or a newer header: structures end where they say") {
+  RecordFolder folder;
+  CHECK(in_child([&] {
+          slr_config c = folder.config(6);
+          c.size = offsetof(slr_config, world);  // an older one, with something else behind it
+          c.world = c.stage = c.pp = 77;
+          c.ring_kb = 3;
+          if (slr_init(&c) != 0) return 1;
+          struct {
+            slr_job job;
+            int64_t newer[4];
+          } larger = {SLR_JOB(SLR_BACKWARD, 3, 1), {9, 9, 9, 9}};
+          larger.job.size = sizeof larger;
+          slr_push_job(0, &larger.job);
+          slr_pop(0);
+          slr_statistics s;
+          memset(&s, 0x5a, sizeof s);
+          s.size = offsetof(slr_statistics, written_bytes);
+          slr_stats(&s);
+          if (s.records != 1 || s.written_bytes != 0x5a5a5a5a5a5a5a5a) return 2;
+          memset(&s, 0x5a, sizeof s);
+          s.size = 2;  // of no version
+          slr_stats(&s);
+          return s.recording == 0x5a5a5a5a ? 0 : 3;
+        }) == 0);
+  const recording::Recording r = folder.read_one();
+  CHECK(r.meta.rank == 6);
+  CHECK(r.meta.stage == -1);
+  CHECK(r.meta.pp == 0);
+  REQUIRE(r.content.rows.size() == 1);
+  CHECK(r.content.rows[0].kind == SLR_BACKWARD);
+  CHECK(r.content.rows[0].micro_batch == 3);
 }

@@ -146,6 +146,61 @@ TEST_CASE("recognise: noise, gaps and labels that say nothing") {
   }
 }
 
+TEST_CASE("recognise: sizes and costs by chance, under noise, lost cells and other labels") {
+  std::mt19937 random(41);
+  const auto pick = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  std::map<std::string, int> ran;
+  for (int round = 0; round < 4; ++round)
+    for (const ScheduleDef* def : schedules()) {
+      const std::string name = def->name;
+      const int32_t p = 2 * pick(1, 3), m = p * pick(2, 4);
+      ScheduleSizes sizes{.stages = p, .micro_batches = m, .chunks = def->default_chunks};
+      if (def->most_chunks == 64) sizes.chunks = pick(2, 4);
+      if (name == "dualpipe-v-mindspeed") sizes.dw_detach = pick(0, 1) == 1;
+      Result<Schedule> schedule = make_schedule(name, sizes);
+      if (!schedule) continue;
+      SimulateOptions o;
+      o.schedule = std::move(*schedule);
+      o.steps = 2;
+      o.jitter = 0.25;
+      o.seed = static_cast<uint64_t>(round * 100 + p);
+      o.costs = {pick(2, 30) * 100'000, pick(2, 30) * 100'000, pick(2, 30) * 100'000, 0, 0, pick(0, 10) * 100'000};
+      o.costs.backward_ns = o.costs.input_ns + o.costs.weight_ns;
+      o.costs.overlapped_ns = o.costs.forward_ns + o.costs.backward_ns;
+      Result<SimulatedRun> run = simulate_run(o);
+      REQUIRE(run);
+      Trace& trace = run->trace;
+      trace.cells.sort();
+      CAPTURE(name);
+      CAPTURE(p);
+      CAPTURE(m);
+      CAPTURE(sizes.chunks);
+      const Recognition whole = recognise(trace);
+      CHECK_MESSAGE(is(whole, name), said(whole));
+      CHECK(whole.best().equal_lists == whole.lists);
+      CHECK(whole.best().sizes.stages == p);
+      CHECK(whole.best().sizes.micro_batches == m);
+      CHECK(whole.best().sizes.chunks == sizes.chunks);
+      const int32_t first = pick(1, 5000), apart = pick(1, 9);
+      for (int32_t& mb : trace.cells.micro_batch)
+        if (mb != kUnknown) mb = first + apart * mb;
+      const Recognition renamed = recognise(trace);
+      CHECK_MESSAGE(is(renamed, name), said(renamed));
+      CHECK(renamed.best().equal_lists == renamed.lists);
+      trace.cells.filter([&](size_t) { return pick(1, 100) > 1; });
+      const Recognition gaps = recognise(trace);
+      // With a hundredth of its cells lost, what is as near is named with it.
+      const bool near = is(gaps, name) || runner_up_text(gaps).starts_with(name + " (");
+      CHECK_MESSAGE(near, said(gaps));
+      CHECK(gaps.best().score > 0.9);
+      ++ran[name];
+    }
+  for (const ScheduleDef* def : schedules()) {
+    CAPTURE(std::string(def->name));
+    CHECK(ran[def->name] >= 3);
+  }
+}
+
 TEST_CASE("recognise: odd traces") {
   CHECK(recognise(Trace{}).candidates.empty());
   // MindSpeed numbers its second chunk from m on.

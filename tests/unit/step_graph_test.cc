@@ -99,7 +99,7 @@ void check_graph(const StepGraph& graph) {
     int64_t displaced = 0;
     for (uint32_t i = step.begin; i < step.end; ++i) {
       if (ops.end_ns[i] != static_cast<double>(graph.end_ns[i])) ++displaced;
-      const uint32_t unit = graph.group[i] == kNoGroup ? i : graph.groups[graph.group[i]].begin;
+      const uint32_t unit = graph.group(i) == kNoGroup ? i : graph.groups[graph.group(i)].begin;
       for (const uint32_t on : graph.waits(i)) CHECK(on < unit);
     }
     CHECK(displaced == 0);
@@ -195,7 +195,7 @@ TEST_CASE("pipeline-critical-path: an operation may grow by its slack and no mor
     more.dur_ns[i] += static_cast<double>(slack[i]);
     if (replay_worlds(graph, std::span(&more, 1)).ns(0, 0) > span) ++wrong;
     more.dur_ns[i] += 5;
-    if (graph.closes[i] && replay_worlds(graph, std::span(&more, 1)).ns(0, 0) <= span) ++wrong;
+    if (graph.closes(i) && replay_worlds(graph, std::span(&more, 1)).ns(0, 0) <= span) ++wrong;
   }
   CHECK(wrong == 0);
 }

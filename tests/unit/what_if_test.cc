@@ -247,9 +247,9 @@ Changes without(const Fault& f, const SimulateOptions& o, const WhatIf& model) {
     const StepGraph& g = model.graph();
     for (const GraphStep& step : g.steps)
       for (uint32_t op = step.begin; op < step.end; ++op)
-        if (g.kind[op] == CellKind::kForward && g.stage[op] == 0 && g.chunk[op] == 0 &&
+        if (g.kind[op] == CellKind::kForward && g.stage(op) == 0 && g.chunk[op] == 0 &&
             g.dur_ns[op] > 1.5 * static_cast<double>(o.costs.forward_ns))
-          c.scales.push_back({.dp = g.dp[op], .micro_batch = g.micro_batch[op], .step = step.step, .by = 1 / f.factor});
+          c.scales.push_back({.dp = g.dp(op), .micro_batch = g.micro_batch[op], .step = step.step, .by = 1 / f.factor});
   }
   return c;
 }

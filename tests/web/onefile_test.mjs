@@ -2,42 +2,15 @@
 // question of its timeline as the server does.
 import assert from 'node:assert/strict';
 import {execFileSync} from 'node:child_process';
-import {mkdirSync, readFileSync, statSync} from 'node:fs';
+import {readFileSync, statSync} from 'node:fs';
 import {join} from 'node:path';
 import {gzipSync} from 'node:zlib';
 import {launchFirefox} from './firefox.mjs';
-import {blocksOf, questions, said, storeModule} from './onefile_vectors.mjs';
+import {openReport, reportOf, timelineOf} from './onefile_help.mjs';
+import {blocksOf, decode, moduleOf, questions, said, storeModule} from './onefile_vectors.mjs';
 import {clickSlice, count, laneOf, settle, state} from './viewer_help.mjs';
 import {HOSTILE} from './viewer_runs.mjs';
 
-const reports = new Map();
-function reportOf({stageline, runs, folder}, name, ...flags) {
-  const path = join(folder, 'reports', `${[name, ...flags].join('').replace(/[^\w]+/g, '-')}.html`);
-  if (!reports.has(path)) {
-    mkdirSync(join(folder, 'reports'), {recursive: true});
-    execFileSync(stageline, ['report', [runs[name]].flat()[0], '-o', path, '--quiet', ...flags], {stdio: ['ignore', 'ignore', 'inherit']});
-    reports.set(path, path);
-  }
-  return path;
-}
-
-// From disk, the network off; whatever the page complains about or asks for is a problem.
-async function openReport(context, path, query = '?lang=en#/timeline', {size, scripts = ''} = {}) {
-  const page = await context.newPage(), problems = [];
-  if (size) await page.setViewportSize({width: size[0], height: size[1]});
-  page.on('console', message => { if (['error', 'warning'].includes(message.type()) && !/willReadFrequently/.test(message.text())) problems.push(`console: ${message.text()}`); });
-  page.on('pageerror', error => problems.push(`page error: ${error.stack}`));
-  page.on('request', request => { if (request.url() !== page.url() && !request.isNavigationRequest() && !/^(data|blob):/.test(request.url())) problems.push(`request: ${request.url()}`); });
-  page.on('dialog', dialog => { problems.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
-  await context.setOffline(true);
-  if (scripts) await page.addInitScript(scripts);
-  await page.goto(`file://${path}${query}`);
-  await page.waitForFunction(() => window.stageline?.run);
-  return {page, problems};
-}
-async function timelineOf(page) {
-  await page.waitForFunction(() => window.stageline?.frames?.() > 0 && window.stageline.settled());
-}
 const said_ = async (server, path, params) => {
   const query = new URLSearchParams(Object.entries(params).map(([key, value]) => [key, String(value)]));
   const answer = await fetch(`${server}/api/${path}?${query}`);
@@ -60,12 +33,13 @@ function withoutFileWords(path, answer) {
 }
 
 async function sameAnswers(tools, name, rounds, seed, more = answer => answer) {
-  const module = await storeModule(tools.folder), {packed} = blocksOf(reportOf(tools, name)), store = await module.makeStore(packed);
+  const module = await storeModule(tools.folder), {packed} = blocksOf(reportOf(tools, name)), made = await module.makeStore(packed);
   const server = await tools.serve(name);
   await ready(server);
-  const run = await (await fetch(`${server}/api/run`)).json(), asked = questions(run, store.names, rounds, seed);
+  const run = await (await fetch(`${server}/api/run`)).json(), asked = questions(run, made.store.names, rounds, seed);
   for (const [path, params] of asked) {
-    const own = module.answer(store, path, params), theirs = await said_(server, path, params), where = `${name} ${path} ${JSON.stringify(params)}`;
+    const from = path === 'slice' ? await module.makeStore(blocksOf(reportOf(tools, name)).packed) : made;  // nothing is read yet
+    const own = await module.answer(from, path, params), theirs = await said_(server, path, params), where = `${name} ${path} ${JSON.stringify(params)}`;
     assert.equal(own.status, theirs.status, where);
     if (own.status === 200)
       assert.deepEqual(more(withoutFileWords(path, said(path, own.body, params))), more(withoutFileWords(path, said(path, theirs.body, params))), where);
@@ -105,12 +79,38 @@ export const cases = [
   }],
   ['report: questions get the answers that the server gives', async (open, tools) => {
     let asked = 0;
-    for (const [name, rounds] of [['pipeline', 12], ['vpp', 8], ['profile', 12], ['busy', 8], ['counter', 8], ['odd', 8], ['one', 3]])
+    for (const [name, rounds] of [['pipeline', 12], ['vpp', 8], ['profile', 12], ['busy', 8], ['counter', 8], ['odd', 8], ['one', 3], ['spread', 6]])
       asked += await sameAnswers(tools, name, rounds, rounds + 5);
     // Recorded stacks stay with the run.
     asked += await sameAnswers(tools, 'stacks', 8, 3, ({stack: _, ...rest}) => rest);
     asked += await sameAnswers(tools, 'ascend', 8, 4, ({stack: _, ...rest}) => rest);
     assert.ok(asked > 500, `${asked} questions`);
+  }],
+  ['report: only what is asked about is read, and what is damaged spoils nothing else', async (open, tools) => {
+    const {makeStore, answer} = await storeModule(tools.folder), {packed} = blocksOf(reportOf(tools, 'spread'));
+    const groups = packed.groups.map(({first, last}) => [first, last]), [long, short] = [groups.findIndex(([a, b]) => a === b), groups.findIndex(([a, b]) => a < b)];
+    assert.ok(groups.length >= 3 && long >= 0 && short >= 0, JSON.stringify(groups));
+    assert.ok(packed.groups[long].pieces[0].length > 0);
+    const damaged = groups.length - 1 === short ? groups.length - 2 : groups.length - 1, from = await makeStore(
+        {...packed, groups: packed.groups.map((group, g) => ({...group, pieces: g === damaged ? group.pieces.map(text => text.slice(0, text.length >> 3 << 2)) : [...group.pieces]}))});
+    assert.equal(from.loader.groupsRead(), 0);
+    assert.equal((await answer(from, 'tiles', {lanes: String(groups[short][0]), n: 100})).status, 200);
+    assert.equal(from.loader.groupsRead(), 1);
+    await assert.rejects(answer(from, 'tiles', {lanes: String(groups[damaged][0]), n: 100}));
+    for (const [first, last] of groups.filter((_, g) => g !== damaged)) assert.equal((await answer(from, 'select', {lanes: `${first}-${last}`})).status, 200);
+    await assert.rejects(answer(from, 'search', {q: 'op'}));  // of all of them
+    await assert.rejects(makeStore({...packed, groups: packed.groups.slice(1)}), /cut off/);
+    await assert.rejects(makeStore({...packed, groups: packed.groups.slice(0, -1)}), /cut off/);
+  }],
+  ['report: with a second run it compares, and shows both pipelines', async (open, tools) => {
+    const {page, problems} = await openReport(tools.context, reportOf(tools, 'compared'), '?lang=en#/compare');
+    await page.waitForFunction(() => window.stageline?.compared?.());
+    assert.match(await page.textContent('.page-compare h1'), /slower/);
+    assert.ok(await page.locator('.page-compare .effects tbody tr').count() > 1);
+    await page.click('#page-pipeline');
+    await page.waitForFunction(() => stageline.pipeline?.other?.()?.compared);
+    assert.equal(await page.locator('.page-pipeline canvas').count() >= 2, true);
+    assert.deepEqual(problems, []);
   }],
   ['report: the same without a worker', async (open, tools) => {
     const {page} = await openReport(tools.context, reportOf(tools, 'pipeline'), '?lang=en#/timeline', {scripts: 'window.Worker = class { constructor() { throw new Error("forbidden"); } };'});
@@ -173,10 +173,10 @@ export const cases = [
     }
   }],
   ['report: small, and the script within its budget', async (open, tools) => {
-    const path = reportOf(tools, 'busy'), html = readFileSync(path, 'utf8'), script = /<script>([\s\S]*)<\/script>/.exec(html)[1], css = /<style>([\s\S]*?)<\/style>/.exec(html)[1];
+    const path = reportOf(tools, 'busy'), html = readFileSync(path, 'utf8'), script = /<script>([\s\S]*?)<\/script>/.exec(html)[1], css = /<style>([\s\S]*?)<\/style>/.exec(html)[1];
     const zipped = gzipSync(script).length + gzipSync(css).length;
     assert.ok(zipped <= 200_000, `script and style are ${zipped} B gzipped`);
-    const {packed} = blocksOf(path), slices = packed.pieces.reduce((sum, piece) => sum + piece.length, 0);
+    const {packed} = blocksOf(path), slices = packed.groups.flatMap(group => group.pieces).reduce((sum, piece) => sum + piece.length, 0);
     assert.ok(slices / 40_000 <= 6, `${slices / 40_000} B a slice`);
     assert.ok(statSync(path).size > slices);
   }],
@@ -194,5 +194,70 @@ export const cases = [
     await page.emulateMedia({media: 'print'});
     assert.equal(await page.locator('.families').isVisible(), false);
     assert.equal(await page.locator('.answers table').first().isVisible(), true);
+  }],
+  ['report: a hundred thousand cells are all drawn, in less than 5 MB; below a pixel as much as is busy', async (open, tools) => {
+    const path = reportOf(tools, 'large'), {page, problems} = await openReport(tools.context, path, '?lang=en#/pipeline');
+    await page.waitForFunction(() => window.stageline?.pipeline?.frames() > 0);
+    const [cells, total, drawn] = await page.evaluate('[stageline.pipeline.cells(), stageline.pipeline.total, stageline.pipeline.drawn()]');
+    assert.ok(cells > 100_000 && total === cells && drawn === cells, `${cells} ${total} ${drawn}`);
+    assert.ok(statSync(path).size < 5e6, `${statSync(path).size}`);
+    assert.deepEqual(problems, []);
+    const {coverage, decodeCells, makeModel, unpack} = await moduleOf(tools.folder, 'chart', `export {coverage} from './chart/raster'; export {decodeCells} from './data/cells';
+      export {makeModel} from './data/rows'; export {unpack} from './viewer/file/unpack';`);
+    const buffer = await unpack(blocksOf(path).answer('pipeline')), {header, base} = decode(buffer), {report} = header;
+    const made = decodeCells(buffer, report.cells.columns, report.cells.count, base + header.cells_at), model = makeModel(made, report.parts), row = model.rows[3], busy = [];
+    for (let i = 0; i < made.count; ++i) if (made.part[i] === row.part && (made.kind[i] <= 4 || made.kind[i] === 10)) busy.push([made.start[i], made.start[i] + made.dur[i]]);
+    const home = model.whole, width = 1100;
+    for (let zoom = 1; zoom < 2e4; zoom *= 3) {
+      const span = (home.t1 - home.t0) / zoom, t0 = home.t0 + (home.t1 - home.t0 - span) * 0.37, t1 = t0 + span;
+      const wanted = busy.reduce((sum, [a, b]) => sum + Math.max(0, Math.min(b, t1) - Math.max(a, t0)), 0) / span * width;
+      assert.ok(Math.abs(coverage(row.lanes[0], made, {t0, t1}, width) - wanted) < 0.5, `zoom ${zoom}`);
+    }
+  }],
+  ['report: few short cells blank no labels of their kind', async (open, tools) => {
+    const {shortDurations} = await moduleOf(tools.folder, 'labels', `export {shortDurations} from './chart/chart';`);
+    const short = (...runs) => {
+      const dur = Float64Array.from(runs.flatMap(([n, ns]) => Array(n).fill(ns)));
+      return shortDurations({count: dur.length, kind: new Uint8Array(dur.length), pair: new Int32Array(dur.length).fill(-1), dur})[0];
+    };
+    assert.equal(short([148, 16], [20, 1]), 16);  // DualPipeV: gradients of the loss beside backwards
+    assert.equal(short([10, 16], [100, 2]), 2);
+    assert.equal(short([1, 7]), 7);
+  }],
+  ['report: the policy forbids the network', async (open, tools) => {
+    const policy = /Content-Security-Policy" content="([^"]*)"/.exec(readFileSync(reportOf(tools, 'one'), 'utf8'))[1];
+    assert.match(policy, /default-src 'none'/);
+    assert.doesNotMatch(policy, /unsafe|https?:|\*/);
+  }],
+  ['report: hostile bytes in every name are text, on every page', async (open, tools) => {
+    const path = reportOf(tools, 'attack'), {page, problems} = await openReport(tools.context, path, '?lang=en');
+    await page.waitForFunction(() => stageline.overviewReady());
+    for (const id of ['timeline', 'answers', 'overview']) {
+      await page.click(`#page-${id}`);
+      await page.waitForFunction(wanted => stageline.page() === wanted, id);
+      if (id === 'timeline') await timelineOf(page);
+      else await page.locator('.page:not([hidden]) h1').first().waitFor();
+      assert.equal(await page.evaluate('document.images.length'), 0, id);
+    }
+    await page.click('#page-timeline');
+    await page.keyboard.press('/');
+    await page.keyboard.type('onerror');
+    await page.locator('[role=option]').first().waitFor();
+    const bytes = readFileSync(path);
+    assert.equal(bytes.toString('utf8').match(/<\/script>/g).length, bytes.toString('utf8').match(/<script[ >]/g).length);
+    assert.ok(!bytes.toString('utf8').replace(/<script>[\s\S]*?<\/script>/, '').includes('<img'));  // in words for readers without scripts it is text
+    assert.deepEqual(problems, []);
+  }],
+  ['report: a single slice; export writes the same page', async (open, tools) => {
+    const {page, problems} = await openReport(tools.context, reportOf(tools, 'one'));
+    await timelineOf(page);
+    assert.equal(await page.evaluate(() => stageline.painted().slices), 1);
+    await page.click('#page-overview');
+    await page.waitForFunction(() => stageline.overviewReady());
+    assert.ok((await page.locator('.page:not([hidden]) h1').textContent()).length > 5);
+    assert.deepEqual(problems, []);
+    const out = join(tools.folder, 'exported.html');
+    execFileSync(tools.stageline, ['export', tools.runs.one, '-o', out, '--quiet', '--lang', 'en'], {stdio: 'inherit'});
+    assert.equal(readFileSync(out, 'utf8'), readFileSync(reportOf(tools, 'one', '--lang', 'en'), 'utf8'));
   }],
 ];

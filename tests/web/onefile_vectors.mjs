@@ -6,20 +6,26 @@ import {fileURLToPath, pathToFileURL} from 'node:url';
 
 const web = join(dirname(fileURLToPath(import.meta.url)), '../../web');
 
-// The store as a module of node's.
-export async function storeModule(folder) {
-  const {build} = await import(pathToFileURL(join(web, 'node_modules/esbuild/lib/main.js')));
-  const outfile = join(folder, 'store.mjs');
-  await build({entryPoints: [join(web, 'src/viewer/file/store.ts')], outfile, bundle: true, format: 'esm', logLevel: 'warning'});
+// Parts of the page as a module of node's: `contents` exports them.
+export async function moduleOf(folder, name, contents) {
+  const {build} = await import(pathToFileURL(join(web, 'node_modules/esbuild/lib/main.js'))), outfile = join(folder, `${name}.mjs`);
+  await build({stdin: {contents, resolveDir: join(web, 'src'), loader: 'ts'}, outfile, bundle: true, format: 'esm', logLevel: 'warning'});
   return import(pathToFileURL(outfile));
 }
+export const storeModule = folder => moduleOf(folder, 'store', `export * from './viewer/file/store';`);
 
 // The blocks of a report, as they stand in it.
 export function blocksOf(path) {
-  const found = [...readFileSync(path, 'utf8').matchAll(/<script type="application\/octet-stream" data-(answer|timeline)="([^"]*)">([^<]*)<\/script>/g)];
+  const found = [...readFileSync(path, 'utf8').matchAll(/<script type="application\/octet-stream" data-(answer|timeline|lanes)="([^"]*)">([^<]*)<\/script>/g)];
   const of = (type, name) => found.filter(([, t, n]) => t === type && n === name).map(([, , , text]) => text);
+  const groups = new Map();
+  for (const [, , name, text] of found.filter(([, t]) => t === 'lanes')) {
+    const [first, last] = name.split('-').map(Number);
+    if (!groups.has(name)) groups.set(name, {first, last, pieces: []});
+    groups.get(name).pieces.push(text);
+  }
   return {answer: name => of('answer', name)[0], names: found.filter(([, t]) => t === 'answer').map(([, , n]) => n),
-          packed: {head: of('timeline', 'head')[0], pieces: of('timeline', 'slices'), links: of('timeline', 'links')[0], words: {noArguments: 'none here'}}};
+          packed: {head: of('timeline', 'head')[0], groups: [...groups.values()], links: of('timeline', 'links')[0], words: {noArguments: 'none here'}}};
 }
 
 const ARRAYS = {f64: Float64Array, f32: Float32Array, u32: Uint32Array, i32: Int32Array, u8: Uint8Array};

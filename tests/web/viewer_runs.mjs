@@ -16,6 +16,18 @@ const slice = (name, ts, dur, more = {}) => ({ph: 'X', cat: 'cpu_op', name, pid:
 
 export const HOSTILE = '<img src=x onerror=alert(1)></script><b>bold</b>';
 
+// Every byte that a page or a parser could take for something else: in a name, a category, a thread's name, twice 10 kB long.
+const ATTACK = `</script><img src=x onerror=alert(1)><!--<script>&"' \u2028\u2029\u0000\ufeff]]>`;
+function attack(path) {
+  const events = [slice(ATTACK, 0, 100, {cat: ATTACK}), slice(ATTACK.repeat(150), 20, 30), slice(`${ATTACK} BAD`, 120, 5, {args: {[ATTACK]: ATTACK}}),
+    {ph: 'M', name: 'thread_name', pid: 1, tid: 1, args: {name: ATTACK}}, {ph: 'M', name: 'process_name', pid: 1, args: {name: ATTACK}},
+    {ph: 'C', name: ATTACK, pid: 1, ts: 5, args: {[ATTACK]: 3}}];
+  const text = Buffer.from(JSON.stringify({schemaVersion: 1, distributedInfo: {rank: 0, world_size: 1}, traceEvents: events})), at = text.indexOf('BAD');
+  text.set([0xff, 0xc0, 0x80], at);  // no UTF-8
+  writeFileSync(path, text);
+  return path;
+}
+
 export function makeRuns(stageline, folder) {
   const at = name => join(folder, name);
   const once = (name, make) => {
@@ -30,6 +42,10 @@ export function makeRuns(stageline, folder) {
   const busy = [];
   for (let i = 0; i < 40000; ++i) busy.push(slice(i % 3 ? 'small op' : 'other op', i * 10 + (i * 7919) % 5, 1 + (i * 104729) % 7,
       {tid: 1 + i % 2}));
+  // One thread of more slices than a block of a report has, and thirty others.
+  const spread = [];
+  for (let i = 0; i < 66000; ++i) spread.push(slice(`long op ${i % 5}`, i * 10, 3 + (i * 104729) % 7));
+  for (let i = 0; i < 45000; ++i) spread.push(slice(`op ${(i * 7919) % 40}`, Math.floor(i / 30) * 440 + (i * 31) % 200, (i * 104729) % 230, {tid: 2 + i % 30}));
   const pipeline = simulated('pipeline', '1f1b', '--stages', '4', '--dp', '2', '--micro-batches', '8', '--steps', '4', '--cost', '10,20',
         '--jitter', '0.08',
                         '--messages', '--optimizer', '5');
@@ -52,6 +68,7 @@ export function makeRuns(stageline, folder) {
     recorded: once('recorded', out => execFileSync('python3', [join(gen, 'recording.py'), '-o', out], {stdio: 'ignore'})),
     stacks: once('stacks', out => python('-o', out, '--ranks', '1', '--events', '4000', '--steps', '2', '--python', '--format', 'json')),
     busy: chrome(folder, 'busy', busy),
+    spread: chrome(folder, 'spread', spread),
     counter: chrome(folder, 'counter',
         [slice('work', 0, 1000),
         ...Array.from({length: 200}, (_, i) => ({ph: 'C', name: 'level', pid: 1, ts: i * 5, args: {value: i * i}}))]),
@@ -62,6 +79,9 @@ export function makeRuns(stageline, folder) {
     gap: chrome(folder, 'gap', [slice('before', 0, 1000), slice('after', 30 * 86400e6, 1000)]),
     odd: chrome(folder, 'odd', [slice('whole', 0, 100), slice('zero', 20, 0), slice('negative', 50, -7), slice('end', 90, 10)]),
     hostile: chrome(folder, 'hostile', [slice(HOSTILE, 0, 100, {args: {[HOSTILE]: HOSTILE}}), slice('long '.repeat(2000), 120, 100)]),
+    attack: attack(join(folder, 'attack.json')),
+    late: simulated('late', '1f1b', '--stages', '4', '--dp', '2', '--micro-batches', '8', '--steps', '2', '--cost', '30,62', '--latency', '4', '--fault', 'slow-stage:2,1.4'),
+    large: simulated('large', '1f1b', '--stages', '8', '--dp', '2', '--micro-batches', '16', '--steps', '136', '--jitter', '0.05', '--messages'),
     lanes: chrome(folder, 'lanes', Array.from({length: 10000}, (_, i) => slice(`op ${i % 7}`, i, 500, {tid: i + 1}))),
     broken: (() => {
       writeFileSync(at('broken.json'), 'this is no trace');

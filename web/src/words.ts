@@ -2,23 +2,13 @@
 import type {App} from './app';
 import {KIND_CODES} from './data/kind';
 import {lateOf} from './data/late';
-import type {Part, Report} from './data/report';
+import type {Part} from './data/report';
 import {duration} from './format';
-import {currentLang, t, type Key} from './i18n/i18n';
+import {t, type Key} from './i18n/i18n';
 
 export const kindName = (kind: number): string => t(`kind.${KIND_CODES[kind]!}` as Key);
 
 export const countOf = (what: 'ranks' | 'steps', n: number): string => (n === 1 ? t(`${what}.one`) : t(what, n));
-
-// What the page's times are worth beside each other.
-export function clockHelp(report: Report): string {
-  if (report.clock !== 'aligned' && report.clock !== 'partly-aligned') return t(`clock.${report.clock}.help`);
-  const by = (report.clockBy ?? []).map(one => t(`clock.by.${one}`)).join(t('list.comma'));
-  const space = currentLang() === 'zh' ? '' : ' ';
-  const error = report.clockErrorNs === undefined ? [] : [t('clock.error', duration(report.clockErrorNs))];
-  const half = report.clockHalfNs === undefined ? t('clock.nohalf') : t('clock.half', duration(report.clockHalfNs));
-  return t(`clock.${report.clock}.help`, by, [...error, half].join(space));
-}
 
 // "F3", "F3.c1": short, the same in both languages.
 export function cellCode(app: App, cell: number): string {

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <tuple>
+#include <unordered_map>
 
 #include "analyses/cluster/transfers.h"
 #include "model/intervals.h"
+#include "model/message_names.h"
 
 namespace stageline {
 namespace {
@@ -18,6 +20,14 @@ struct Task {
 
 std::vector<Task> tasks_of(const TorchRun& run, const Part& part) {
   std::vector<Task> tasks;
+  std::unordered_map<StringId, bool> messages;  // by the operation's name
+  const auto is_message_op = [&](uint32_t slice) {
+    const CollectiveFact* op = fact_of(part.collectives, slice);
+    if (!op) return false;
+    const auto [at, fresh] = messages.try_emplace(op->name);
+    if (fresh) at->second = is_message_name(run.trace->names.text(op->name));
+    return at->second;
+  };
   for (const TransferFact& fact : part.transfers) {
     if (fact.op == kNoSliceIndex) continue;
     Task task;
@@ -26,9 +36,10 @@ std::vector<Task> tasks_of(const TorchRun& run, const Part& part) {
     task.end = task.start + part.slices.dur_ns[fact.slice];
     task.plane = fact.plane;
     task.wait = is_wait_task(run.trace->names.text(fact.task));
-    // Copies within a device prepare or finish an operation; they are no transit.
-    task.data = !task.wait && fact.bytes > 0 && fact.src_rank != fact.dst_rank && fact.dst_rank >= 0 &&
-                run.trace->names.text(fact.transport) != "LOCAL";
+    // Copies within a device prepare or finish an operation; they are no transit. The copy of a message often names its
+    // own rank alone: its operation is between two.
+    const bool far = fact.dst_rank >= 0 ? fact.src_rank != fact.dst_rank : is_message_op(fact.op);
+    task.data = !task.wait && fact.bytes > 0 && far && run.trace->names.text(fact.transport) != "LOCAL";
     if (task.wait || task.data) tasks.push_back(task);
   }
   std::sort(tasks.begin(), tasks.end(), [](const Task& a, const Task& b) {

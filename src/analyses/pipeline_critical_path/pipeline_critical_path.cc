@@ -23,14 +23,14 @@ using Wide = __int128;  // sums over steps of whatever stamps a file holds
 // member that came last, where it is another operation.
 int32_t other_stage(const StepGraph& graph, const PathStretch& stretch) {
   if (stretch.piece != PathPiece::kTransfer) return kUnknown;
-  if (is_message(graph.kind[stretch.op]) && graph.group[stretch.op] != kNoGroup) {
-    const GraphGroup& group = graph.groups[graph.group[stretch.op]];
-    return graph.stage[stretch.op == group.begin ? group.end - 1 : group.begin];
+  if (is_message(graph.kind[stretch.op]) && graph.group(stretch.op) != kNoGroup) {
+    const GraphGroup& group = graph.groups[graph.group(stretch.op)];
+    return graph.stage(stretch.op == group.begin ? group.end - 1 : group.begin);
   }
-  if (stretch.peer != stretch.op) return graph.stage[stretch.peer];
+  if (stretch.peer != stretch.op) return graph.stage(stretch.peer);
   if (graph.cell[stretch.op] != kNoCell || !is_message(graph.kind[stretch.op]) || graph.waits(stretch.op).empty())
     return kUnknown;
-  return graph.stage[graph.waits(stretch.op)[0]];
+  return graph.stage(graph.waits(stretch.op)[0]);
 }
 
 struct ChosenStep {
@@ -56,7 +56,7 @@ Table shares_table(const StepGraph& graph, const std::vector<ChosenStep>& steps)
   for (const ChosenStep& chosen : steps) {
     span += chosen.step->span_ns;
     for (const PathStretch& p : chosen.path) {
-      auto& [time, count] = sums[{graph.stage[p.op], graph.type[p.op], p.piece, other_stage(graph, p)}];
+      auto& [time, count] = sums[{graph.stage(p.op), graph.type[p.op], p.piece, other_stage(graph, p)}];
       time += p.end_ns - p.start_ns;
       ++count;
     }
@@ -121,8 +121,8 @@ void operation_values(const Trace& trace, const StepGraph& graph, int32_t step, 
                       std::vector<Table::Value>& row) {
   row = {int64_t{step},
          int64_t{trace.parts[static_cast<size_t>(graph.part[op])].rank},
-         known_integer(graph.dp[op]),
-         known_integer(graph.stage[op]),
+         known_integer(graph.dp(op)),
+         known_integer(graph.stage(op)),
          graph.types[graph.type[op]].name,
          known_integer(graph.micro_batch[op]),
          known_integer(graph.chunk[op])};
@@ -158,7 +158,7 @@ Table slack_table(const StepGraph& graph, const std::vector<ChosenStep>& steps, 
   std::map<std::pair<int32_t, uint16_t>, std::pair<std::vector<double>, double>> lists;
   for (const ChosenStep& chosen : steps)
     for (uint32_t i = chosen.step->begin; i < chosen.step->end; ++i) {
-      auto& [list, dur] = lists[{graph.stage[i], graph.type[i]}];
+      auto& [list, dur] = lists[{graph.stage(i), graph.type[i]}];
       list.push_back(static_cast<double>(slack[i]));
       dur += graph.dur_ns[i];
     }

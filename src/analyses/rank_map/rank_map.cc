@@ -139,7 +139,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
         {},
         "stageline_mstx.describe(prof, tp=…, pp=…, dp=…) writes it while recording; docs/howto/ascend.md"};
   std::vector<Work> work(trace.parts.size());
-  if (Result<TorchRun> torch = make_torch_run(trace, {false, input.include_last_step}); torch)
+  if (Result<TorchRun> torch = make_torch_run(trace, {false, true}); torch)  // no step is left out
     parallel_for(torch->parts.size(), [&](size_t k) {
       const auto part = static_cast<size_t>(torch->parts[k]);
       work[part] = work_of(torch_rank(*torch, torch->parts[k]));

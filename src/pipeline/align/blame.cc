@@ -17,7 +17,7 @@ int evidence_rank(TieKind kind) {
   switch (kind) {
     case TieKind::kOperator: return 0;
     case TieKind::kMessages: return 1;
-    case TieKind::kGaps: return 3;
+    case TieKind::kGaps:
     case TieKind::kCollectives: return 3;
   }
   return 3;
@@ -29,7 +29,7 @@ double distrust(TieKind kind) {
   switch (kind) {
     case TieKind::kOperator: return 0.01;
     case TieKind::kMessages: return 1;
-    case TieKind::kGaps: return 3;
+    case TieKind::kGaps:
     case TieKind::kCollectives: return 3;
   }
   return 3;

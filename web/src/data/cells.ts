@@ -1,4 +1,4 @@
-// The cells of a report: base64 → gunzip → typed arrays over one buffer.
+// The cells of a run: typed arrays over one buffer.
 import {BACKWARD, FORWARD, INPUT_GRAD} from './kind';
 import type {PayloadColumn} from './report';
 
@@ -11,25 +11,6 @@ export interface Cells {
   linkFrom: Uint32Array; linkTo: Uint32Array;  // ordered by linkFrom
   theoryStart: Float64Array | null;            // where the schedule has the cell; NaN: nowhere; null: no schedule
   theoryDur: Float64Array | null;
-}
-
-async function gunzip(bytes: Uint8Array<ArrayBuffer>): Promise<ArrayBuffer> {
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
-  return new Response(stream).arrayBuffer();
-}
-
-function fromBase64(text: string): Uint8Array<ArrayBuffer> {
-  const binary = atob(text);
-  const bytes = new Uint8Array(binary.length);
-  for (let i = 0; i < binary.length; ++i) bytes[i] = binary.charCodeAt(i);
-  return bytes;
-}
-
-export async function readCells(columns: PayloadColumn[], count: number): Promise<Cells> {
-  const element = document.getElementById('cells')!;
-  const buffer = await gunzip(fromBase64(element.textContent!.trim()));
-  element.textContent = '';  // the text is as large again as the cells
-  return decodeCells(buffer, columns, count);
 }
 
 // `base`: where the columns begin, a multiple of 8.

@@ -1,4 +1,5 @@
-// The shape of the JSON block of a report: src/exporters/html/report_json.cc writes it.
+// The shapes of what the program tells: tables and findings, and the run as the pipeline page has it
+// (src/server/pipeline_json.cc).
 
 export type Both = [en: string, zh: string];
 export type ColumnType = 'integer' | 'real' | 'text' | 'duration' | 'time' | 'share' | 'ratio';
@@ -22,7 +23,6 @@ export interface Finding {
 }
 export interface SpanPart { id: string; share: number; label: Both }
 export interface Headline { title: Both; lead: Both; parts: SpanPart[] }
-export interface Flaw { name: string; severity: 'info' | 'warning' | 'loss'; message: string; count: number; where: string }
 export interface Palette {
   bg: string; ink: string; mut: string; line: string; soft: string; idle: string; idle2: string; acc: string;
   group: string[];  // by KindGroup
@@ -30,46 +30,16 @@ export interface Palette {
 }
 export interface PayloadColumn { name: string; type: 'f64' | 'i32' | 'u32' | 'u8'; offset: number; count: number }
 
-// What clocks were measured by, the names of columns and documents.
-export type ClockEvidence = 'messages' | 'messages and collectives' | 'collectives' | 'compute gaps' | 'operator';
-
+// What the pipeline page draws.
 export interface Report {
-  version: string; title: string; lang: string; dark: boolean;
-  format: string; description: string;
-  clock: 'shared' | 'unaligned' | 'per-rank' | 'partly-aligned' | 'aligned';
-  // Of aligned clocks: what by, the best first; likely error and bound of the worst offset, where there is one.
-  clockBy?: ClockEvidence[]; clockErrorNs?: number; clockHalfNs?: number;
   contextParallel?: number;  // of pipelines side by side, as many are one replica
-  laidEndToEnd: boolean;
-  slices: number;
   palette: { light: Palette; dark: Palette };
-  headline: Headline;
-  findings: Finding[];
   parts: Part[];
   // Of the recognised schedule; steps are [step, replica, end], the end on the axis of cells.
   theory?: { schedule: string; byRank: boolean; outliers: number[]; steps: [number, number, number][] };
   cells: { count: number; total: number; steps: number; columns: PayloadColumn[]; names: string[] };
-  tables: Table[];
-  flaws: Flaw[];
-  sentences: Both[];  // of tables and flaws, those that have a Chinese one
+  tables: Table[];  // none come with it: the page asks for those that it needs
 }
-
-// A column of runs is written as values and how often each stands in a row.
-type Runs = { v: Value[]; n: number[] };
-const unfold = (column: Value[] | Runs): Value[] =>
-  (Array.isArray(column) ? column : column.v.flatMap((value, i) => Array<Value>(column.n[i]!).fill(value)));
-
-export function readReport(): Report {
-  const report = JSON.parse(document.getElementById('report')!.textContent!) as Report;
-  for (const table of report.tables) table.values = table.values.map(unfold);
-  return report;
-}
-
-// A profiler trace: slices, and no pipeline cells.
-export const isProfileReport = (report: Report): boolean => report.cells.total === 0 && report.slices > 0;
-
-// A profiler trace, with pipeline cells or without.
-export const hasProfile = (report: Report): boolean => isProfileReport(report) || findTable(report, 'temporal-breakdown') !== undefined;
 
 export function findTable(report: Report, name: string): Table | undefined {
   return report.tables.find(table => table.name === name);

@@ -27,7 +27,7 @@ export interface Run {
   kinds: Kind[]; ranks: Rank[]; groupings: Grouping[]; lanes: Lane[]; steps: Step[];
   flows: boolean;
   // Of a report: what it does not hold, and what shows that; whether it was asked to show theory.
-  file?: {left_out: number; command: string; theory: boolean};
+  file?: {left_out: number; command: string; theory: boolean; compare: boolean};
   flaws: {name: string; severity: string; message: string; count: number}[];
   sentences: Both[];
 }

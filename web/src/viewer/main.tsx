@@ -20,7 +20,8 @@ import {w} from './words';
 
 function firstTheme(): Theme {
   const chosen = new URLSearchParams(location.search).get('theme') ?? remember('theme');
-  return chosen === 'dark' || chosen === 'light' ? chosen : matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
+  if (chosen === 'dark' || chosen === 'light') return chosen;
+  return document.documentElement.dataset['theme'] === 'dark' || matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
 }
 
 // Status by server-sent events; by asking again and again where those do not come through. Ends when `take` says so.

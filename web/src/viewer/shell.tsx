@@ -32,7 +32,7 @@ function Clock({clock}: {clock: Run['clock']}) {
 }
 
 // A report has a second run where it was written with one.
-export const hasCompare = (run: Run): boolean => !run.file;
+export const hasCompare = (run: Run): boolean => run.file?.compare ?? true;
 export const hasPipeline = (run: Run): boolean => run.lanes.some(lane => lane.type === 'cells');
 
 export type MakePage = (shell: Shell) => Page;

@@ -27,14 +27,3 @@ export function tableFold(home: TableHome, table: Table): HTMLElement {
   });
   return fold;
 }
-
-// `drawn`: tables that stand in a section of their own already.
-export function tablesView(home: TableHome, drawn: ReadonlySet<Table>): HTMLElement | null {
-  const tables = home.tables.filter(table => table.name !== 'diagnostics' && !drawn.has(table));  // flaws have a section
-  if (tables.length === 0) return null;
-  // Many questions find nothing; their tables are named in one line.
-  const empty = tables.filter(table => table.rowCount === 0);
-  return h('section', {class: 'tables'}, h('h2', {}, t('tables')),
-    ...tables.filter(table => !empty.includes(table)).map(table => tableFold(home, table)),
-    empty.length > 0 && h('p', {class: 'quiet'}, t('tables.without', empty.map(tableTitle).join(t('list.comma')))));
-}

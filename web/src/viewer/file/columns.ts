@@ -1,5 +1,5 @@
 // Reads the columns of slices that a report carries (src/server/page_slices.h says how they lie). A lane comes in blocks
-// of up to 65 536 slices; a piece of bytes holds whole blocks, and the next goes on where it ended.
+// of up to 65 536 slices; a piece of bytes holds whole blocks, and the next of the same lanes goes on where it ended.
 import type {Lane, Links} from './lanes';
 
 export const STEPS = 1, FACTS = 2, CELLS = 4, PARTNERS = 8, PARENTS = 16;
@@ -15,12 +15,33 @@ export class Bytes {
     if (byte < 128) return byte;
     let value = byte & 127, scale = 128;
     do {
-      if (this.at >= bytes.length) throw new Error('the report is cut off');
+      if (this.at >= bytes.length) fail();
       byte = bytes[this.at++]!;
       value += (byte & 127) * scale;
       scale *= 128;
     } while (byte >= 128);
     return value;
+  }
+  // Into out[begin, end), each `unit` times. The loop that everything waits for.
+  varints(out: Float64Array | Uint32Array | Uint16Array, begin: number, end: number, unit = 1): void {
+    const {bytes} = this, {length} = bytes;
+    let {at} = this;
+    for (let i = begin; i < end; ++i) {
+      let byte = bytes[at++]!;
+      if (byte < 128) {
+        out[i] = byte * unit;
+        continue;
+      }
+      let value = byte & 127, scale = 128;
+      do {
+        if (at >= length) fail();
+        byte = bytes[at++]!;
+        value += (byte & 127) * scale;
+        scale *= 128;
+      } while (byte >= 128);
+      out[i] = value * unit;
+    }
+    this.at = at;
   }
   signed(): number {
     const value = this.varint();
@@ -41,9 +62,12 @@ const joined = <T extends Uint32Array | Int32Array>(make: (n: number) => T, part
 const u32 = (parts: number[][]): Uint32Array => joined(n => new Uint32Array(n), parts);
 const i32 = (parts: number[][]): Int32Array => joined(n => new Int32Array(n), parts);
 
-// Takes pieces in order and fills the lanes.
+// What columns of numbers are made of, the same for all lanes.
+export interface Arrays { durations: Uint32ArrayConstructor | Float64ArrayConstructor; places: Uint16ArrayConstructor | Uint32ArrayConstructor }
+
+// Takes the pieces of some lanes in order and fills them.
 export class ColumnReader {
-  private lane = 0;
+  private lane: number;
   private slice = 0;
   private unit = 1;
   private lastStart = 0;
@@ -58,19 +82,22 @@ export class ColumnReader {
   private parentSlice: number[][] = [];
   private parentOf: number[][] = [];
 
-  // `bases`: by lane, how many slices stand in the lanes before it.
-  constructor(private readonly lanes: readonly Lane[], private readonly bases: readonly number[]) {}
+  // `bases`: by lane, how many slices stand in the lanes before it. Of the lanes [first, last].
+  constructor(private readonly lanes: readonly Lane[], private readonly bases: readonly number[], first: number, private readonly last: number,
+              private readonly arrays: Arrays) {
+    this.lane = first;
+  }
 
   piece(bytes: Uint8Array): void {
     const from = new Bytes(bytes);
     while (!from.done()) {
-      while (this.slice >= (this.lanes[this.lane] ?? fail()).count) this.next();
+      if (this.lane > this.last) fail();
       this.block(from, this.lanes[this.lane]!);
+      if (this.slice >= this.lanes[this.lane]!.count) this.next();
     }
-    while (this.lane < this.lanes.length && this.slice >= this.lanes[this.lane]!.count) this.next();
   }
   finish(): void {
-    if (this.lane < this.lanes.length) fail();
+    if (this.lane <= this.last) fail();
   }
 
   private next(): void {
@@ -89,18 +116,27 @@ export class ColumnReader {
   }
 
   private block(from: Bytes, lane: Lane): void {
-    if (this.slice === 0) this.unit = from.varint();
+    if (this.slice === 0) {
+      this.unit = from.varint();
+      lane.start = new Float64Array(lane.count);
+      if (lane.type === 'counter') {
+        lane.value = new Float64Array(lane.count);
+      } else {
+        lane.dur = new this.arrays.durations(lane.count);
+        lane.place = new this.arrays.places(lane.count);
+      }
+    }
     const begin = this.slice, end = Math.min(lane.count, begin + BLOCK_SLICES), {start, dur, place} = lane, {unit} = this;
     // A start counts from the end of the slice before it, or (odd) from its start; ends are known once durations are.
     const steps = new Float64Array(end - begin);
-    for (let i = begin; i < end; ++i) steps[i - begin] = from.varint();
+    from.varints(steps, 0, end - begin);
     if (lane.value) {
       for (let i = begin; i < end; ++i) this.lastStart = start[i] = this.lastStart + steps[i - begin]! * unit;
       this.values(from, lane.value, begin, end);
       this.slice = end;
       return;
     }
-    for (let i = begin; i < end; ++i) dur[i] = from.varint() * unit;
+    from.varints(dur, begin, end, unit);
     let {lastStart, lastEnd} = this;
     for (let i = begin; i < end; ++i) {
       const coded = steps[i - begin]!, odd = coded % 2;
@@ -110,7 +146,7 @@ export class ColumnReader {
     }
     this.lastStart = lastStart;
     this.lastEnd = lastEnd;
-    for (let i = begin; i < end; ++i) place[i] = from.varint();
+    from.varints(place, begin, end);
     const has = from.varint();
     if (has & STEPS) this.steps(from, begin, end);
     if (has & FACTS) this.facts(from, begin);
@@ -159,7 +195,7 @@ export class ColumnReader {
   private partners(from: Bytes, lane: Lane, begin: number, end: number): void {
     lane.partner ??= new Uint32Array(lane.count);
     const lanes = new Uint32Array(end - begin);
-    for (let k = 0; k < lanes.length; ++k) lanes[k] = from.varint();
+    from.varints(lanes, 0, lanes.length);
     for (let k = 0; k < lanes.length; ++k) {
       if (lanes[k] === 0) continue;
       this.lastPartner += from.signed();
@@ -180,7 +216,7 @@ export class ColumnReader {
   }
 }
 
-function fail(): never { throw new Error('the report is cut off'); }
+export function fail(): never { throw new Error('the report is cut off'); }
 
 export function readLinks(from: Bytes, count: number): Links {
   const links: Links = {fromLane: new Uint32Array(count), fromSlice: new Uint32Array(count), toLane: new Uint32Array(count),

@@ -2,6 +2,7 @@
 import type {Params, Reply, Source} from '../source';
 import {WireWriter} from '../wire';
 import {w} from '../words';
+import type {Group} from './load';
 import {answersOf, bytesOf, type Packed} from './store';
 import {unpack} from './unpack';
 import {startAnswerer, type Answerer} from './worker';
@@ -13,6 +14,22 @@ const reply = (status: number, body: ArrayBuffer): Reply =>
   ({status, isJson: true, json: async () => JSON.parse(new TextDecoder().decode(body)) as unknown, bytes: async () => body});
 const no = (status: number, error: string, hint: string): Reply => reply(status, bytesOf({error, hint}));
 
+// Slices stand behind the script: it begins while the browser reads on.
+const whole = typeof document === 'undefined' || document.readyState !== 'loading' ? Promise.resolve()
+  : new Promise<void>(done => { document.addEventListener('DOMContentLoaded', () => done()); });
+
+// The pieces of slices; those of the same lanes stand one after the other.
+function groupsOf(blocks: readonly HTMLScriptElement[]): Group[] {
+  const groups: Group[] = [];
+  for (const block of blocks) {
+    const [first, last] = block.dataset['lanes']?.split('-').map(Number) ?? [], before = groups.at(-1);
+    if (first === undefined) continue;
+    if (before?.first === first) before.pieces.push(block.textContent);
+    else groups.push({first, last: last ?? first, pieces: [block.textContent]});
+  }
+  return groups;
+}
+
 // null: the page came from a server.
 export function fileSource(): Source | null {
   const blocks = [...document.querySelectorAll<HTMLScriptElement>('script[data-answer], script[data-timeline]')];
@@ -22,11 +39,13 @@ export function fileSource(): Source | null {
   let answerer: Promise<Answerer> | null = null;
   function timeline(): Promise<Answerer> {
     if (answerer) return answerer;
-    const texts = (which: string): string[] => blocks.filter(block => block.dataset['timeline'] === which).map(block => block.textContent);
-    const packed: Packed = {head: texts('head')[0] ?? '', pieces: texts('slices'), links: texts('links')[0] ?? '',
-                            words: {noArguments: w('file.arguments', command)}};
-    for (const block of blocks) if (block.dataset['timeline']) block.remove();  // what is read needs no second copy
-    return answerer = startAnswerer(own?.textContent ?? '', packed);
+    return answerer = startAnswerer(own?.textContent ?? '', whole.then((): Packed => {
+      const slices = [...document.querySelectorAll<HTMLScriptElement>('script[data-lanes]')];
+      const text = (which: string): string => blocks.find(block => block.dataset['timeline'] === which)?.textContent ?? '';
+      const packed = {head: text('head'), groups: groupsOf(slices), links: text('links'), words: {noArguments: w('file.arguments', command)}};
+      for (const block of [...slices, ...blocks]) if (!block.dataset['answer']) block.remove();  // what is read needs no second copy
+      return packed;
+    }));
   }
   async function fromKept(key: string): Promise<Reply> {
     return reply(200, await unpack(kept.get(key)!.textContent));
@@ -45,7 +64,7 @@ export function fileSource(): Source | null {
         const {status, body} = await (await timeline()).ask(path, asked, signal);
         return reply(status, body);
       }
-      const {name, ...options} = asked, key = path === 'answer' ? `answer ${String(name)}` : path;
+      const {name, run, ...options} = asked, key = path === 'answer' ? `answer ${String(name)}` : run === undefined ? path : `${path} ${String(run)}`;
       if (path === 'pipeline/what-if') return price(asked);
       if (Object.values(options).some(value => value !== undefined)) return no(404, w('file.options'), command);
       if (kept.has(key)) return fromKept(key);

@@ -1,75 +1,87 @@
-// The timeline of a report: makes its lanes from what the file carries, and answers the protocol's questions about them.
+// The timeline of a report: its lanes, read from what the file carries when they are asked about, and answers to the
+// protocol's questions about them.
 import type {Run} from '../api';
 import {counterAnswer} from './counters';
-import {Bytes, ColumnReader, readLinks} from './columns';
+import {Bytes, readLinks} from './columns';
 import {sliceAnswer} from './details';
 import {histogramAnswer} from './durations';
 import {flowsAnswer} from './flows';
-import {buildRows, type Lane, type Store, type Words} from './lanes';
+import type {Lane, Store, Words} from './lanes';
+import {Loader, type Group} from './load';
 import {findAnswer, searchAnswer} from './names';
-import {Refusal, refuse, type Asked} from './query';
+import {lanesAsked, numberAsked, Refusal, refuse, type Asked} from './query';
 import {selectAnswer} from './select';
 import {slicesAnswer} from './slices';
 import {tilesAnswer} from './tiles';
 import {unpack} from './unpack';
 
 // Packed texts, as they stand in the page.
-export interface Packed { head: string; pieces: string[]; links: string; words: Words }
+export interface Packed { head: string; groups: Group[]; links: string; words: Words }
 // src/server/page_slices.cc writes it.
 interface Head {
   run: Run; names: string[]; places: number[]; origins: string[]; kind_words: [string, string, string][]; has_chunks: boolean; links: number; longest_ns: number;
 }
+// A store, and the lanes of it that are read so far.
+export interface Answerable { store: Store; loader: Loader }
 
-const none = {at: new Uint32Array(0), value: new Int32Array(0)};
+const none = {at: new Uint32Array(0), value: new Int32Array(0)}, noTimes = new Float64Array(0), noPlaces = new Uint16Array(0);
 const noParents = {slice: new Uint32Array(0), parent: new Uint32Array(0)};
 const noFacts = {slice: new Uint32Array(0), microBatch: new Int32Array(0), chunk: new Int32Array(0)};
 
-export async function makeStore(packed: Packed): Promise<Store> {
-  const head = JSON.parse(new TextDecoder().decode(await unpack(packed.head))) as Head, {run} = head;
-  const Durations = head.longest_ns < 2 ** 32 ? Uint32Array : Float64Array, Places = head.places.length <= 2 ** 17 ? Uint16Array : Uint32Array;
+export async function makeStore(packed: Packed): Promise<Answerable> {
+  const [headBytes, linkBytes] = await Promise.all([unpack(packed.head), unpack(packed.links)]);
+  const head = JSON.parse(new TextDecoder().decode(headBytes)) as Head, {run} = head;
   const lanes = run.lanes.map((lane): Lane => ({
-    id: lane.id, type: lane.type, count: lane.slices, start: new Float64Array(lane.slices),
-    dur: new Durations(lane.type === 'counter' ? 0 : lane.slices), place: new Places(lane.type === 'counter' ? 0 : lane.slices),
-    step: none, microBatch: null, chunk: null, facts: noFacts, partner: null, parents: noParents,
-    value: lane.type === 'counter' ? new Float64Array(lane.slices) : null, rows: [], rangeRow: 0, onlyKind: -1}));
+    id: lane.id, type: lane.type, count: lane.slices, start: noTimes, dur: noTimes, place: noPlaces, step: none, microBatch: null, chunk: null,
+    facts: noFacts, partner: null, parents: noParents, value: null, rows: [], rangeRow: 0, onlyKind: -1}));
   const bases: number[] = [];
   let total = 0;
   for (const lane of lanes) {
     bases.push(total);
     total += lane.count;
   }
-  // One piece is unpacked while the one before is read, and none is kept.
-  const reader = new ColumnReader(lanes, bases), next = (): Promise<ArrayBuffer> | null => {
-    const text = packed.pieces.shift();
-    return text === undefined ? null : unpack(text);
-  };
-  for (let piece = next(); piece;) {
-    const following = next();
-    reader.piece(new Uint8Array(await piece));
-    piece = following;
-  }
-  if (lanes.length > 0) reader.finish();
   const store: Store = {
     run, lanes, bases, names: head.names, placeName: Uint32Array.from(head.places.filter((_, i) => i % 2 === 0)),
     placeKind: Uint8Array.from(head.places.filter((_, i) => i % 2 === 1)),
     annotation: run.kinds.find(kind => kind.code === 'annotation')?.id ?? -1,
     operator: head.kind_words.findIndex(([code]) => code === 'operator'), kindWords: head.kind_words, hasChunks: head.has_chunks, origins: head.origins,
-    links: readLinks(new Bytes(new Uint8Array(await unpack(packed.links))), head.links), words: packed.words};
-  for (const lane of lanes) buildRows(store, lane);
-  return store;
+    links: readLinks(new Bytes(new Uint8Array(linkBytes)), head.links), words: packed.words};
+  const loader = new Loader(store, packed.groups, {durations: head.longest_ns < 2 ** 32 ? Uint32Array : Float64Array,
+    places: head.places.length <= 2 ** 17 ? Uint16Array : Uint32Array});
+  return {store, loader};
 }
 
 type Answer = (store: Store, asked: Asked) => ArrayBuffer | object;
+// About the lanes that they name, and no others.
+const OF_LANES = new Set(['tiles', 'slices', 'select', 'find', 'histogram']);
 const ANSWERS: Record<string, Answer> = {
   tiles: tilesAnswer, slices: slicesAnswer, slice: sliceAnswer, select: selectAnswer, search: searchAnswer, find: findAnswer,
   histogram: histogramAnswer, flows: flowsAnswer, counter: counterAnswer,
 };
 export const answersOf = (path: string): boolean => path in ANSWERS;
 
+// Of a slice: its rank's, where what holds it, launched it or was launched by it stands, and those its arrows lead to.
+function lanesAround({run, lanes, links}: Store, asked: Asked): number[] {
+  const lane = (lanes[numberAsked(asked, 'lane', NaN)] ?? refuse(400, 'lane is missing')).id, slice = numberAsked(asked, 'slice', NaN);
+  const found = lanes.filter(({id}) => run.lanes[id]!.rank_index === run.lanes[lane]!.rank_index).map(({id}) => id);
+  for (let n = 0; n < links.type.length; ++n) {
+    if (links.fromLane[n] === lane && links.fromSlice[n] === slice) found.push(links.toLane[n]!);
+    if (links.toLane[n] === lane && links.toSlice[n] === slice) found.push(links.fromLane[n]!);
+  }
+  return found;
+}
+async function readFor({store, loader}: Answerable, path: string, asked: Asked): Promise<void> {
+  if (path === 'counter') return loader.need([(store.lanes[numberAsked(asked, 'lane', NaN)] ?? refuse(400, 'lane is missing')).id]);
+  if (path === 'slice') return loader.need(lanesAround(store, asked));
+  return OF_LANES.has(path) ? loader.need(lanesAsked(store, asked)) : loader.needAll();
+}
+
 // Status and bytes, as the server gives them.
-export function answer(store: Store, path: string, asked: Asked): {status: number; body: ArrayBuffer} {
+export async function answer(from: Answerable, path: string, asked: Asked): Promise<{status: number; body: ArrayBuffer}> {
   try {
-    const made = (ANSWERS[path] ?? refuse(404, 'there is nothing at this path'))(store, asked);
+    const make = ANSWERS[path] ?? refuse(404, 'there is nothing at this path');
+    await readFor(from, path, asked);
+    const made = make(from.store, asked);
     return {status: 200, body: made instanceof ArrayBuffer ? made : bytesOf(made)};
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;

@@ -1,7 +1,6 @@
 // The report's timeline lives in a worker, so that the page stays free while it reads and answers. The worker is the page's
 // own script, started from a blob (a file may load no other); where that is forbidden the page answers itself.
-import {answer, makeStore, type Packed} from './store';
-import type {Store} from './lanes';
+import {answer, makeStore, type Answerable, type Packed} from './store';
 import type {Asked} from './query';
 
 export interface Question { path: string; asked: Asked }
@@ -10,17 +9,16 @@ export interface Told { status: number; body: ArrayBuffer; failed?: string }
 export const isWorker = (): boolean => typeof document === 'undefined';
 
 export function serveWorker(): void {
-  let store: Promise<Store> | null = null;
+  let made: Promise<Answerable> | null = null;
   const tell = (told: Told): void => { (self as unknown as Worker).postMessage(told, [told.body]); };
   self.onmessage = (event: MessageEvent<Packed | Question>) => {
     if ('head' in event.data) {
-      store = makeStore(event.data);
-      store.catch(() => undefined);
+      made = makeStore(event.data);
+      made.catch(() => undefined);
       return;
     }
-    const {path, asked} = event.data;
-    (store ?? Promise.reject(new Error('nothing to answer from'))).then(made => tell(answer(made, path, asked)))
-      .catch((error: unknown) => tell({status: 500, body: new ArrayBuffer(0), failed: String(error)}));
+    const {path, asked} = event.data, from = made ?? Promise.reject(new Error('nothing to answer from'));
+    from.then(async store => tell(await answer(store, path, asked))).catch((error: unknown) => tell({status: 500, body: new ArrayBuffer(0), failed: String(error)}));
   };
 }
 
@@ -42,8 +40,9 @@ function startWorker(script: string): Promise<Worker> {
   });
 }
 
-export async function startAnswerer(script: string, packed: Packed): Promise<Answerer> {
-  const worker = await startWorker(script).catch(() => null);
+// The worker starts while the browser still reads what it will work with.
+export async function startAnswerer(script: string, read: Promise<Packed>): Promise<Answerer> {
+  const worker = await startWorker(script).catch(() => null), packed = await read;
   const made = worker ? null : makeStore(packed);
   worker?.postMessage(packed);
   const put = async (path: string, asked: Asked): Promise<Told> => {

@@ -24,6 +24,22 @@ function lanesOf(shell: Shell): {lanes: Lane[]; all: number} {
     : Array.from({length: most}, (_, k) => lanes[Math.round(k * (lanes.length - 1) / (most - 1))]!)};
 }
 
+// Which half of its row each slice has: a forward and a backward that ran as one (same lane and times, longer than nothing)
+// share it, the forward above. 0 the whole row, 1 the upper half, 2 the lower.
+function halvesOf(slices: SlicesAnswer, isForward: (kind: number) => boolean): Uint8Array {
+  const halves = new Uint8Array(slices.count), alone = new Map<string, number>();
+  for (let i = 0; i < slices.count; ++i) {
+    const key = `${slices.lane[i]} ${slices.start[i]} ${slices.dur[i]}`, other = alone.get(key);
+    if (other === undefined || !(slices.dur[i]! > 0)) {
+      alone.set(key, i);
+    } else if (isForward(slices.kind[i]!) !== isForward(slices.kind[other]!)) {
+      halves[i] = isForward(slices.kind[i]!) ? 1 : 2;
+      halves[other] = 3 - halves[i]!;
+    }
+  }
+  return halves;
+}
+
 export function stepPicture(shell: Shell, step: Step | undefined): HTMLElement | null {
   const {run} = shell, {lanes, all} = lanesOf(shell);
   if (!step || lanes.length === 0) return null;
@@ -55,15 +71,18 @@ export function stepPicture(shell: Shell, step: Step | undefined): HTMLElement |
     context.textAlign = 'center';
     context.textBaseline = 'middle';
     const rowOf = new Map(lanes.map((lane, row) => [lane.id, row])), paints = new Map(run.kinds.map(kind => [kind.id, kind[shell.theme]]));
+    const forwards = new Set(run.kinds.filter(kind => kind.group === 'forward').map(kind => kind.id));
+    const halves = halvesOf(slices, kind => forwards.has(kind));
     for (let i = 0; i < slices.count; ++i) {
       const row = rowOf.get(slices.lane[i]!), colours = paints.get(slices.kind[i]!);
       if (row === undefined || !colours) continue;
       const x0 = Math.max(0, x(slices.start[i]!)), x1 = Math.min(width, x(slices.start[i]! + slices.dur[i]!)), gap = x1 - x0 > 4 ? 1 : 0;
+      const height = halves[i] === 0 ? ROW : ROW / 2, top = row * (ROW + GAP) + (halves[i] === 2 ? ROW / 2 : 0);
       context.fillStyle = colours.fill;
-      context.fillRect(x0, row * (ROW + GAP), Math.max(x1 - x0 - gap, 0.5), ROW);
+      context.fillRect(x0, top, Math.max(x1 - x0 - gap, 0.5), height);
       if (slices.microBatch[i]! >= 0 && x1 - x0 > 9 * String(slices.microBatch[i]).length + 4) {
         context.fillStyle = colours.text;
-        context.fillText(String(slices.microBatch[i]), (x0 + x1) / 2, row * (ROW + GAP) + ROW / 2 + 0.5);
+        context.fillText(String(slices.microBatch[i]), (x0 + x1) / 2, top + height / 2 + 0.5);
       }
     }
   }

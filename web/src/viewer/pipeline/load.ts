@@ -16,7 +16,7 @@ export interface Loaded extends Recorded {
   sums: RankSums;
 }
 
-interface Header { report: Report; cells_at: number; shift_ns: number[]; columns: Column[] }
+interface Header { report: Omit<Report, 'tables'>; cells_at: number; shift_ns: number[]; columns: Column[] }
 const SUM_COLUMNS = ['sum_busy', 'sum_schedule', 'sum_imbalance', 'sum_jitter', 'sum_latency', 'sum_rest'];
 const BUBBLE_COLUMNS = ['bubble_schedule', 'bubble_imbalance', 'bubble_jitter', 'bubble_latency', 'bubble_rest'];
 
@@ -30,7 +30,7 @@ export async function loadPipeline(api: Api, run?: 'other'): Promise<Loaded> {
     : makeBubbles(start, f64(wire, 'bubble_dur'), i32(wire, 'bubble_step'), i32(wire, 'bubble_part'),
                   BUBBLE_COLUMNS.map(name => f32(wire, name)), model.rows, model.rowOfPart);
   const sums = {step: i32(wire, 'sum_step'), part: i32(wire, 'sum_part'), ns: SUM_COLUMNS.map(name => f64(wire, name))};
-  return {report, cells, model, bubbles, shiftNs: shift_ns, sums};
+  return {report: {...report, tables: []}, cells, model, bubbles, shiftNs: shift_ns, sums};
 }
 
 // What the page draws beside the chart: the same answers as on the page of answers, and in the terminal. One that cannot

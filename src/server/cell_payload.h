@@ -1,6 +1,5 @@
-// The cells of a report as bytes: little-endian columns one after the other, each 8-byte aligned,
-// gzip-compressed. The page decodes them with DecompressionStream and typed arrays over the
-// buffer; see docs/exporters/html.md for the layout.
+// The cells of a run as bytes, for the pipeline page: little-endian columns one after the other, each 8-byte aligned.
+// docs/viewer-protocol.md has the layout.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +36,5 @@ size_t embedded_cell_count(const Cells& cells, size_t max_cells);
 // first start of the rank's own cells. With a theory, columns of it follow: starts on the same axis, NaN without one.
 // O(cells + links).
 CellPayload make_cell_payload(const Trace& trace, size_t max_cells, const Theory* theory = nullptr);
-
-std::string base64(std::string_view bytes);
 
 }  // namespace stageline

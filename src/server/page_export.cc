@@ -1,0 +1,49 @@
+#include "server/page_export.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "server/page_file.h"
+
+namespace stageline {
+namespace {
+
+// As a shell reads it: quoted where it holds more than letters that are safe bare.
+std::string shell_word(const std::string& path) {
+  const auto bare = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           static_cast<unsigned char>(c) >= 0x80 || std::string_view("/._-+,:=@%").find(c) != std::string_view::npos;
+  };
+  if (!path.empty() && std::all_of(path.begin(), path.end(), bare)) return path;
+  std::string quoted = "'";
+  for (const char c : path) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+}  // namespace
+
+std::string view_command(const std::vector<std::string>& paths) {
+  std::string command = "stageline view";
+  for (const std::string& path : paths) command += " " + shell_word(valid_utf8(path));
+  return command;
+}
+
+Status export_run(Trace& trace, const std::string& path, std::string_view to, const ExportOptions& options,
+                  const std::vector<std::string>& inputs, std::vector<std::string>* written) {
+  const Result<const Exporter*> exporter = choose_exporter(to, path);
+  if (!exporter || !(*exporter)->is_page) return export_trace(trace, path, to, options, written);
+  PageOptions page;
+  page.lang = options.lang;
+  page.dark = options.dark;
+  page.title = options.title;
+  page.ghosts = options.ghosts;
+  page.paths = inputs;
+  page.command = view_command(inputs);
+  Result<WrittenPage> made = write_page_file(std::move(trace), path, page);
+  if (!made) return std::move(made).error();
+  trace = std::move(made->timeline->trace_to_export());
+  if (written) written->push_back(path);
+  return {};
+}
+
+}  // namespace stageline
