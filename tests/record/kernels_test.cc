@@ -2,6 +2,7 @@
 #include <time.h>
 
 #include <cmath>
+#include <filesystem>
 
 #include "fake_cupti.h"
 #include "inject_client.h"
@@ -44,6 +45,11 @@ bool wait_for(const std::function<bool()>& done) {
     usleep(1000);
   }
   return false;
+}
+
+ptrdiff_t threads() {
+  namespace fs = std::filesystem;
+  return std::distance(fs::directory_iterator("/proc/self/task"), fs::directory_iterator());
 }
 
 int with_kernels(const RecordFolder& folder, const std::function<int(InjectedLibrary&, Cupti&)>& body) {
@@ -179,10 +185,11 @@ TEST_CASE("a profiler that is there before keeps CUPTI, and is called") {
   CHECK(with_kernels(folder, [&](InjectedLibrary& library, Cupti& cupti) {
           setenv("STAGELINE_CHAIN_CUDA", kFake, 1);
           slr_config c = folder.config(2);
-          if (library.init(&c) != 0 || inject(library) != 1) return 1;
-          if (cupti.fake->injections != 1) return 2;
-          if (!wait_for([&] { return cupti.fake->subscribes == 2; })) return 3;
-          usleep(100'000);
+          if (library.init(&c) != 0) return 1;
+          const ptrdiff_t before = threads();
+          if (inject(library) != 1) return 1;
+          if (cupti.fake->injections != 1 || !wait_for([&] { return cupti.fake->subscribes == 2; })) return 2;
+          if (!wait_for([&] { return threads() == before; })) return 3;  // the thread of kernels gave up
           return cupti.fake->subscribed && cupti.fake->registered == 0 && cupti.fake->enables == 0 ? 0 : 4;
         }) == 0);
   CHECK(folder.read_one().meta.kernels == "another tool uses CUPTI");
@@ -196,8 +203,10 @@ TEST_CASE("without CUPTI, or with one that refuses, the rest is recorded and the
             if (how == 1) cupti.fake->subscribe_error = 999;
             if (how == 2) cupti.fake->enable_error = 999;
             slr_config c = folder.config(2);
-            if (library.init(&c) != 0 || inject(library) != 1) return 1;
-            usleep(100'000);
+            if (library.init(&c) != 0) return 1;
+            const ptrdiff_t before = threads();
+            if (inject(library) != 1) return 1;
+            if (!wait_for([&] { return threads() == before; })) return 3;  // the thread of kernels gave up
             library.step(0);
             return cupti.fake->subscribed ? 2 : 0;
           }) == 0);

@@ -117,7 +117,7 @@ void record_kernels() {
   const timespec nap = {0, 50 * kMs};
   uint64_t kernels = 0;
   int64_t spent_ns = 0, last_ns = 0;
-  bool in_session = false;
+  bool in_session = false, begun = false;
   for (;;) {
     const bool last = ending.load();
     const int64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -132,6 +132,7 @@ void record_kernels() {
       else
         reason = begin_session();
       in_session = !in_session && !reason;
+      begun |= in_session;
     } else if (in_session) {
       reason ? end_session(kernels) : take_what_is_there(false, kernels);
       in_session = !reason;
@@ -141,6 +142,7 @@ void record_kernels() {
     nanosleep(&nap, nullptr);
   }
   if (in_session) end_session(kernels);
+  if (!begun) say_of_kernels("the process ended before CUPTI was asked");
 }
 
 void* thread_body(void*) {
@@ -166,9 +168,9 @@ void start_thread() {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
+  say_of_kernels("");  // before the thread is there, which may have more to say at once
   if (pthread_create(&thread, nullptr, thread_body, nullptr) == 0) {
     pthread_detach(thread);
-    say_of_kernels("");
     before_shutdown.store(finish);
   } else {
     say_of_kernels("no thread could be started");
