@@ -15,7 +15,8 @@ namespace {
 
 constexpr size_t kBufferBytes = 1 << 20;
 constexpr uint32_t kBuffers = 32, kPoints = 64, kMaxStreams = 256, kNamesKept = 1 << 12;
-constexpr int kMostWaits = 2000;  // of a millisecond each, for the writer
+constexpr int64_t kLeastApartNs = 10'000'000;  // between readings: long beside what one takes
+constexpr int kMostWaits = 2000;               // of a millisecond each, for the writer
 
 enum BufferState : uint32_t { kFree, kTheirs, kBack };
 struct Buffer {
@@ -184,6 +185,8 @@ void read_clocks() {
   const Snapshot s = take_snapshot();
   if (point_count > 0) {
     const Point& last = points[(point_count - 1) % kPoints];
+    // A line through two readings that lie close together leads kernels milliseconds away from it astray.
+    if (s.monotonic_raw_ns - last_raw_ns < kLeastApartNs) return;
     const int64_t moved = (s.realtime_ns - last.realtime_ns) - (s.monotonic_raw_ns - last_raw_ns);
     if (moved > 1'000'000 || moved < -1'000'000) point_count = 0;  // it was set: no line through that
   }
@@ -195,7 +198,7 @@ void read_clocks() {
 bool can_record() {
   if (!injection_is_on()) return false;
   if (points_of == state.recording && point_count > 1) return true;
-  const timespec nap = {0, 20'000'000};  // long beside what a reading takes
+  const timespec nap = {0, 2 * kLeastApartNs};
   read_clocks();
   nanosleep(&nap, nullptr);
   read_clocks();
