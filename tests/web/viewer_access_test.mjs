@@ -121,9 +121,9 @@ export const cases = [
     // Keys of their own that no other case presses.
     const top = () => page.evaluate('document.querySelector(".scroller").scrollTop');
     await page.keyboard.press('PageDown');
-    assert.ok(await top() > 100);
+    await page.waitForFunction(() => document.querySelector('.scroller').scrollTop > 100);
     await page.keyboard.press('PageUp');
-    assert.equal(await top(), 0);
+    await page.waitForFunction(() => document.querySelector('.scroller').scrollTop === 0);
     await page.keyboard.press('q');
     assert.equal((await state(page)).panel, 'slice');
     await page.keyboard.press('q');

@@ -51,7 +51,7 @@ export function fileSource(): Source | null {
     return reply(200, await unpack(kept.get(key)!.textContent));
   }
   // The fixes were priced when the file was written; a step in another world takes the replay.
-  async function price({fix, step: _, ...changes}: Params): Promise<Reply> {
+  async function price({fix, step: _, dp: _dp, ...changes}: Params): Promise<Reply> {
     if (fix === undefined || Object.values(changes).some(value => value !== undefined)) return no(404, w('file.whatIf'), command);
     const {fixes} = await (await fromKept('pipeline/fixes')).json() as {fixes: object[]}, chosen = fixes[Number(fix)];
     return chosen ? reply(200, new WireWriter().finish({...chosen, columns: []})) : no(404, w('file.not'), command);
