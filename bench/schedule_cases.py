@@ -23,7 +23,7 @@ def run(bench):
             words = [str(replicas if a is None else a) for a in arguments]
             cost = measure.run([PROGRAM, *words], bench.SAID)
             with open(bench.SAID) as said:
-                cells, recognised, theory, late, _, _, waterfall, findings, _, offered, _ = said.read().rstrip("\n").split("\t")
+                cells, recognised, theory, late, _, _, waterfall, findings, _, offered, _ = said.read().splitlines()[-1].split("\t")  # behind what goes to stderr
             # theory_of() recognises for itself; the first column is a part of the second.
             together = float(theory) + float(late)
             per_cell.append(together / int(cells) * 1e9)
