@@ -93,6 +93,12 @@ Error error_of(sqlite3* db, int code, const std::string& path, const std::string
   return {kind, doing + ": " + (db ? sqlite3_errmsg(db) : sqlite3_errstr(code)), {path}, ""};
 }
 
+// Nobody asks how much memory SQLite has taken; to know it, every allocation of every thread would wait for one lock.
+int open_handle(const std::string& name, sqlite3** handle, int flags) {
+  [[maybe_unused]] static const int once = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+  return sqlite3_open_v2(name.c_str(), handle, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+}
+
 }  // namespace
 
 Result<SqliteDb> SqliteDb::open_read(const std::string& path, Diagnostics& notes) {
@@ -100,8 +106,7 @@ Result<SqliteDb> SqliteDb::open_read(const std::string& path, Diagnostics& notes
   SqliteDb db;
   db.path_ = path;
   sqlite3* handle = nullptr;
-  const int code = sqlite3_open_v2(uri_of(path, "?immutable=1").c_str(), &handle,
-                                   SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, nullptr);
+  const int code = open_handle(uri_of(path, "?immutable=1"), &handle, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
   db.db_.reset(handle);
   if (code != SQLITE_OK) return error_of(handle, code, path, "cannot open this database");
   // A damaged file must not make SQLite trust its own schema's expressions, nor grow a cache without bound.
@@ -123,7 +128,7 @@ Result<SqliteDb> SqliteDb::open_write(const std::string& path) {
   SqliteDb db;
   db.path_ = path;
   sqlite3* handle = nullptr;
-  const int code = sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+  const int code = open_handle(path, &handle, SQLITE_OPEN_READWRITE);
   db.db_.reset(handle);
   if (code != SQLITE_OK) return error_of(handle, code, path, "cannot open this database for writing");
   if (sqlite3_db_readonly(handle, "main") == 1)
@@ -139,7 +144,7 @@ Result<SqliteDb> SqliteDb::open_new(const std::string& path) {
   SqliteDb db;
   db.path_ = path;
   sqlite3* handle = nullptr;
-  const int code = sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+  const int code = open_handle(path, &handle, SQLITE_OPEN_READWRITE);
   db.db_.reset(handle);
   if (code != SQLITE_OK) return error_of(handle, code, path, "cannot open this file for writing");
   sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
