@@ -31,14 +31,8 @@ Trace run_of(int32_t stages, int32_t dp, int32_t steps) {
   spec.start_ns = kStart;
   Trace trace = make_1f1b_trace(spec);
   trace.clock = ClockState::kUnaligned;
-  for (size_t i = 0; i < trace.cells.size(); ++i)
-    trace.cells.end_ns[i] -= trace.cells.kind[i] == CellKind::kForward ? 1'000'000 : 1'200'000;
+  leave_room(trace);
   return trace;
-}
-
-int64_t middle_of(const Trace& trace) {
-  const Extent extent = extent_of(trace);
-  return extent.start_ns / 2 + extent.end_ns / 2;
 }
 
 std::string note_of(const ClockAlignment& found, std::string_view name) {

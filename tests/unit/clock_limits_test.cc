@@ -23,14 +23,8 @@ Trace run_of(int32_t stages, int32_t dp, int32_t steps, int64_t start_ns = kStar
   spec.steps = steps;
   spec.start_ns = start_ns;
   Trace trace = make_1f1b_trace(spec);
-  for (size_t i = 0; i < trace.cells.size(); ++i)
-    trace.cells.end_ns[i] -= trace.cells.kind[i] == CellKind::kForward ? 1'000'000 : 1'200'000;
+  leave_room(trace);
   return trace;
-}
-
-int64_t middle_of(const Trace& trace) {
-  const Extent extent = extent_of(trace);
-  return extent.start_ns / 2 + extent.end_ns / 2;
 }
 
 // Offsets at the stamp where they are told, and drifts, within what is said to hold; offsets also within `within_ns`.

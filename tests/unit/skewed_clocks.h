@@ -9,6 +9,17 @@
 
 namespace stageline::testing {
 
+// Cells end a millisecond before what waits for them begins: messages fit in between.
+inline void leave_room(Trace& trace) {
+  for (size_t i = 0; i < trace.cells.size(); ++i)
+    trace.cells.end_ns[i] -= trace.cells.kind[i] == CellKind::kForward ? 1'000'000 : 1'200'000;
+}
+
+inline int64_t middle_of(const Trace& trace) {
+  const Extent extent = extent_of(trace);
+  return extent.start_ns / 2 + extent.end_ns / 2;
+}
+
 struct Messages {
   int64_t least_ns = 20'000, most_ns = 120'000;  // what one takes, the same way for both directions
   bool forward = true, backward = true;
