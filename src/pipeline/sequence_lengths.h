@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -29,11 +30,12 @@ struct SequenceLengths {
   double forward_part = 0.5;                                // w
 };
 
-// `ratio`: by operation its time ÷ what its place usually takes; 0 of operations that tell nothing. `partner`: by
+// `ratio`: by operation its time ÷ what its place usually takes; 0 of operations that tell nothing; from several
+// threads. `partner`: by
 // operation the other half of an overlapped pair, of the same step, or kNone; may be empty. `long_from`: length to
 // another one from which a pair says something of w. O(operations log operations), steps in parallel.
 SequenceLengths sequence_lengths(const StepGraph& graph, const std::vector<bool>& counts,
-                                 const std::vector<double>& ratio, const std::vector<uint32_t>& partner,
+                                 const std::function<double(uint32_t op)>& ratio, const std::vector<uint32_t>& partner,
                                  double long_from);
 
 }  // namespace stageline
