@@ -92,7 +92,7 @@ void CellTimes::find_sequences(const std::vector<uint32_t>& partner) {
   const auto ratio = [&](uint32_t op) {
     return worker_of(op) != kNone && usual[place_of(op)] > 0 ? g.dur_ns[op] / usual[place_of(op)] : 0;
   };
-  const SequenceLengths lengths = sequence_lengths(g, counts_, ratio, partner, kLong);
+  SequenceLengths lengths = sequence_lengths(g, counts_, ratio, partner, kLong);
   for (const SequenceLengths::Batch& batch : lengths.batches) {
     if (!counts_[batch.step]) continue;
     ++sequences_.all;
@@ -103,6 +103,7 @@ void CellTimes::find_sequences(const std::vector<uint32_t>& partner) {
   sequences_.correlation = correlation_of(lengths.forward_backward);
   if (sequences_.long_ones > 0) sequences_.long_factor /= static_cast<double>(sequences_.long_ones);
   if (sequences_.correlation < kAlike || sequences_.long_ones == 0) return;
+  lengths.find_batches(g);
   factor_.assign(g.size(), 1.0F), without_long_.assign(g.size(), 1.0F), even_.assign(g.size(), 1.0F);
   for (uint32_t op = 0; op < g.size(); ++op) {
     if (lengths.batch_of[op] == kNone) continue;

@@ -56,17 +56,20 @@ class Delays {
  public:
   explicit Delays(const CauseScene& scene) : scene_(scene), g_(scene.graph), counted_(counted_ops(g_, scene.counts)) {
     const auto worker_of = [&](uint32_t op) { return scene_.tells_delay(op) ? scene_.times.worker_of(op) : kNone; };
-    std::vector<double> durations;
+    RawValues<double> durations;
     delays_.arrange(
         counted_, scene_.times.workers().size(), worker_of,
         [&](size_t total) { delays_.all().resize(total), durations.resize(total); },
         [&](uint32_t op, size_t at) { delays_.all()[at] = g_.delay_ns[op], durations[at] = g_.dur_ns[op]; });
     cells_ = durations.size();
     if (cells_ < kLeastCells) return;
-    cell_ns_ = median_of_many(durations);
+    const std::vector<size_t> middle = middle_of(cells_);
+    const std::vector<double> usual_cells = nth_values(durations, middle);
     durations = {};
-    best_ns_ = std::max(0.0, nth_value(delays_.all(), cells_ / 4));
-    usual_ns_ = median_of_many(delays_.all());
+    const std::vector<double> usual = nth_values(delays_.all(), {cells_ / 4, middle[0], middle[1]});
+    cell_ns_ = (usual_cells[0] + usual_cells[1]) / 2;
+    best_ns_ = std::max(0.0, usual[0]);
+    usual_ns_ = (usual[1] + usual[2]) / 2;
     const std::vector<double> medians = delays_.take_medians();
     for (const double own : medians) worked_ += !std::isnan(own);
     for (uint32_t worker = 0; worker < medians.size() && worked_ > 1; ++worker)

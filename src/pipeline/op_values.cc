@@ -1,24 +1,83 @@
 #include "pipeline/op_values.h"
 
-#include <array>
 #include <bit>
+#include <iterator>
 #include <limits>
+#include <numeric>
 
 namespace stageline {
 namespace {
 
 constexpr size_t kFew = 1 << 16;  // below which counting is not worth it
-constexpr int kBits = 16;  // of a value, by which it is counted: its sign, exponent and the beginning of the rest
+constexpr int kBits = 16;         // of a value, by which it is counted
+constexpr size_t kBuckets = size_t{1} << kBits;
+constexpr size_t kGathered = 4;  // of so many values one is copied
 
 // Ascends with the value.
 uint64_t ordered(double value) {
   const auto bits = std::bit_cast<uint64_t>(value);
   return (bits >> 63) != 0 ? ~bits : bits | uint64_t{1} << 63;
 }
-size_t bucket_of(double value) { return ordered(value) >> (64 - kBits); }
+double value_of(uint64_t bits) {
+  return std::bit_cast<double>((bits >> 63) != 0 ? bits & ~(uint64_t{1} << 63) : ~bits);
+}
 
 constexpr size_t kLeastBlock = 4096;  // operations
 constexpr size_t kMostBlocks = 64;
+
+// Those of `nth` that `which` names, into `found`, among the values that agree with `prefix` in all bits above the
+// kBits at `shift`. They are counted by these bits; where few fall together with one that is looked for they are
+// gathered.
+void find_nth(std::span<const double> values, int shift, uint64_t prefix, const std::vector<size_t>& nth,
+              std::vector<size_t> which, std::vector<double>& found) {
+  const auto agrees = [&](double value) { return ordered(value) >> shift >> kBits == prefix; };
+  if (shift < 0) {  // all of them are the same
+    for (const size_t w : which) found[w] = value_of(prefix);
+    return;
+  }
+  if (values.size() < kFew) {
+    std::vector<double> sorted;
+    std::copy_if(values.begin(), values.end(), std::back_inserter(sorted), agrees);
+    for (const size_t w : which) {
+      const auto at = sorted.begin() + static_cast<std::ptrdiff_t>(nth[w]);
+      std::nth_element(sorted.begin(), at, sorted.end());
+      found[w] = *at;
+    }
+    return;
+  }
+  const OpBlocks blocks(values.size(), kBuckets);
+  std::vector<uint32_t> count(blocks.size() * kBuckets, 0);
+  const auto bucket_of = [&](double value) { return ordered(value) >> shift & (kBuckets - 1); };
+  blocks.each([&](size_t b, uint32_t i) {
+    if (agrees(values[i])) ++count[b * kBuckets + bucket_of(values[i])];
+  });
+  size_t before = 0;
+  for (size_t bucket = 0; bucket < kBuckets && !which.empty(); ++bucket) {
+    std::vector<size_t> here, inside = nth;
+    size_t own = 0;
+    for (size_t b = 0; b < blocks.size(); ++b) own += count[b * kBuckets + bucket];
+    std::erase_if(which, [&](size_t w) {
+      if (nth[w] >= before + own) return false;
+      here.push_back(w);
+      inside[w] -= before;
+      return true;
+    });
+    before += own;
+    if (here.empty()) continue;
+    const uint64_t longer = prefix << kBits | bucket;
+    if (own > values.size() / kGathered) {
+      find_nth(values, shift - kBits, longer, inside, std::move(here), found);
+      continue;
+    }
+    std::vector<double> gathered(own);
+    std::vector<size_t> next(blocks.size() + 1, 0);
+    for (size_t b = 0; b < blocks.size(); ++b) next[b + 1] = next[b] + count[b * kBuckets + bucket];
+    blocks.each([&](size_t b, uint32_t i) {
+      if (agrees(values[i]) && bucket_of(values[i]) == bucket) gathered[next[b]++] = values[i];
+    });
+    find_nth(gathered, shift - kBits, longer, inside, std::move(here), found);
+  }
+}
 
 }  // namespace
 
@@ -60,44 +119,17 @@ double median_in_place(std::span<double> values) {
 std::vector<double> OpValues::take_medians() {
   std::vector<double> medians(keys());
   parallel_for(medians.size(), [&](size_t k) {
-    medians[k] = median_in_place({values_.data() + begin_[k], begin_[k + 1] - begin_[k]});
+    medians[k] = median_in_place({values_.begin() + begin_[k], begin_[k + 1] - begin_[k]});
   });
   return medians;
 }
 
-// Of values that are alike, as times of cells are, one bucket holds an eighth: those alone are gathered and sorted
-// partly.
-double nth_value(std::span<const double> values, size_t nth) {
-  std::vector<double> gathered;
-  if (values.size() < kFew) {
-    gathered.assign(values.begin(), values.end());
-  } else {
-    constexpr size_t kBuckets = size_t{1} << kBits;
-    const OpBlocks blocks(values.size(), kBuckets);
-    std::vector<uint32_t> count(blocks.size() * kBuckets, 0);
-    blocks.each([&](size_t b, uint32_t i) { ++count[b * kBuckets + bucket_of(values[i])]; });
-    size_t bucket = 0, own = 0;
-    for (;; ++bucket, nth -= own) {
-      own = 0;
-      for (size_t b = 0; b < blocks.size(); ++b) own += count[b * kBuckets + bucket];
-      if (nth < own) break;
-    }
-    gathered.resize(own);
-    std::vector<size_t> next(blocks.size() + 1, 0);
-    for (size_t b = 0; b < blocks.size(); ++b) next[b + 1] = next[b] + count[b * kBuckets + bucket];
-    blocks.each([&](size_t b, uint32_t i) {
-      if (bucket_of(values[i]) == bucket) gathered[next[b]++] = values[i];
-    });
-  }
-  const auto at = gathered.begin() + static_cast<std::ptrdiff_t>(nth);
-  std::nth_element(gathered.begin(), at, gathered.end());
-  return *at;
-}
-
-double median_of_many(std::span<const double> values) {
-  if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
-  const size_t n = values.size();
-  return n % 2 == 1 ? nth_value(values, n / 2) : (nth_value(values, n / 2 - 1) + nth_value(values, n / 2)) / 2;
+std::vector<double> nth_values(std::span<const double> values, const std::vector<size_t>& nth) {
+  std::vector<double> found(nth.size());
+  std::vector<size_t> rest(nth.size());  // of `found`
+  std::iota(rest.begin(), rest.end(), size_t{0});
+  find_nth(values, 64 - kBits, 0, nth, std::move(rest), found);
+  return found;
 }
 
 }  // namespace stageline

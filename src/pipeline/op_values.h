@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -40,6 +41,22 @@ class OpBlocks {
  private:
   std::vector<OpStretch> stretches_;  // cut where blocks end
   std::vector<size_t> first_;         // by block its first stretch, and the end
+};
+
+// As many values as asked for, which nobody has set: whoever writes them first clears their pages, on all threads.
+template <class T>
+class RawValues {
+ public:
+  void resize(size_t count) { values_ = std::make_unique_for_overwrite<T[]>(count_ = count); }
+  size_t size() const { return count_; }
+  T* begin() { return values_.get(); }
+  T& operator[](size_t i) { return values_[i]; }
+  const T& operator[](size_t i) const { return values_[i]; }
+  operator std::span<const T>() const { return {values_.get(), count_}; }
+
+ private:
+  std::unique_ptr<T[]> values_;
+  size_t count_ = 0;
 };
 
 class OpValues {
@@ -85,23 +102,25 @@ class OpValues {
   }
 
   size_t keys() const { return begin_.empty() ? 0 : begin_.size() - 1; }
-  std::vector<double>& all() { return values_; }
-  const std::vector<double>& all() const { return values_; }
-  std::span<const double> of(size_t key) const { return {values_.data() + begin_[key], begin_[key + 1] - begin_[key]}; }
+  RawValues<double>& all() { return values_; }
+  std::span<const double> of(size_t key) const {
+    return std::span<const double>(values_).subspan(begin_[key], begin_[key + 1] - begin_[key]);
+  }
   // By key; NaN of none. Values of a key change places.
   std::vector<double> take_medians();
 
  private:
-  std::vector<double> values_;
+  RawValues<double> values_;
   std::vector<uint32_t> begin_;
 };
 
 // Mean of the middle two, NaN of none; values change places.
 double median_in_place(std::span<double> values);
 
-// The value that would stand at `nth` if they were sorted, without sorting or copying them: by counting, in parallel.
-// Expects more than `nth` values, and no NaN.
-double nth_value(std::span<const double> values, size_t nth);
-double median_of_many(std::span<const double> values);  // as median_in_place(); leaves them alone
+// The values that would stand at places `nth` if they were sorted, without sorting or copying them: by counting, in
+// parallel. Expects more values than any of `nth`, and no NaN.
+std::vector<double> nth_values(std::span<const double> values, const std::vector<size_t>& nth);
+// Where the values in the middle stand, of one or more; their mean is the median.
+inline std::vector<size_t> middle_of(size_t count) { return {(count - 1) / 2, count / 2}; }
 
 }  // namespace stageline

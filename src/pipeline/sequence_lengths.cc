@@ -22,9 +22,10 @@ class Fit {
  public:
   Fit(const StepGraph& graph, const std::function<double(uint32_t op)>& ratio, const std::vector<uint32_t>& partner,
       double long_from, SequenceLengths& out)
-      : g_(graph), partner_(partner), long_from_(long_from), out_(out) {
+      : g_(graph), partner_(partner), long_from_(long_from), out_(out), ops_(out.ops), begin_(out.begin) {
     take_batches(ratio);
     const bool pairs = std::any_of(partner_.begin(), partner_.end(), [](uint32_t other) { return other != kNone; });
+    if (pairs) out_.find_batches(g_);
     double change = measure_lengths(true);
     for (int round = 1; pairs && round < kMostRounds && change > kSettled; ++round) {
       measure_part();
@@ -57,7 +58,7 @@ class Fit {
 
  private:
   bool paired(uint32_t op) const {
-    return !partner_.empty() && partner_[op] != kNone && out_.batch_of[partner_[op]] != kNone;
+    return !out_.batch_of.empty() && partner_[op] != kNone && out_.batch_of[partner_[op]] != kNone;
   }
 
   // What an operation says of its own micro-batch's length.
@@ -71,7 +72,6 @@ class Fit {
 
   // Operations by step, replica and micro-batch.
   void take_batches(const std::function<double(uint32_t op)>& ratio) {
-    out_.batch_of.assign(g_.size(), kNone);
     const auto key = [&](uint32_t op) { return std::pair(g_.dp(op), g_.micro_batch[op]); };
     std::vector<std::vector<uint32_t>> of_step(g_.steps.size());
     std::vector<size_t> count(g_.steps.size(), 0);
@@ -100,7 +100,6 @@ class Fit {
           begin_[batch] = first[s] + i;
           out_.batches[batch++] = {static_cast<uint32_t>(s), kNaN, 1, 0};
         }
-        out_.batch_of[ops[i]] = static_cast<uint32_t>(batch - 1);
         ops_[first[s] + i] = ops[i];
         ratio_[first[s] + i] = ratio(ops[i]);
       }
@@ -189,12 +188,21 @@ class Fit {
   const std::vector<uint32_t>& partner_;
   double long_from_;
   SequenceLengths& out_;
-  std::vector<uint32_t> ops_, begin_;  // operations by micro-batch; where each of these begins, and the end
-  std::vector<double> ratio_;          // of ops_
-  std::vector<size_t> step_begin_;     // micro-batches by step, and the end
+  RawValues<uint32_t>& ops_;
+  std::vector<uint32_t>& begin_;
+  RawValues<double> ratio_;         // of ops_
+  std::vector<size_t> step_begin_;  // micro-batches by step, and the end
 };
 
 }  // namespace
+
+void SequenceLengths::find_batches(const StepGraph& graph) {
+  if (!batch_of.empty()) return;
+  batch_of.assign(graph.size(), kNone);
+  parallel_for(batches.size(), [&](size_t b) {
+    for (uint32_t i = begin[b]; i < begin[b + 1]; ++i) batch_of[ops[i]] = static_cast<uint32_t>(b);
+  });
+}
 
 SequenceLengths sequence_lengths(const StepGraph& graph, const std::vector<bool>& counts,
                                  const std::function<double(uint32_t op)>& ratio, const std::vector<uint32_t>& partner,

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "pipeline/op_values.h"
 #include "pipeline/step_graph.h"
 
 namespace stageline {
@@ -25,9 +26,13 @@ struct SequenceLengths {
     double even = 0;    // mean length of the step's micro-batches, over all replicas
   };
   std::vector<Batch> batches;
-  std::vector<uint32_t> batch_of;                           // by operation; kNone
+  std::vector<uint32_t> batch_of;                           // by operation, after find_batches(); kNone
   std::vector<std::pair<double, double>> forward_backward;  // of micro-batches of steps that count, to the median one
   double forward_part = 0.5;                                // w
+  RawValues<uint32_t> ops;                                  // by micro-batch
+  std::vector<uint32_t> begin;                              // of ops, by micro-batch; and the end
+
+  void find_batches(const StepGraph& graph);
 };
 
 // `ratio`: by operation its time ÷ what its place usually takes; 0 of operations that tell nothing; from several

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <utility>
 
 #include "base/parallel.h"
+#include "base/spares.h"
 
 namespace stageline {
 namespace {
@@ -27,14 +29,46 @@ struct OrderFacts {
   uint32_t pipelines = 0;
 };
 
+struct UnitQueue {  // of a pipeline's units that nothing holds any more, one after the other in OrderSpace::next
+  uint32_t first = UINT32_MAX, last = UINT32_MAX;
+  bool waits = false;  // for its turn
+};
+
+// What is worked with, from step to step.
+struct OrderSpace {
+  StepDraft draft;
+  std::vector<uint32_t> unit, member_begin, member;
+  std::vector<uint32_t> wait_begin, wait_on, follower_begin, follower, pending;
+  std::vector<uint32_t> next, turns;      // by unit; pipelines, some of them several times
+  std::vector<UnitQueue> queues;          // by pipeline
+  std::vector<uint32_t> place, draft_at;  // in the order, by place in the draft; and the other way round
+};
+
 // Units proceed together: a group, or an operation of its own. Kahn's algorithm over units; where they wait for each
 // other in a circle, the one that started first goes on. One pipeline of compute cells goes as far as it gets before
 // the next one does: what waits for each other stands together, in the cache and in the graph. Writes the columns of
 // the graph from `base` on: waits, groups and their numbers count from the step's first.
 class Orderer {
  public:
-  Orderer(const StepDraft& draft, const OrderFacts& facts, uint32_t base, StepGraph& graph)
-      : draft_(draft), facts_(facts), grouped_(draft.group_count > 0), base_(base), graph_(graph) {}
+  Orderer(OrderSpace& space, const OrderFacts& facts, uint32_t base, StepGraph& graph)
+      : draft_(space.draft),
+        facts_(facts),
+        grouped_(draft_.group_count > 0),
+        base_(base),
+        graph_(graph),
+        unit_(space.unit),
+        member_begin_(space.member_begin),
+        member_(space.member),
+        wait_begin_(space.wait_begin),
+        wait_on_(space.wait_on),
+        follower_begin_(space.follower_begin),
+        follower_(space.follower),
+        pending_(space.pending),
+        next_(space.next),
+        turns_(space.turns),
+        queues_(space.queues),
+        place_(space.place),
+        draft_at_(space.draft_at) {}
 
   OrderedStep order() {
     make_units();
@@ -110,7 +144,9 @@ class Orderer {
 
   void sort_units() {
     place_.assign(count(), UINT32_MAX);
+    draft_at_.clear();
     draft_at_.reserve(count());
+    turns_.clear();
     next_.assign(units_, kNoUnit);
     queues_.assign(facts_.pipelines, {});
     for (uint32_t u = 0; u < units_; ++u)
@@ -123,7 +159,7 @@ class Orderer {
         while (pending_[oldest.back()] == kQueued) oldest.pop_back();
         enqueue(oldest.back());
       }
-      Queue& own = queues_[turns_[turn++]];
+      UnitQueue& own = queues_[turns_[turn++]];
       for (; own.first != kNoUnit; ++taken) {
         const uint32_t u = own.first;
         take(u);
@@ -140,7 +176,7 @@ class Orderer {
   void enqueue(uint32_t unit) {
     pending_[unit] = kQueued;
     const uint32_t pipeline = facts_.pipeline_of[static_cast<size_t>(draft_.ops[member(member_begin(unit))].part)];
-    Queue& queue = queues_[pipeline];
+    UnitQueue& queue = queues_[pipeline];
     (queue.first == kNoUnit ? queue.first : next_[queue.last]) = unit;
     queue.last = unit;
     if (!std::exchange(queue.waits, true)) turns_.push_back(pipeline);
@@ -264,10 +300,6 @@ class Orderer {
 
   static constexpr uint32_t kQueued = UINT32_MAX;  // of pending_: nothing holds it any more
   static constexpr uint32_t kNoUnit = UINT32_MAX;
-  struct Queue {  // of a pipeline's units that nothing holds any more, one after the other in next_
-    uint32_t first = kNoUnit, last = kNoUnit;
-    bool waits = false;  // for its turn
-  };
 
   const StepDraft& draft_;
   const OrderFacts& facts_;
@@ -276,11 +308,11 @@ class Orderer {
   StepGraph& graph_;
   OrderedStep out_;
   uint32_t units_ = 0;
-  std::vector<uint32_t> unit_, member_begin_, member_;
-  std::vector<uint32_t> wait_begin_, wait_on_, follower_begin_, follower_, pending_;
-  std::vector<uint32_t> next_, turns_;      // by unit; pipelines, some of them several times
-  std::vector<Queue> queues_;               // by pipeline
-  std::vector<uint32_t> place_, draft_at_;  // in the order, by place in the draft; and the other way round
+  std::vector<uint32_t>&unit_, &member_begin_, &member_;
+  std::vector<uint32_t>&wait_begin_, &wait_on_, &follower_begin_, &follower_, &pending_;
+  std::vector<uint32_t>&next_, &turns_;
+  std::vector<UnitQueue>& queues_;
+  std::vector<uint32_t>&place_, &draft_at_;
 };
 
 // By part its operation that ends last, of work and, where asked, collectives.
@@ -370,11 +402,16 @@ StepGraph assemble_graph(const Trace& trace, StepDrafts drafts, GraphSource sour
       [&] { graph.kind.resize(n); },           [&] { graph.group_of.assign(drafts.grouped ? n : 0, kNoGroup); }};
   parallel_for(columns.size(), [&](size_t c) { columns.begin()[c](); });
   std::vector<OrderedStep> ordered(steps);
+  auto spaces = std::make_unique<Spares<OrderSpace>>();
   parallel_for(steps, [&](size_t s) {
-    const StepDraft draft = drafts.make(s);
-    ordered[s] = Orderer(draft, facts, base[s], graph).order();
+    const Spares<OrderSpace>::Lent space(*spaces);
+    space->draft.clear();
+    drafts.make(s, space->draft);
+    ordered[s] = Orderer(*space, facts, base[s], graph).order();
   });
 
+  drafts.make = nullptr;
+  spaces.reset();
   std::vector<uint32_t> wait_base(steps + 1, 0), group_base(steps + 1, 0);
   int64_t cut = 0, negative = 0;
   for (size_t s = 0; s < steps; ++s) {

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <memory>
 #include <type_traits>
 
 #include "base/parallel.h"
+#include "base/spares.h"
 
 namespace stageline {
 namespace {
@@ -24,10 +26,10 @@ inline void raise(std::array<double, kLanes>& to, const std::array<double, kLane
 // One step in worlds [first, first + count), count ≤ kLanes; writes its times to out[0 .. count). `space` is reused.
 template <size_t kLanes>
 void replay_step(const StepGraph& graph, const GraphStep& step, size_t first, size_t count, const FillWorlds& fill,
-                 std::vector<double>& space, double* out) {
+                 double* space, double* out) {
   using Lanes = std::array<double, kLanes>;
   static_assert(sizeof(Lanes) == kLanes * sizeof(double));
-  auto* const ends = reinterpret_cast<Lanes*>(space.data());
+  auto* const ends = reinterpret_cast<Lanes*>(space);
   Lanes step_end{};
   Lanes dur{}, delay{};
   for (uint32_t i = step.begin; i < step.end;) {
@@ -63,6 +65,19 @@ void replay_step(const StepGraph& graph, const GraphStep& step, size_t first, si
   std::copy_n(step_end.begin(), count, out);
 }
 
+// Of a step, in some worlds; nothing is read before it is written.
+class Ends {
+ public:
+  double* of(size_t count) {
+    if (count > count_) space_ = std::make_unique_for_overwrite<double[]>(count_ = count);
+    return space_.get();
+  }
+
+ private:
+  size_t count_ = 0;
+  std::unique_ptr<double[]> space_;
+};
+
 }  // namespace
 
 WorldTimes replay_worlds(const StepGraph& graph, size_t worlds, const FillWorlds& fill) {
@@ -74,17 +89,19 @@ WorldTimes replay_worlds(const StepGraph& graph, size_t worlds, const FillWorlds
   const size_t blocks = (worlds + kMostLanes - 1) / kMostLanes;
   const size_t each = graph.steps.size() >= kManySteps ? blocks : 1;  // of a step's blocks, by one task
   const size_t tasks = blocks == 0 ? 0 : (blocks + each - 1) / each;
+  const size_t lanes = worlds < 2 ? worlds : std::min(kMostLanes, std::bit_ceil(std::max<size_t>(worlds, 4)));
+  Spares<Ends> spares;
   parallel_for(graph.steps.size() * tasks, [&](size_t task) {
     const size_t s = task / tasks;
     const GraphStep& step = graph.steps[s];
-    std::vector<double> space((step.end - step.begin) *
-                              std::min(kMostLanes, std::bit_ceil(std::max<size_t>(worlds, 4))));
+    const Spares<Ends>::Lent ends(spares);
+    double* const space = ends->of((step.end - step.begin) * lanes);
     const size_t end = std::min(worlds, (task % tasks + 1) * each * kMostLanes);
     for (size_t first = task % tasks * each * kMostLanes; first < end;) {
       const size_t count = std::min(kMostLanes, end - first);
       double* const times = out.step_ns.data() + s * worlds + first;
-      const auto run = [&](auto lanes) {
-        replay_step<decltype(lanes)::value>(graph, step, first, count, fill, space, times);
+      const auto run = [&](auto width) {
+        replay_step<decltype(width)::value>(graph, step, first, count, fill, space, times);
       };
       if (count == 1) {
         run(std::integral_constant<size_t, 1>());
