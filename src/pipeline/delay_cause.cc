@@ -259,18 +259,21 @@ class Delays {
   }
 
   void count_late() {
-    const auto by = excess();
+    const double limit = usual_ns_ + kLateStart * cell_ns_;
+    std::vector<double> late_by(delays_.keys(), 0);  // by worker
+    for (const auto& [worker, ns] : late_) late_by[worker] = ns;
     by_way_.resize(2 * delays_.keys());
     const OpBlocks blocks(counted_, by_way_.size());
     std::vector<Late> of_block(blocks.size() * by_way_.size());
     blocks.each([&](size_t b, uint32_t op) {
       if (!scene_.tells_delay(op)) return;
-      const size_t way = way_of({scene_.times.worker_of(op), g_.kind[op] == CellKind::kForward});
-      Late& late = of_block[b * by_way_.size() + way];
-      const double ns = by(op);
+      const uint32_t worker = scene_.times.worker_of(op);
+      Late& late = of_block[b * by_way_.size() + way_of({worker, g_.kind[op] == CellKind::kForward})];
       ++late.of;
-      late.count += ns > 0;
-      late.ns += ns;
+      const double delay = g_.delay_ns[op] - late_by[worker];  // as excess()
+      if (!(delay > limit)) return;
+      ++late.count;
+      late.ns += delay - usual_ns_;
     });
     for (size_t i = 0; i < of_block.size(); ++i) {
       Late& late = by_way_[i % by_way_.size()];

@@ -37,15 +37,16 @@ int32_t sender_of(const StepGraph& g, uint32_t op) {
 struct Transfers {
   std::map<StagePair, std::vector<std::pair<double, int32_t>>> links;  // (median, replica)
   std::map<Edge, uint32_t> index;
-  std::shared_ptr<std::vector<uint32_t>> edge_of;  // by operation: into index; kNone
-  bool recorded = false;                           // some message was
+  std::shared_ptr<RawValues<uint32_t>> edge_of;  // by operation: into index; kNone
+  bool recorded = false;                         // some message was
 };
 
 Transfers transfers_of(const CauseScene& scene, const LateWorkers& late) {
   const StepGraph& g = scene.graph;
   Transfers t;
-  t.edge_of = std::make_shared<std::vector<uint32_t>>(g.size());
-  std::vector<uint32_t>& edge_of = *t.edge_of;
+  t.edge_of = std::make_shared<RawValues<uint32_t>>();
+  RawValues<uint32_t>& edge_of = *t.edge_of;
+  edge_of.resize(g.size());
   // Blocks number the edges that they meet, by part: it has a few neighbours, so the last ones are looked at before
   // all.
   struct Known {
