@@ -11,7 +11,7 @@
 // this size. Texts stay with their slices meanwhile; the canvas beneath is painted once the window stands still, and the
 // roll goes.
 import {h, styled} from '../dom';
-import {LABEL_WIDTH} from './counters';
+import {LABEL_WIDTH} from './paint_counter';
 import {AXIS_HEIGHT, type Layout} from './layout';
 import {layOver, type Pointed} from './overlay';
 import {makeFrame, paintAxis, paintRows} from './paint';
