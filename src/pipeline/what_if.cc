@@ -378,7 +378,10 @@ std::vector<WhatIf::WorldCell> WhatIf::step_cells(const Changes& changes, uint32
   if (changes.changes_order()) {
     const Result<OrderPlan> plan = plan_of(changes);
     if (!plan) return cells;
-    for (const OrderModel::ReplayedCell& c : order_.step_cells(graph_, times_of(world), layers_, *plan, step))
+    const std::vector<OrderModel::ReplayedCell> replayed =
+        world.plain ? order_.step_cells(graph_, present_times(), layers_, *plan, step)
+                    : order_.step_cells(graph_, times_of(world), layers_, *plan, step);
+    for (const OrderModel::ReplayedCell& c : replayed)
       if (wanted(c.dp))
         cells.push_back({kUnknown, c.dp, c.stage, c.chunk, c.micro_batch, kNoCell, c.kind, c.start_ns, c.end_ns});
     return cells;
