@@ -1,9 +1,9 @@
 // The frame around the pages and what a first-time reader stumbles over: the header's one row, addresses that lead nowhere, a
 // drawer that hides nothing, rows and bars that say what they mean. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
-import {chosen, clickSlice, resize, settle, span, state, stopClock, view, wideSlice} from './viewer_help.mjs';
+import {chosen, clickSlice, patience, resize, settle, span, state, stopClock, view, wideSlice} from './viewer_help.mjs';
 
-const answered = async page => page.waitForFunction(() => window.stageline?.answers?.().waiting.length === 0, null, {timeout: 60000});
+const answered = async page => page.waitForFunction(() => window.stageline?.answers?.().waiting.length === 0);
 // Widths of a chart's bars, as shares of the longest they could be; `below`: what is taken off at the end.
 const bars = (page, nth = 0) => page.locator('.charts .plot').nth(nth).locator('tbody tr').evaluateAll(rows => rows.map(row => {
   const box = row.querySelector('.stack'), whole = box.getBoundingClientRect().width, parts = [...box.children];
@@ -43,6 +43,7 @@ export const cases = [
       assert.ok(text.includes(`“${what}”`), `${hash}: ${text}`);
       await page.click('#lang');
       assert.match(await said(page), /这次运行/);
+      await patience(page, 20);
       await page.keyboard.press('g');
       await page.keyboard.press('c');
       assert.equal(await page.locator('.astray').isHidden(), true);
