@@ -272,9 +272,10 @@ export const cases = [
     assert.match(await alone.innerText('main.compare'), /stageline view \S*pipeline --compare OTHER_RUN/);
   }],
   ['pages in Chinese, light and dark, narrow and 4k: nothing overflows, all text meets AA, no English is left', async (open, {shot}) => {
+    let page;
     for (const [run, hash] of [['slower', '#/overview'], ['ascend', '#/answers/time'], ['compared', '#/compare']])
       for (const dark of [false, true]) {
-        const page = await open(run, '?lang=zh' + hash, {dark, first: true});
+        page = await open(run, '?lang=zh' + hash, {dark, first: true, again: page});
         await page.waitForFunction(() => window.stageline?.page && !document.querySelector('.working') && {
           overview: () => stageline.overviewReady(), answers: () => stageline.answers().waiting.length === 0, compare: () => stageline.compared(),
         }[stageline.page()]());

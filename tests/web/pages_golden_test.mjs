@@ -96,8 +96,9 @@ export const cases = [
     await page.waitForFunction(() => stageline.pipeline.world() === null);
   }],
   ['pipeline: causes of waiting and marks are told apart with any kind of colour vision', async open => {
+    let page;
     for (const dark of [false, true]) {
-      const page = await showBoth(open, 'compared', '?step=1', {dark});
+      page = await showBoth(open, 'compared', '?step=1', {dark, again: page});
       const colours = await page.evaluate(() => {
         const style = getComputedStyle(document.querySelector('.page-pipeline')), of = name => {
           const probe = document.createElement('i');

@@ -47,8 +47,10 @@ export const cases = [
     assert.ok(first.w > 800 && first.h >= 12);
   }],
   ['what is drawn is the busy time of every kind, within half a pixel, at every zoom', async open => {
+    let page;
     for (const run of ['busy', 'profile', 'pipeline']) {
-      const page = await open(run), home = await view(page);
+      page = await open(run, '?lang=en', {again: page});
+      const home = await view(page);
       const lanes = await page.evaluate('stageline.run.lanes.filter(l => l.type !== "counter" && stageline.laneBox(l.id)).slice(0, 14).map(l => l.id)');
       let checked = 0;
       for (let zoom = 1, place = 0; zoom < 4e4; zoom *= 5, place = (place + 0.37) % 1) {
