@@ -158,11 +158,12 @@ struct OpenSlot {
 };
 
 struct RingHeader {
-  alignas(64) std::atomic<uint64_t> head;  // records there ever were; the owner's
+  alignas(64) std::atomic<uint64_t> head;  // places ever taken; the owner's
   std::atomic<uint64_t> dropped;           // the owner's
   std::atomic<uint32_t> depth;             // pushes open
   uint16_t lane;
   uint16_t reserved;
+  std::atomic<uint64_t> doubles;           // of the records, those that took two places; the owner's
   alignas(64) std::atomic<uint64_t> tail;  // of these, in the cold file; the writer's
   alignas(64) OpenRange stack[kMaxOpen];
   OpenSlot slots[kMaxOpen];
