@@ -1,6 +1,7 @@
 // node viewer_run.mjs STAGELINE FOLDER: serves runs with `stageline view` and drives the viewer in a headless Chromium
 // with real input events. Screenshots are left in FOLDER. Exit 0 good, 1 a failure, 77 nothing to drive with. With
-// --update-goldens the pictures in goldens/ are recorded anew; STAGELINE_WEB_ONLY is a part of the names of the cases to run.
+// --update-goldens the pictures in goldens/ are recorded anew; STAGELINE_WEB_ONLY is a part of the names of the cases to run,
+// STAGELINE_WEB_SLOW how many times slower Chromium shall be: every case has to hold then, too. Seconds of each are said.
 import {spawn} from 'node:child_process';
 import {mkdirSync} from 'node:fs';
 import {join} from 'node:path';
@@ -32,6 +33,9 @@ function serve(name) {
 }
 
 const only = process.env.STAGELINE_WEB_ONLY ?? '';  // cases whose name has this
+const slow = Number(process.env.STAGELINE_WEB_SLOW || 1);
+const slowed = async page => slow > 1 && (await page.context().newCDPSession(page)).send('Emulation.setCPUThrottlingRate', {rate: slow});
+const MOST_MS = 120000;  // for whatever is waited for: longer than any machine takes
 const files = ['viewer_test', 'viewer_move_test', 'viewer_select_test', 'viewer_rows_test', 'viewer_edge_test', 'viewer_access_test',
   'viewer_colour_test', 'viewer_shell_test', 'viewer_golden_test', 'answers_test', 'pipeline_test', 'pipeline_runs_test', 'pages_golden_test', 'onefile_test', 'charts_test', 'theory_test'];
 const cases = (await Promise.all(files.map(file => import(`./${file}.mjs`)))).flatMap(file => file.cases)
@@ -63,10 +67,13 @@ for (const [name, run, options] of cases) {
   }
   const context = await drives.newContext({viewport: {width: 1440, height: 900}, reducedMotion: 'no-preference',
       hasTouch: name.startsWith('touch')});
-  const problems = [];
+  context.setDefaultTimeout(MOST_MS);
+  context.on('page', page => slowed(page).catch(() => undefined));  // it may be gone again
+  const problems = [], began = Date.now();
   // Opens a run; anything the page complains about fails the case, and so does a request to anyone but the server.
   async function open(file, query = '?lang=en', options = {}) {
     const address = await serve(file), page = await context.newPage();
+    await slowed(page);
     if (options.size) await page.setViewportSize({width: options.size[0], height: options.size[1]});
     await page.emulateMedia({colorScheme: options.dark ? 'dark' : 'light', ...(options.calm ? {reducedMotion: 'reduce'} : {})});
     page.on('console', message => { if (!options.complaints && ['error', 'warning'].includes(message.type()) &&
@@ -85,10 +92,10 @@ for (const [name, run, options] of cases) {
     await run(open, {skip: reason => { why = reason; }, folder, stageline, runs, picture, blank, shot: (page, file) => page.screenshot({path: join(folder, file + '.png')}), serve, context});
     if (problems.length > 0) throw new Error(problems.join('\n'));
     if (why) ++skipped;
-    console.log(why ? `skip  ${name}: ${why}` : `ok    ${name}`);
+    console.log(why ? `skip  ${name}: ${why}` : `ok    ${name} (${((Date.now() - began) / 1000).toFixed(1)} s)`);
   } catch (error) {
     ++failed;
-    console.log(`FAIL  ${name}\n${String(error.stack).replace(/^/gm, '      ')}`);
+    console.log(`FAIL  ${name} (${((Date.now() - began) / 1000).toFixed(1)} s)\n${String(error.stack).replace(/^/gm, '      ')}`);
   }
   await context.close();
 }

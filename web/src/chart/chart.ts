@@ -8,7 +8,8 @@ import {foldedTitle, replicaName, rowTitle} from '../words';
 import {makeColours, type ChartColours} from './colours';
 import {LABEL_CLASSES, labelClass} from './cell_batch';
 import {AXIS_HEIGHT, makeLayout, type Layout} from './layout';
-import {cellBox, countDrawn, makePainter, paint, RIGHT_MARGIN, type Scene} from './paint';
+import {cellBox, countDrawn, makePainter, paint} from './paint';
+import {RIGHT_MARGIN, type Scene} from './scene';
 import {Rolling} from './rolling';
 
 export interface Chart {
