@@ -63,10 +63,12 @@ class Launch(Recorded):
 
     def test_usage(self):
         for words, said in (([], 'something is missing'), (['--steps', 'x', 'true'], 'not a range of steps'),
-                            (['--bogus', 'true'], 'no flag --bogus')):
+                            (['--bogus', 'true'], 'no flag --bogus'), (['--steps', '-3', 'true'], 'steps count from 0'),
+                            (['--steps', '99999999999', 'true'], 'steps count from 0'), (['-o', '', 'true'], '-o wants a folder')):
             done = subprocess.run([BIN, 'record', *words], capture_output=True, text=True, env=clean_environment(), cwd=self.dir)
             self.assertEqual(done.returncode, 2)
             self.assertIn(said, done.stderr)
+        self.assertEqual(list(self.dir.iterdir()), [])  # nothing was begun
 
     def test_a_folder_that_cannot_be_written(self):
         self.write('file', '')
@@ -209,7 +211,7 @@ class Python(Recorded):
                                                                          WORLD_SIZE='2')) for r in (1, 0)]
         said = [child.communicate(timeout=60)[1] for child in children]
         self.assertEqual(said[0], '')
-        self.assertIn('stageline report', said[1])
+        self.assertIn('so far (this rank is done; others may not be)\n  stageline report', said[1])
         self.assertEqual(len(list(self.out.glob('*.slrec'))), 2)
 
     def test_the_folder_is_found_from_elsewhere(self):
