@@ -38,7 +38,7 @@ struct Cupti {
   }
 };
 inline bool wait_for(const std::function<bool()>& done) {
-  for (int i = 0; i < 5000; ++i) {
+  for (int i = 0; i < 60'000; ++i) {
     if (done()) return true;
     usleep(1000);
   }

@@ -2,7 +2,7 @@
 // viewer_run.mjs.
 import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';
-import {atRest as rest_, cellWhere, program, rowsOf, show, state, view} from './pipeline_help.mjs';
+import {atRest as rest_, cellWhere, program, rowsOf, show, showBoth, state, view} from './pipeline_help.mjs';
 import {drag} from './viewer_help.mjs';
 
 const json = program;
@@ -118,9 +118,9 @@ export const cases = [
     assert.equal((await state(page)).selected, -1);
   }],
   ['pipeline: a window that moves along shows what is painted once it stands still', async open => {
+    let page;
     for (const hash of ['?step=1', '?step=1&open=all&causes=off']) {
-      const page = await show(open, 'compared', hash);
-      await page.waitForFunction(() => stageline.pipeline.other()?.compared);  // later it would be painted anew
+      page = await showBoth(open, 'compared', hash, {again: page});
       await page.focus('.page-pipeline canvas');
       for (let i = 0; i < 3; ++i) await page.keyboard.press('w');
       await rest_(page);
@@ -137,7 +137,7 @@ export const cases = [
           canvas.dispatchEvent(new WheelEvent('wheel', {deltaX: by, cancelable: true}));
           await painted;
         };
-        for (const by of [163, 90, 70, -200, 60, 77, 63, -88, 211]) await move(by);
+        for (const by of [163, 90, 70, -200, 60, 77, 63, -88, 88]) await move(by);
         for (let i = 0; !rolling() && Date.now() < until; ++i) await move(i % 2 ? -7 : 7);
         if (!rolling()) return {strips: 0};
         const place = rolling().querySelector('.belt-place').getBoundingClientRect(), list = [...rolling().querySelectorAll('.belt canvas')];
@@ -162,7 +162,6 @@ export const cases = [
       assert.ok(seen.strips >= 4, `${hash}: the last move was of strips: ${JSON.stringify(seen)}`);
       assert.ok(seen.stood, 'and the window stood still where it was');
       assert.ok(seen.rest < seen.aside / 20, `${hash}: ${JSON.stringify(seen)}`);  // words stand in the middle of what is seen of a cell
-      await page.close();
     }
   }],
   ['pipeline: hovering shows the cell; its arrows are drawn', async open => {
@@ -291,8 +290,9 @@ export const cases = [
     assert.equal(png.bytes.readUInt32BE(16), Math.round(canvas.width * 2));
   }],
   ['pipeline: overlapped cells have two halves, chunks their tints; every schedule opens', async (open, {shot}) => {
+    let page;
     for (const run of ['dualpipe', 'vpp', 'zbv', 'split']) {
-      const page = await show(open, run);
+      page = await show(open, run, '', {again: page});
       assert.equal(await page.evaluate(() => stageline.pipeline.drawn()), await page.evaluate(() => stageline.pipeline.cells()), run);
       await shot(page, `pipeline-${run}`);
       if (run !== 'dualpipe') continue;
@@ -308,17 +308,19 @@ export const cases = [
     }
   }],
   ['pipeline: Ascend and, where they are, ByteDance\'s traces open', async (open, {runs, shot}) => {
+    let page;
     for (const run of ['ascend', 'bytedance'].filter(name => runs[name])) {
-      const page = await show(open, run);
+      page = await show(open, run, '', {again: page});
       assert.ok(await page.evaluate(() => stageline.pipeline.cells()) > 40, run);
       await shot(page, `pipeline-${run}`);
     }
     if (!runs.bytedance) console.log('skipped: 1 run of ../shared/data');
   }],
   ['pipeline: both languages, light and dark, narrow and 4k; no text without contrast', async (open, {shot}) => {
+    let page;
     for (const [name, query, options] of [['zh', '?lang=zh', {}], ['dark', '?lang=en', {dark: true}], ['narrow', '?lang=zh', {size: [390, 800]}],
       ['4k', '?lang=en', {size: [3840, 2160], dark: true}]]) {
-      const page = await show(open, 'pipeline', '', {...options, query});
+      page = await show(open, 'pipeline', '', {...options, query, again: page});
       await page.waitForSelector('#cost');
       await shot(page, `pipeline-${name}`);
       assert.ok(await page.evaluate(() => document.querySelector('.page-pipeline').scrollWidth <= document.querySelector('.page-pipeline').clientWidth + 1), name);
@@ -345,7 +347,6 @@ export const cases = [
         return bad;
       });
       assert.deepEqual(poor, [], name);
-      await page.close();
     }
   }],
   ['touch pipeline: a finger moves the chart, a tap chooses a cell', async (open, {context}) => {
