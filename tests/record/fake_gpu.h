@@ -20,8 +20,8 @@ struct FakeGpu {
   std::atomic<int64_t> made_stream_latency_ns{0};
   // Faults: error numbers, 0 for none.
   int record_error = 0, query_error = 0, elapsed_error = 0, create_error = 0, context_error = 0, capturing_error = 0;
-  bool capturing = false, hang = false,
-       swapped = false;          // swapped: a range's second event reads earlier than its first
+  std::atomic<bool> capturing{false}, hang{false},
+      swapped{false};            // swapped: a range's second event reads earlier than its first
   const char* hidden = nullptr;  // a function that the driver does not have
   // What happened.
   std::atomic<int64_t> records{0}, queries{0}, creates{0}, after_loss{0};
