@@ -101,10 +101,13 @@ inline constexpr uint32_t kDropReasons = 16;
 // its number, the same on all of them.
 inline constexpr uint8_t kCommunicator = 4;
 // A lane of a stream's kernels, as CUPTI numbers it: `thread_id` is the context. Host's times, whoever took them.
+// A record's sequence is CUPTI's correlation, its bytes are a copy's or fill's; kernels have none.
 inline constexpr uint8_t kKernels = 5;
+// A lane of the calls of a thread, `thread_id`, that gave the device work; sequence as above.
+inline constexpr uint8_t kLaunches = 6;
 
 struct LaneEntry {
-  uint8_t device_kind;  // enum slr_device, kCommunicator, kKernels
+  uint8_t device_kind;  // enum slr_device, kCommunicator, kKernels, kLaunches
   uint8_t clock;        // 0: host, else the number of a device clock
   int16_t device;       // −1: unknown
   uint32_t thread_id;
@@ -155,11 +158,12 @@ struct OpenSlot {
 };
 
 struct RingHeader {
-  alignas(64) std::atomic<uint64_t> head;  // records there ever were; the owner's
+  alignas(64) std::atomic<uint64_t> head;  // places ever taken; the owner's
   std::atomic<uint64_t> dropped;           // the owner's
   std::atomic<uint32_t> depth;             // pushes open
   uint16_t lane;
   uint16_t reserved;
+  std::atomic<uint64_t> doubles;           // of the records, those that took two places; the owner's
   alignas(64) std::atomic<uint64_t> tail;  // of these, in the cold file; the writer's
   alignas(64) OpenRange stack[kMaxOpen];
   OpenSlot slots[kMaxOpen];

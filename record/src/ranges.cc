@@ -96,6 +96,7 @@ bool emit(Thread* t, const Record& record, const Extra* extra) {
   prefetch_to_write(&t->records[(head + 64) & mask]);
   t->head = head + need;
   t->ring->head.store(head + need, std::memory_order_release);
+  if (extra) t->ring->doubles.store(t->ring->doubles.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   return true;
 }
 

@@ -235,17 +235,16 @@ void slr_stats(slr_statistics* out) {
   } else {
     s.recording = 1;
     const uint32_t count = state.hot->ring_count.load(std::memory_order_acquire);
-    uint64_t unwritten_slots = 0;
     for (uint32_t i = 0; i < count; ++i) {
       const RingHeader* ring = ring_at(i);
-      const uint64_t tail = ring->tail.load(std::memory_order_acquire);
-      unwritten_slots += ring->head.load(std::memory_order_acquire) - tail;
+      const uint64_t doubles =
+          ring->doubles.load(std::memory_order_acquire);  // never more than the head read next holds
+      s.records += ring->head.load(std::memory_order_acquire) - doubles;
       s.drops[SLR_DROP_RING_FULL] += ring->dropped.load(std::memory_order_relaxed);
     }
     for (uint32_t i = SLR_DROP_RING_FULL + 1; i < SLR_DROP_REASONS; ++i)
       s.drops[i] = state.hot->drops[i].load(std::memory_order_relaxed);
     s.written_records = writer_facts.written_records.load();
-    s.records = s.written_records + unwritten_slots;
     s.written_bytes = writer_facts.written_bytes.load();
     s.write_errors = writer_facts.write_errors.load();
     s.self_ns = writer_facts.self_ns.load();

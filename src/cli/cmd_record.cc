@@ -66,6 +66,13 @@ void inject(const char* name, const char* chain, const std::string& library, Var
   variables[name] = library;
 }
 
+// How many ranks there are, as far as launchers say.
+int64_t world_size() {
+  for (const char* name : {"WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PADDLE_TRAINERS_NUM"})
+    if (const auto ranks = parse_int(variable(name))) return *ranks;
+  return 1;
+}
+
 // Whether every rank has a launcher of its own (srun stageline record, mpirun stageline record).
 int64_t own_rank() {
   for (const char* name :
@@ -79,6 +86,11 @@ Status take_steps(const Arguments& arguments, Variables& variables) {
   int64_t first = 0, last = 0;
   if (Status s = parse_step_range(arguments.get("steps"), first, last); !s) return s;
   const int64_t most = INT_MAX;
+  if (first > most || last < 0 || (first < 0 && first != INT64_MIN))
+    return Error{ErrorCode::kUsage,
+                 "no training step has a number of \"" + arguments.get("steps") + "\"",
+                 {},
+                 "steps count from 0: --steps 10:15, 10:, :15 or 10"};
   variables["STAGELINE_STEPS"] =
       std::to_string(std::clamp<int64_t>(first, 0, most)) + ":" + std::to_string(std::clamp<int64_t>(last, 0, most));
   return {};
@@ -167,10 +179,19 @@ std::string what_is_in(const Arguments& arguments, const Terminal& terminal, con
   for (const int32_t step : trace->cells.step)
     if (step >= 0) steps.insert(step);
   const auto cells = static_cast<int64_t>(trace->cells.size());
-  const int64_t others = static_cast<int64_t>(trace->slice_count()) - cells, lost = dropped(trace->diagnostics);
+  int64_t work = 0;  // of devices, with --kernels; then calls and steps are slices too
+  bool profiled = false;
+  for (const Part& part : trace->parts) {
+    profiled |= part.event_count > 0;
+    for (size_t i = 0; part.event_count > 0 && i < part.slices.size(); ++i)
+      work += is_device_work(trace->categories[part.slices.category_id[i]].kind);
+  }
+  const int64_t others = profiled ? 0 : static_cast<int64_t>(trace->slice_count()) - cells;
+  const int64_t lost = dropped(trace->diagnostics);
   std::string text =
       counted(static_cast<int64_t>(trace->parts.size()), "rank", "ranks") + ", " + counted(cells, "job", "jobs");
   if (!steps.empty()) text += " in " + counted(static_cast<int64_t>(steps.size()), "step", "steps");
+  if (work > 0) text += ", " + counted(work, "kernel or copy", "kernels and copies");
   if (others > 0) text += ", " + counted(others, "other range", "other ranges");
   text += ", " + (lost == 0 ? "none dropped" : grouped(lost) + " dropped");
   return text;
@@ -199,6 +220,7 @@ void say_what_came(const Arguments& arguments, const Terminal& terminal, const s
   if (bytes <= kMostBytesCounted) text = what_is_in(arguments, terminal, fresh);
   note(terminal, "stageline: " + counted(static_cast<int64_t>(fresh.size()), "file", "files") + ", " +
                      human_bytes(static_cast<double>(bytes)) + " in " + shown + (text.empty() ? "" : ": " + text) +
+                     (own_rank() >= 0 && world_size() > 1 ? ", so far (this rank is done; others may not be)" : "") +
                      "\n  stageline report " + shown);
 }
 
@@ -208,6 +230,9 @@ int run_record(const Arguments& arguments) {
   Result<Terminal> terminal = terminal_for(arguments);
   if (!terminal) return fail(terminal.error());
   const std::string shown = arguments.get("output", "stageline-rec");
+  Variables of_flags;
+  if (Status s = take_steps(arguments, of_flags); !s) return fail(s.error());
+  if (shown.empty()) return fail({ErrorCode::kUsage, "-o wants a folder", {}, "stageline record -o DIR -- COMMAND…"});
   const Parts parts = find_parts();
   if (parts.library.empty())
     return fail({ErrorCode::kUnavailable,
@@ -217,7 +242,7 @@ int run_record(const Arguments& arguments) {
   Result<std::string> folder = ready_folder(shown);
   if (!folder) return fail(folder.error());
   Variables variables = variables_for(parts, *folder);
-  if (Status s = take_steps(arguments, variables); !s) return fail(s.error());
+  variables.merge(of_flags);
   if (Status s = take_injections(arguments, parts, variables); !s) return fail(s.error());
   if (parts.package.empty()) note(*terminal, "stageline: without hooks for Python, which are not beside this program");
   if (variable("STAGELINE_OFF") == "1")

@@ -15,6 +15,7 @@ int run_align(const Arguments& arguments);
 Command what_if_command(const std::vector<const char*>& open_flags);  // with the flags of open_run()
 int run_record(const Arguments& arguments);
 int run_recover(const Arguments& arguments);
+int run_tail(const Arguments& arguments);
 int run_info(const Arguments& arguments);
 int run_event(const Arguments& arguments);
 int run_paddle_timeline(const Arguments& arguments);

@@ -234,6 +234,24 @@ const std::vector<Command>& command_table() {
        -1,
        run_recover,
        {{"output", "DIR", "Folder to write to; default recovered", ""}}},
+      {"tail",
+       "PATH…",
+       "Say each training step of a recording as it ends, while the program runs",
+       "A line a step: time, bubble (mean of the ranks, of the pipeline's span), and the stage that computed longest, "
+       "by "
+       "the middle one. First the last steps that are over (--rows), then each as all its ranks go on to the next. "
+       "Waits "
+       "for a recording that is not there yet; ends when all are closed, when none was written to for a minute, or "
+       "with "
+       "Ctrl-C. With --format json one object a line. Looks every second, and of each recording at its newest two "
+       "files.",
+       {"json", "format", "rows", "ranks", "pp", "stages", "tp", "cp", "ep", "order", "cells", "cell-rules", "threads",
+        "align"},
+       1,
+       -1,
+       run_tail,
+       {{"format", "KIND", "text (default) or json, one object a line", "text,json"},
+        {"rows", "N", "Most steps that were over before; 0: all; default 10", ""}}},
       {"event",
        "PATH…",
        "Print one event of a profiler trace as its file has it, with all arguments",

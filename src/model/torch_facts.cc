@@ -43,8 +43,8 @@ std::string device_name(const Part& part) {
 }
 
 std::string torch_era(const Trace& trace, const Part& part) {
-  if (trace.device_family == DeviceFamily::kNpu)
-    return {};  // torch_npu's own rows, whose words say nothing of torch's version
+  // The words of torch_npu's own rows, and those that a recording is given, say nothing of torch's version.
+  if (trace.device_family == DeviceFamily::kNpu || trace.format == "recording") return {};
   std::vector<bool> used(trace.categories.size());
   for (const uint8_t id : part.slices.category_id)
     if (id < used.size()) used[id] = true;

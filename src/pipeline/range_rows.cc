@@ -158,7 +158,7 @@ PartRows rows_of(const Trace& trace, const Part& part, const CellRules& rules, c
     if (match == names.match.end() || !is_described(trace, fact)) continue;
     ++out.ranges;
     // A recorded range has the device's times itself, where they are known.
-    const uint32_t device = s.has_facts() ? s.partner[fact.slice] : fact.slice;
+    const uint32_t device = !s.has_facts() || trace.format == "recording" ? fact.slice : s.partner[fact.slice];
     if (device == kNoSliceIndex) {
       ++out.without_device;
       continue;

@@ -69,7 +69,11 @@ class File:
 
     def lanes(self, rows):
         """(id, device kind, clock, name)"""
-        self.chunk(3, b''.join(struct.pack('<IIBBhIQ48s', i, 0, kind, clock, 0 if kind else -1, 7, 0, name.encode()) for i, kind, clock, name in rows))
+        self.lane_rows([(i, kind, clock, 0 if kind else -1, 7, 0, name) for i, kind, clock, name in rows])
+
+    def lane_rows(self, rows):
+        """(id, device kind, clock, device, thread, stream, name)"""
+        self.chunk(3, b''.join(struct.pack('<IIBBhIQ48s', i, 0, *facts, name.encode()) for i, *facts, name in rows))
 
     def clocks(self, times, anchors):
         rows = b''
@@ -81,11 +85,11 @@ class File:
         self.chunk(5, rows)
 
     def ranges(self, records):
-        """(type, lane, name, step, start ms, end ms or value, on device, kind, micro-batch, peer)"""
+        """(type, lane, name, step, start ms, end ms or value, on device, kind, micro-batch, peer), and of what CUPTI told (…, bytes, sequence)"""
         first = ticks(records[0][4])
         out, lane, step, host_end, device_end, places = b'', 0, -1, first >> 1, 0, 0
-        for kind_of, of_lane, name, of_step, start, end, device, kind, mb, peer in records:
-            head = kind_of | (8 if of_lane != lane else 0) | (16 if kind else 0) | (32 if of_step != step else 0) | (64 if peer >= 0 else 0) | (128 if device else 0)
+        for kind_of, of_lane, name, of_step, start, end, device, kind, mb, peer, *told in records:
+            head = (64 if told else 0) | kind_of | (8 if of_lane != lane else 0) | (16 if kind else 0) | (32 if of_step != step else 0) | (64 if peer >= 0 else 0) | (128 if device else 0)
             out += bytes([head]) + (b'\1' if device else b'')
             out += (varint(of_lane) if of_lane != lane else b'') + (zigzag(of_step - step) if of_step != step else b'')
             lane, step = of_lane, of_step
@@ -109,7 +113,10 @@ class File:
                 out += bytes([kind]) + varint(mb + 1) + varint(1)
             if peer >= 0:
                 out += b'\6' + varint(peer) + varint(4096)
-            places += 2 if device or peer >= 0 else 1
+            if told:
+                size, sequence = told
+                out += bytes([8 | (4 if size >= 0 else 0)]) + (varint(size) if size >= 0 else b'') + varint(sequence)
+            places += 2 if device or peer >= 0 or told else 1
         self.chunk(4, varint(0) + varint(self.place) + varint(places) + varint(len(records)) + out, first, 1)
         self.place += places
 
@@ -150,6 +157,42 @@ def make(folder):
             hit = [i for i in range(len(data)) if data.startswith(b'SLCK', i) and data[i + 4] == 4][2]
             data = data[:hit + 40] + b'\xff' + data[hit + 41:] + data[64:90]
         (folder / f'node{rank}.r{rank:05}.p{100 + rank}.1760000000.000.slrec').write_bytes(data)
+
+
+def make_kernels(folder):
+    """Two stages that record kernels too: each job is launched on the thread and runs two kernels; a copy, a message; the last kernel's launch was lost."""
+    for rank in range(2):
+        f = File(rank, 'node0')
+        texts = ['gemm', 'ncclDevKernel_SendRecv', 'Memcpy HtoD', 'cudaLaunchKernel', 'cudaMemcpyAsync', 'cuLaunchKernel']
+        f.names(texts)
+        gemm, message, copy, launch, call, driver = range(1, 7)
+        f.lane_rows([(1, 6, 0, -1, 4700 + rank, 0, f'thread {4700 + rank}'), (2, 0, 0, -1, 4700 + rank, 0, f'python {4700 + rank}'),
+                     (3, 5, 0, rank, 1, 7, f'GPU {rank} stream 7'), (4, 5, 0, rank, 1, 20, f'GPU {rank} stream 20')])
+        f.clocks([0, 2], [])
+        number = 100
+        for step in range(2):
+            at, records = step * 125.0, []
+            f.ranges([(STEP, 2, 0, step, at, step, False, 0, -1, -1)])
+
+            def work(lane, name, start, dur, how, size=-1):
+                nonlocal number
+                number += 1
+                if how:
+                    records.append((RANGE, 1, how, step, at + start - 0.5, at + start - 0.45, False, 0, -1, -1, -1, number))
+                records.append((RANGE, lane, name, step, at + start, at + start + dur, False, 0, -1, -1, size, number))
+
+            jobs = schedule(rank)
+            f.ranges([(RANGE, 2, 0, step, at + a - 0.9, at + a + 0.5, False, kind, mb, -1) for kind, mb, a, b in jobs])
+            for kind, mb, a, b in jobs:
+                work(3, gemm, a, (b - a) * 0.4, launch)
+                work(3, gemm, a + (b - a) * 0.5, (b - a) * 0.4, driver)
+                work(4, message, b, 0.3, launch)
+            work(3, copy, 115, 1, call, 8_000_000)
+            work(3, gemm, 117, 2, 0)
+            f.ranges(records)
+        f.clocks([260], [])
+        f.chunk(7, b'{"records":1}')
+        (folder / f'node0.r{rank:05}.p{100 + rank}.1760000000.000.slrec').write_bytes(f.data)
 
 
 def main():

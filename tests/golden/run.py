@@ -326,6 +326,7 @@ def make_inputs():
     make_ascends(HERE / 'readers')
     import recording
     recording.make(HERE / 'readers' / 'recording' / 'input')
+    recording.make_kernels(HERE / 'readers' / 'recording-kernels' / 'input')
     # [time in µs (−1: before the capture), action, bytes, category], as torch writes a raw memory timeline.
     rows = [[-1, 0, 4096, 0], [-1, 0, 8192, 1]]
     for step in range(3):

@@ -1,4 +1,5 @@
 """`stageline record -- COMMAND`: exit codes, signals, what is on the way, what is said at the end."""
+import os
 import pathlib
 import shutil
 import signal
@@ -62,10 +63,12 @@ class Launch(Recorded):
 
     def test_usage(self):
         for words, said in (([], 'something is missing'), (['--steps', 'x', 'true'], 'not a range of steps'),
-                            (['--bogus', 'true'], 'no flag --bogus')):
+                            (['--bogus', 'true'], 'no flag --bogus'), (['--steps', '-3', 'true'], 'steps count from 0'),
+                            (['--steps', '99999999999', 'true'], 'steps count from 0'), (['-o', '', 'true'], '-o wants a folder')):
             done = subprocess.run([BIN, 'record', *words], capture_output=True, text=True, env=clean_environment(), cwd=self.dir)
             self.assertEqual(done.returncode, 2)
             self.assertIn(said, done.stderr)
+        self.assertEqual(list(self.dir.iterdir()), [])  # nothing was begun
 
     def test_a_folder_that_cannot_be_written(self):
         self.write('file', '')
@@ -208,7 +211,7 @@ class Python(Recorded):
                                                                          WORLD_SIZE='2')) for r in (1, 0)]
         said = [child.communicate(timeout=60)[1] for child in children]
         self.assertEqual(said[0], '')
-        self.assertIn('stageline report', said[1])
+        self.assertIn('so far (this rank is done; others may not be)\n  stageline report', said[1])
         self.assertEqual(len(list(self.out.glob('*.slrec'))), 2)
 
     def test_the_folder_is_found_from_elsewhere(self):
@@ -216,6 +219,61 @@ class Python(Recorded):
         subprocess.run([BIN, 'record', '-o', 'here', sys.executable, '-c', 'import os; os.chdir("else")\n' + TRAIN], check=True,
                        capture_output=True, cwd=self.dir, env=clean_environment(**ALONE))
         self.assertEqual(len(list((self.dir / 'here').glob('*.slrec'))), 1)
+
+
+RANKS_PROGRAM = '''
+from stageline import record
+record.init()
+for step in range(3):
+    record.step(step)
+    for micro_batch in range(4):
+        for kind in 'FB':
+            with record.job(kind, micro_batch, 0):
+                pass
+'''
+# Launchers as they are installed, and what makes them start four processes here.
+LAUNCHERS = {'mpirun': ['mpirun', '--allow-run-as-root', '--oversubscribe', '-n', '4'], 'srun': ['srun', '--overcommit', '-n', '4']}
+PASSED_ON = [word for name in ('STAGELINE_DIR', 'PYTHONPATH', 'STAGELINE_RECORD_LIBRARY') for word in ('-x', name)]
+
+
+@needs_extension
+@unittest.skipUnless(os.environ.get('STAGELINE_SLOW_TESTS'), 'real launchers are a part of ./dev slow')
+class Launchers(Recorded):
+    def launcher(self, name):
+        """Its words; skips where there is none, or none that can start a process (no Slurm daemon)."""
+        if not shutil.which(name):
+            self.skipTest(f'needs {name}')
+        tried = subprocess.run([*LAUNCHERS[name], 'true'], capture_output=True, text=True, env=clean_environment(), timeout=120)
+        if tried.returncode != 0:
+            self.skipTest(f'{name} starts nothing here: {tried.stderr.strip()[-200:]}')
+        return LAUNCHERS[name]
+
+    def check_ranks(self):
+        files = sorted(path.name.split('.')[1] for path in self.out.glob('*.slrec'))
+        self.assertEqual(files, ['r00000', 'r00001', 'r00002', 'r00003'])
+        self.assertEqual(sorted(self.cells()), [0, 1, 2, 3])
+        self.assertEqual({len(cells) for cells in self.cells().values()}, {24})
+
+    def test_around_mpirun(self):
+        self.record(*self.launcher('mpirun'), *PASSED_ON, sys.executable, '-c', RANKS_PROGRAM)
+        self.check_ranks()
+
+    def test_inside_mpirun(self):
+        self.inside(self.launcher('mpirun'))
+
+    def test_around_srun(self):
+        self.record(*self.launcher('srun'), sys.executable, '-c', RANKS_PROGRAM)
+        self.check_ranks()
+
+    def test_inside_srun(self):
+        self.inside(self.launcher('srun'))
+
+    def inside(self, launcher):
+        done = subprocess.run([*launcher, BIN, 'record', '-o', self.out, '--', sys.executable, '-c', RANKS_PROGRAM], capture_output=True,
+                              text=True, env=clean_environment(), timeout=120, cwd=self.dir)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr.count('stageline report'), 1, done.stderr)  # of the first rank alone
+        self.check_ranks()
 
 
 if __name__ == '__main__':

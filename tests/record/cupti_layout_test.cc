@@ -12,6 +12,11 @@ TEST_CASE("our places in CUPTI's records are those of its header") {
   CHECK(kFlushForced == CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   CHECK(kMemcpy == CUPTI_ACTIVITY_KIND_MEMCPY);
   CHECK(kMemset == CUPTI_ACTIVITY_KIND_MEMSET);
+  CHECK(kDriver == CUPTI_ACTIVITY_KIND_DRIVER);
+  CHECK(kRuntime == CUPTI_ACTIVITY_KIND_RUNTIME);
+  CHECK(kDriverDomain == CUPTI_CB_DOMAIN_DRIVER_API);
+  CHECK(kRuntimeDomain == CUPTI_CB_DOMAIN_RUNTIME_API);
+  CHECK(kThreadIdOfSystem == CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
   CHECK(kConcurrentKernel == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
   using Kernel = CUpti_ActivityKernel9;
   CHECK(offsetof(Kernel, kind) == kKindAt);
@@ -21,6 +26,12 @@ TEST_CASE("our places in CUPTI's records are those of its header") {
   CHECK(offsetof(Kernel, contextId) == kKernelContextAt);
   CHECK(offsetof(Kernel, streamId) == kKernelStreamAt);
   CHECK(offsetof(Kernel, name) == kKernelNameAt);
+  CHECK(offsetof(Kernel, correlationId) == kKernelCorrelationAt);
+  CHECK(offsetof(CUpti_ActivityAPI, cbid) == kCallIdAt);
+  CHECK(offsetof(CUpti_ActivityAPI, start) == kCallStartAt);
+  CHECK(offsetof(CUpti_ActivityAPI, end) == kCallEndAt);
+  CHECK(offsetof(CUpti_ActivityAPI, threadId) == kCallThreadAt);
+  CHECK(offsetof(CUpti_ActivityAPI, correlationId) == kCallCorrelationAt);
   using Copy = CUpti_ActivityMemcpy5;
   CHECK(offsetof(Copy, copyKind) == kCopyKindAt);
   CHECK(offsetof(Copy, bytes) == kBytesAt);
@@ -29,6 +40,7 @@ TEST_CASE("our places in CUPTI's records are those of its header") {
   CHECK(offsetof(Copy, deviceId) == kCopyDeviceAt);
   CHECK(offsetof(Copy, contextId) == kCopyContextAt);
   CHECK(offsetof(Copy, streamId) == kCopyStreamAt);
+  CHECK(offsetof(Copy, correlationId) == kCopyCorrelationAt);
   using Fill = CUpti_ActivityMemset4;
   CHECK(offsetof(Fill, bytes) == kBytesAt);
   CHECK(offsetof(Fill, start) == kStartAt);
@@ -36,6 +48,7 @@ TEST_CASE("our places in CUPTI's records are those of its header") {
   CHECK(offsetof(Fill, deviceId) == kCopyDeviceAt);
   CHECK(offsetof(Fill, contextId) == kCopyContextAt);
   CHECK(offsetof(Fill, streamId) == kCopyStreamAt);
+  CHECK(offsetof(Fill, correlationId) == kCopyCorrelationAt);
   CHECK(CUPTI_ACTIVITY_MEMCPY_KIND_HTOD == 1);
   CHECK(CUPTI_ACTIVITY_MEMCPY_KIND_PTOP == 10);
 }

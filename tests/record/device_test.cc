@@ -393,3 +393,44 @@ TEST_CASE("device times are right to 0.3 µs beyond what no clock comparison can
   // The way to the device takes 3 µs and the way back none: comparisons see the middle.
   CHECK(errors[errors.size() * 99 / 100] <= kLatencyNs / 2 + 300);
 }
+
+TEST_CASE("comparisons of clocks that took long are refused and counted, and spoil no time") {
+  RecordFolder folder;
+  Shared<Truth> truth;
+  constexpr int64_t kLatencyNs = 3000, kSlowNs = 400'000;
+  CHECK(in_child([&] {
+          Driver driver;
+          driver.gpu->offset_ns = 1e12;
+          driver.gpu->ppm = 4;
+          driver.gpu->latency_ns = kLatencyNs;
+          setenv("STAGELINE_CLOCK", "raw", 1);
+          stop_time();
+          slr_config c = folder.config();
+          if (slr_init(&c) != 0) return 1;
+          void* stream = driver.stream();
+          const slr_lane lane = slr_lane_stream(SLR_CUDA, stream, "compute");
+          int job = 0;
+          const auto run_until = [&](const std::function<bool(const slr_statistics&)>& reached) {
+            while (job < kMostRanges && !reached(stats_now())) {
+              run_job(driver, lane, stream, job++, 200'000, *truth);
+              advance_time(2'000'000);
+              usleep(2200);
+            }
+            return job < kMostRanges;
+          };
+          if (!run_until([](const auto& s) { return s.anchors >= 2; })) return 2;
+          driver.gpu->made_stream_latency_ns = kSlowNs;
+          if (!run_until([](const auto& s) { return s.anchors_refused >= 2; })) return 3;
+          driver.gpu->made_stream_latency_ns = 0;
+          const uint64_t before = stats_now().anchors;
+          if (!run_until([&](const auto& s) { return s.anchors >= before + 2; })) return 4;
+          finish(driver, *truth);
+          return 0;
+        }) == 0);
+  CHECK(truth->stats.anchors_refused >= 2);
+  const recording::Recording r = folder.read_one();
+  int64_t bound = 0;
+  const std::vector<int64_t> errors = errors_ns(r, *truth, &bound);
+  REQUIRE(errors.size() >= 1000);
+  CHECK(errors[errors.size() * 99 / 100] <= kLatencyNs / 2 + 300);  // one that counted would be 200 µs off
+}

@@ -12,7 +12,7 @@ int fake_record_in_graph(void* event, void* stream);
 int fake_query(void* event);
 int fake_elapsed(float* ms, void* from, void* to);
 int fake_free(void* event);
-void* fake_stream();
+void* fake_made_stream();
 
 static thread_local void* current_context = nullptr;
 static char the_context;
@@ -41,7 +41,7 @@ int cuThreadExchangeStreamCaptureMode(unsigned* mode) {
   capture_mode = *mode;
   return *mode = before, 0;
 }
-int cuStreamCreate(void** stream, unsigned) { return *stream = fake_stream(), 0; }
+int cuStreamCreate(void** stream, unsigned) { return *stream = fake_made_stream(), 0; }
 int cuEventCreate(void** event, unsigned) { return fake_make_event(event); }
 int cuEventRecord(void* event, void* stream) { return fake_record(event, stream); }
 int cuEventRecordWithFlags(void* event, void* stream, unsigned flags) {

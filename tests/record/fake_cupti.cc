@@ -22,7 +22,7 @@ size_t size = 0, used = 0;
 bool enabled[64] = {};
 size_t dropped = 0;
 
-constexpr size_t kKernelBytes = 216, kCopyBytes = 152;
+constexpr size_t kKernelBytes = 216, kCopyBytes = 152, kCallBytes = 40;
 
 void give_back() {
   uint8_t* full = buffer;
@@ -67,6 +67,21 @@ void fake_cupti_kernel(const char* name, int64_t start_ns, int64_t end_ns, uint3
   put<uint32_t>(r, kKernelContextAt, 1);
   put(r, kKernelStreamAt, stream);
   put(r, kKernelNameAt, name);
+  put(r, kKernelCorrelationAt, fake.correlation);
+}
+void fake_cupti_call(bool driver, uint32_t id, uint32_t correlation, uint32_t thread, int64_t start_ns,
+                     int64_t end_ns) {
+  const std::lock_guard lock(mutex);
+  const Kind kind = driver ? kDriver : kRuntime;
+  if (!enabled[kind]) return;
+  uint8_t* r = take(kCallBytes);
+  if (!r) return;
+  put<uint32_t>(r, kKindAt, kind);
+  put(r, kCallIdAt, id);
+  put(r, kCallStartAt, start_ns);
+  put(r, kCallEndAt, end_ns);
+  put(r, kCallThreadAt, fake.thread_ids_of_system ? thread : thread ^ 0x5a5a5a5a);
+  put(r, kCallCorrelationAt, correlation);
 }
 void fake_cupti_copy(uint8_t kind, int64_t bytes, int64_t start_ns, int64_t end_ns, uint32_t stream) {
   const std::lock_guard lock(mutex);
@@ -81,6 +96,7 @@ void fake_cupti_copy(uint8_t kind, int64_t bytes, int64_t start_ns, int64_t end_
   put<uint32_t>(r, kCopyDeviceAt, 0);
   put<uint32_t>(r, kCopyContextAt, 1);
   put(r, kCopyStreamAt, stream);
+  put(r, kCopyCorrelationAt, fake.correlation);
 }
 
 int cuptiSubscribe(void** subscriber, Callback, void*) {
@@ -117,11 +133,20 @@ int cuptiActivityGetNextRecord(uint8_t* bytes, size_t valid, uint8_t** record) {
   size_t at = 0;
   if (*record) {
     memcpy(&kind, *record, 4);
-    at = static_cast<size_t>(*record - bytes) + (kind == kConcurrentKernel ? kKernelBytes : kCopyBytes);
+    at = static_cast<size_t>(*record - bytes) + (kind == kConcurrentKernel             ? kKernelBytes
+                                                 : kind == kDriver || kind == kRuntime ? kCallBytes
+                                                                                       : kCopyBytes);
   }
   if (at >= valid) return 12;
   *record = bytes + at;
   return 0;
+}
+int cuptiSetThreadIdType(uint32_t type) { return fake.thread_ids_of_system = type == kThreadIdOfSystem, 0; }
+int cuptiGetCallbackName(uint32_t domain, uint32_t id, const char** name) {
+  if (domain == kRuntimeDomain && id == 211) return *name = "cudaLaunchKernel_v7000", 0;
+  if (domain == kRuntimeDomain && id == 41) return *name = "cudaMemcpyAsync_v3020", 0;
+  if (domain == kDriverDomain && id == 307) return *name = "cuLaunchKernel", 0;
+  return 1;
 }
 int cuptiActivityGetNumDroppedRecords(void*, uint32_t, size_t* count) {
   const std::lock_guard lock(mutex);

@@ -20,6 +20,7 @@ int64_t now_ns() {
 
 struct Stream {
   int64_t end_ns = 0, last_event_ns = 0;
+  bool made = false;
 };
 struct Event {
   int64_t at_ns = 0;
@@ -77,6 +78,7 @@ int64_t fake_last(void* handle) {
   return stream_of(handle).last_event_ns;
 }
 void* fake_stream() { return new Stream; }
+void* fake_made_stream() { return new Stream{0, 0, true}; }
 
 int fake_make_event(void** event) {
   if (const int error = refused()) return error;
@@ -91,7 +93,7 @@ int fake_record(void* event, void* handle) {
   const std::lock_guard lock(mutex);
   ++gpu.records;
   Stream& s = queue_of(handle);
-  s.end_ns = std::max(now_ns() + gpu.latency_ns, s.end_ns);
+  s.end_ns = std::max(now_ns() + gpu.latency_ns + (s.made ? gpu.made_stream_latency_ns.load() : 0), s.end_ns);
   auto* e = static_cast<Event*>(event);
   e->at_ns = stream_of(handle).last_event_ns = s.end_ns;
   e->was_recorded = true;

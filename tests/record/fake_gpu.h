@@ -16,10 +16,12 @@ struct FakeGpu {
   bool one_queue = false;   // all streams share one hardware queue
   bool ticks_wrap = false;  // of the device's counter: 32 bits of ticks
   double microseconds = 1;  // ACL: what one unit of a stamp is
+  // Of streams that the driver's own call made (the recorder's): how much later their work begins.
+  std::atomic<int64_t> made_stream_latency_ns{0};
   // Faults: error numbers, 0 for none.
   int record_error = 0, query_error = 0, elapsed_error = 0, create_error = 0, context_error = 0, capturing_error = 0;
-  bool capturing = false, hang = false,
-       swapped = false;          // swapped: a range's second event reads earlier than its first
+  std::atomic<bool> capturing{false}, hang{false},
+      swapped{false};            // swapped: a range's second event reads earlier than its first
   const char* hidden = nullptr;  // a function that the driver does not have
   // What happened.
   std::atomic<int64_t> records{0}, queries{0}, creates{0}, after_loss{0};

@@ -1,77 +1,13 @@
 // Kernels by CUPTI's injection, against a CUPTI that has what the test orders.
-#include <time.h>
-
 #include <cmath>
 #include <filesystem>
 
-#include "fake_cupti.h"
-#include "inject_client.h"
+#include "cupti_client.h"
 #include "readers/recording/clocks.h"
-#include "record_fixture.h"
 
 using recording::RecordType;
 
 namespace {
-
-constexpr const char* kFake = STAGELINE_FAKE_FOLDER "/libcupti.so";
-
-int64_t realtime_ns() {
-  timespec t;
-  clock_gettime(CLOCK_REALTIME, &t);
-  return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
-}
-
-// A program whose driver has just called cuInit.
-struct Cupti {
-  void* library;
-  FakeCupti* fake;
-  void (*kernel)(const char*, int64_t, int64_t, uint32_t, uint32_t);
-  void (*copy)(uint8_t, int64_t, int64_t, int64_t, uint32_t);
-
-  Cupti() : library(dlopen(kFake, RTLD_NOW)) {
-    if (!library) _exit(99);
-    fake = reinterpret_cast<FakeCupti* (*)()>(dlsym(library, "fake_cupti"))();
-    kernel = reinterpret_cast<decltype(kernel)>(dlsym(library, "fake_cupti_kernel"));
-    copy = reinterpret_cast<decltype(copy)>(dlsym(library, "fake_cupti_copy"));
-  }
-  void run(const char* name, int64_t dur_ns, uint32_t stream = 7) const {
-    const int64_t now = realtime_ns();
-    kernel(name, now - dur_ns, now, 0, stream);
-  }
-};
-bool wait_for(const std::function<bool()>& done) {
-  for (int i = 0; i < 60'000; ++i) {
-    if (done()) return true;
-    usleep(1000);
-  }
-  return false;
-}
-
-ptrdiff_t threads() {
-  namespace fs = std::filesystem;
-  return std::distance(fs::directory_iterator("/proc/self/task"), fs::directory_iterator());
-}
-
-int with_kernels(const RecordFolder& folder, const std::function<int(InjectedLibrary&, Cupti&)>& body) {
-  return in_child([&] {
-    setenv("STAGELINE_DIR", folder.path().c_str(), 1);
-    setenv("RANK", "2", 1);
-    setenv("STAGELINE_CUPTI", kFake, 1);
-    InjectedLibrary library;
-    Cupti cupti;
-    const int result = body(library, cupti);
-    library.shutdown();
-    return result;
-  });
-}
-int inject(const InjectedLibrary& library) {
-  int (*initialize)() = nullptr;
-  library.find("InitializeInjection", initialize);
-  return initialize();
-}
-bool is_enabled(const Cupti& cupti) {
-  return wait_for([&] { return cupti.fake->enables >= 3; });
-}
 
 int64_t named(const recording::Recording& r, const std::string& name) {
   return std::count_if(r.content.rows.begin(), r.content.rows.end(), [&](const auto& row) {
@@ -183,7 +119,7 @@ TEST_CASE("kernels are bounded in time and number, and CUPTI is free afterwards"
 TEST_CASE("a profiler that is there before keeps CUPTI, and is called") {
   RecordFolder folder;
   CHECK(with_kernels(folder, [&](InjectedLibrary& library, Cupti& cupti) {
-          setenv("STAGELINE_CHAIN_CUDA", kFake, 1);
+          setenv("STAGELINE_CHAIN_CUDA", kFakeCupti, 1);
           slr_config c = folder.config(2);
           if (library.init(&c) != 0) return 1;
           const ptrdiff_t before = threads();

@@ -189,6 +189,20 @@ const auto init_five = [](const TableFive& t, void** context, int* mask) {
   return t.init(context, kHash, mask, "pp", 1, 4, 1, nullptr);
 };
 
+// The plugin as NCCL has initialised it, in the interface of version 5 and newer. It keeps the mask's address.
+struct Plugin {
+  const TableFive& table;
+  void* context = nullptr;
+  int mask = 0;
+
+  explicit Plugin(const InjectedLibrary& library, const char* name = "ncclProfiler_v5")
+      : table(*table_of<TableFive>(library, name)) {
+    init_five(table, &context, &mask);
+  }
+  Plugin(const Plugin&) = delete;
+  const TableFive* operator->() const { return &table; }
+};
+
 }  // namespace
 
 TEST_CASE("NCCL's plugin interface, version 1: functions and types are numbers") {
@@ -231,10 +245,9 @@ TEST_CASE("NCCL's plugin interface, versions 4 to 7: kernels tell the device's t
 TEST_CASE("a captured graph switches kernels' times off, which would put host callbacks into it") {
   RecordFolder folder;
   CHECK(with_plugin(folder, [](InjectedLibrary& library) {
-          const TableFive* plugin = table_of<TableFive>(library, "ncclProfiler_v5");
-          void *context = nullptr, *handle = nullptr;
-          int mask = 0;
-          init_five(*plugin, &context, &mask);
+          const Plugin plugin(library);
+          const auto& [table, context, mask] = plugin;
+          void* handle = nullptr;
           if (!(mask & kKernelCh) || !(mask & kP2pApi)) return 1;
           EventFour<uint64_t> e{};
           e.type = kP2pApi;
@@ -258,11 +271,11 @@ TEST_CASE("NCCL's operations beyond all tables, foreign parents and null argumen
   RecordFolder folder;
   constexpr int kMany = 40'000;
   CHECK(with_plugin(folder, [](InjectedLibrary& library) {
-          const TableFive* plugin = table_of<TableFive>(library, "ncclProfiler_v6");
-          void *context = nullptr, *handle = nullptr;
-          int mask = 0;
-          if (plugin->init(nullptr, 0, nullptr, nullptr, 0, 0, 0, nullptr) != 0) return 1;
-          init_five(*plugin, &context, &mask);
+          if (table_of<TableFive>(library, "ncclProfiler_v6")->init(nullptr, 0, nullptr, nullptr, 0, 0, 0, nullptr) !=
+              0)
+            return 1;
+          const Plugin plugin(library, "ncclProfiler_v6");
+          void *context = plugin.context, *handle = nullptr;
           plugin->start(context, nullptr, nullptr);
           plugin->start(context, &handle, nullptr);
           plugin->start(nullptr, &handle, nullptr);
@@ -364,13 +377,12 @@ TEST_CASE("an NCCL plugin that was there before is told what it asked for, with 
     CHECK(with_plugin(folder, [&](InjectedLibrary& library) {
             setenv("STAGELINE_CHAIN_NCCL", name, 1);
             FakePlugin& other = fake_plugin();
-            const TableFive* plugin = table_of<TableFive>(library, "ncclProfiler_v5");
-            void *context = nullptr, *handle = nullptr;
-            int mask = 0;
-            init_five(*plugin, &context, &mask);
+            const Plugin plugin(library);
+            const auto& [table, context, mask] = plugin;
+            void* handle = nullptr;
             if (other.inits != 1 || mask != (kColl | kP2p | kProxyOp | kKernelCh | kCollApi | kP2pApi)) return 2;
             for (int i = 0; i < kSends; ++i)
-              if (const int wrong = send_with_children(*plugin, context)) return 10 + wrong;
+              if (const int wrong = send_with_children(table, context)) return 10 + wrong;
             EventFour<uint64_t> api{};
             api.type = kP2pApi;
             api.p2p_api.captured = true;
@@ -399,18 +411,15 @@ TEST_CASE("an NCCL plugin that is not there, is of another version or refuses le
                    1);
             FakePlugin& other = fake_plugin();
             other.init_error = how == 3;
-            const TableFive* plugin = table_of<TableFive>(library, how == 2 ? "ncclProfiler_v6" : "ncclProfiler_v5");
             if (how != 1 && freopen("/dev/null", "w", stderr) == nullptr) return 9;  // it says so once
-            void* context = nullptr;
-            int mask = 0;
-            init_five(*plugin, &context, &mask);
-            if (mask & kProxyOp) return 1;
+            const Plugin plugin(library, how == 2 ? "ncclProfiler_v6" : "ncclProfiler_v5");
+            if (plugin.mask & kProxyOp) return 1;
             EventFour<uint64_t> e{};
             e.type = kP2p;
             e.p2p.func = "Send";
             void* op = nullptr;
-            plugin->start(context, &op, &e);
-            return plugin->stop(op) + plugin->finalize(context) + other.starts + other.finals;
+            plugin->start(plugin.context, &op, &e);
+            return plugin->stop(op) + plugin->finalize(plugin.context) + other.starts + other.finals;
           }) == 0);
     CHECK(count_rows(folder.read_one(), RecordType::kRange) == 1);
   }

@@ -448,3 +448,27 @@ TEST_CASE("a recorder can be stopped and started again") {
   REQUIRE(all.size() == 3);
   for (const auto& r : all) CHECK(count_rows(r, RecordType::kRange) == 1);
 }
+
+TEST_CASE("statistics count records, however many places they take, written or not") {
+  RecordFolder folder;
+  CHECK(in_child([&] {
+          slr_config c = folder.config();
+          if (slr_init(&c) != 0) return 1;
+          slr_job plain = SLR_JOB(SLR_FORWARD, 0, 0), message = SLR_JOB(SLR_SEND_FORWARD, 0, 0);
+          message.peer = 1;
+          message.bytes = 4096;
+          for (int i = 0; i < 100; ++i) {
+            slr_end(slr_begin(0, &plain));
+            slr_end(slr_begin(0, &message));
+            slr_mark(0, 0);
+          }
+          if (stats_now().records != 300) return 2;
+          if (slr_flush(10'000) != 0) return 3;
+          if (stats_now().records != 300 || stats_now().written_records != 300) return 4;
+          slr_end(slr_begin(0, &message));
+          if (stats_now().records != 301) return 5;
+          slr_shutdown();
+          return stats_now().records == 301 ? 0 : 6;
+        }) == 0);
+  CHECK(folder.read_one().content.rows.size() == 301);
+}

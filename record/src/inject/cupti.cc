@@ -68,6 +68,8 @@ bool find_functions() {
     return to != nullptr;
   };
   find("cuptiActivityGetNumDroppedRecords", cupti.dropped);
+  find("cuptiSetThreadIdType", cupti.set_thread_id);
+  find("cuptiGetCallbackName", cupti.call_name);
   return find("cuptiSubscribe", cupti.subscribe) && find("cuptiUnsubscribe", cupti.unsubscribe) &&
          find("cuptiActivityRegisterCallbacks", cupti.register_callbacks) &&
          find("cuptiActivityEnable", cupti.enable) && find("cuptiActivityDisable", cupti.disable) &&
@@ -84,6 +86,11 @@ const char* begin_session() {
   if (cupti.register_callbacks(request_buffer, complete_buffer) == kSuccess &&
       cupti.enable(kConcurrentKernel) == kSuccess) {
     for (const uint32_t kind : {kMemcpy, kMemset}) cupti.enable(kind);  // kernels are worth it without them
+    const char* launches = getenv("STAGELINE_LAUNCHES");
+    if (!launches || strcmp(launches, "0") != 0) {
+      if (cupti.set_thread_id) cupti.set_thread_id(kThreadIdOfSystem);
+      for (const uint32_t kind : {kRuntime, kDriver}) cupti.enable(kind);
+    }
     return nullptr;
   }
   cupti.unsubscribe(subscriber);
@@ -99,7 +106,7 @@ void take_what_is_there(bool all, uint64_t& kernels) {
 }
 
 void end_session(uint64_t& kernels) {
-  for (const uint32_t kind : {kConcurrentKernel, kMemcpy, kMemset}) cupti.disable(kind);
+  for (const uint32_t kind : {kConcurrentKernel, kMemcpy, kMemset, kRuntime, kDriver}) cupti.disable(kind);
   take_what_is_there(true, kernels);
   cupti.unsubscribe(subscriber);
 }

@@ -10,13 +10,18 @@ namespace slr::cupti {
 inline constexpr int kSuccess = 0, kMultipleSubscribers = 39;
 inline constexpr uint32_t kFlushForced = 1;
 
-enum Kind : uint32_t { kMemcpy = 1, kMemset = 2, kConcurrentKernel = 10 };
+enum Kind : uint32_t { kMemcpy = 1, kMemset = 2, kDriver = 4, kRuntime = 5, kConcurrentKernel = 10 };
+inline constexpr uint32_t kDriverDomain = 1, kRuntimeDomain = 2;  // of names of calls
+inline constexpr uint32_t kThreadIdOfSystem = 1;
 
 // CUpti_ActivityKernel4 and newer.
 inline constexpr size_t kKindAt = 0, kStartAt = 16, kEndAt = 24, kKernelDeviceAt = 40, kKernelContextAt = 44,
-                        kKernelStreamAt = 48, kKernelNameAt = 104;
+                        kKernelStreamAt = 48, kKernelCorrelationAt = 92, kKernelNameAt = 104;
 // CUpti_ActivityMemcpy and CUpti_ActivityMemset, all versions; start and end as above.
-inline constexpr size_t kCopyKindAt = 4, kBytesAt = 8, kCopyDeviceAt = 32, kCopyContextAt = 36, kCopyStreamAt = 40;
+inline constexpr size_t kCopyKindAt = 4, kBytesAt = 8, kCopyDeviceAt = 32, kCopyContextAt = 36, kCopyStreamAt = 40,
+                        kCopyCorrelationAt = 44;
+// CUpti_ActivityAPI.
+inline constexpr size_t kCallIdAt = 4, kCallStartAt = 8, kCallEndAt = 16, kCallThreadAt = 28, kCallCorrelationAt = 32;
 
 using Subscriber = void*;
 using RequestBuffer = void (*)(uint8_t** buffer, size_t* size, size_t* most_records);
@@ -31,7 +36,10 @@ struct Functions {
   int (*disable)(uint32_t kind);
   int (*flush_all)(uint32_t flags);
   int (*next_record)(uint8_t* buffer, size_t valid_size, uint8_t** record);
+  // Nullptr in a CUPTI that has none of them.
   int (*dropped)(void* context, uint32_t stream, size_t* count);
+  int (*set_thread_id)(uint32_t type);
+  int (*call_name)(uint32_t domain, uint32_t id, const char** name);
 };
 
 }  // namespace slr::cupti

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <atomic>
+#include <initializer_list>
 
 #include "clock.h"
 #include "inject/injected.h"
@@ -115,20 +116,112 @@ uint64_t ticks_of(int64_t realtime_ns) {
          static_cast<uint64_t>(static_cast<int64_t>(static_cast<double>(realtime_ns - a.realtime_ns) * per_ns));
 }
 
-// False: it has no times.
-bool take_record(const uint8_t* record) {
-  const auto kind = field<uint32_t>(record, kKindAt);
-  if (kind != kConcurrentKernel && kind != kMemcpy && kind != kMemset) return true;
-  const bool kernel = kind == kConcurrentKernel;
-  const auto start = field<int64_t>(record, kStartAt), end = field<int64_t>(record, kEndAt);
-  if (start <= 0 || end < start) return false;
+// Waits for the writer rather than drop.
+void record_range(DoneRange& range, int64_t start_ns, int64_t end_ns) {
   for (int waits = 0; !has_room(2) && waits < kMostWaits; ++waits) {
     const timespec nap = {0, 1'000'000};
     nanosleep(&nap, nullptr);
   }
+  range.start_ticks = ticks_of(start_ns);
+  range.end_ticks = ticks_of(end_ns);
+  range.step = step_at(range.start_ticks);
+  range.peer = -1;
+  range.timed = range.began_in_window = true;
+  record_done(range);
+}
+
+// Calls of the host by their correlation, until the work they gave the device is known, which alone makes them worth a
+// record: most calls of a program ask or set something. CUPTI counts correlations up, so that a call is forgotten
+// kCalls calls later.
+constexpr uint32_t kCalls = 1 << 16, kMaxThreads = 256, kCallNames = 2048;
+enum CallState : uint8_t { kNone, kCalled, kWorked, kWritten };
+struct Call {
+  uint32_t correlation, thread;
+  int64_t start_ns, end_ns;
+  uint16_t id;
+  bool driver;
+  CallState state;
+};
+Call calls[kCalls];
+struct ThreadLane {
+  uint32_t thread;
+  uint16_t lane;
+};
+ThreadLane threads[kMaxThreads];
+uint32_t thread_count = 0;
+slr_str call_names[2][kCallNames];
+
+uint16_t lane_of_thread(uint32_t thread) {
+  for (uint32_t i = 0; i < thread_count; ++i)
+    if (threads[i].thread == thread) return threads[i].lane;
+  if (thread_count == kMaxThreads) return threads[kMaxThreads - 1].lane;
+  LaneEntry entry{};
+  entry.device_kind = kLaunches;
+  entry.device = -1;
+  entry.thread_id = thread;
+  snprintf(entry.name, sizeof entry.name, "thread %u", thread);
+  threads[thread_count] = {thread, add_lane(entry, nullptr)};
+  return threads[thread_count++].lane;
+}
+
+// "cudaLaunchKernel_v7000" → "cudaLaunchKernel".
+slr_str name_of_call(const Functions& cupti, const Call& call) {
+  slr_str& kept = call_names[call.driver][call.id % kCallNames];
+  if (kept != 0 && call.id < kCallNames) return kept;
+  const char* said = nullptr;
+  if (!cupti.call_name || cupti.call_name(call.driver ? kDriverDomain : kRuntimeDomain, call.id, &said) != kSuccess)
+    said = nullptr;
+  char name[128];
+  snprintf(name, sizeof name, "%s", said ? said : call.driver ? "cuLaunch" : "cudaLaunch");
+  char* version = strstr(name, "_v");
+  if (version && version[2 + strspn(version + 2, "0123456789")] == '\0') *version = '\0';
+  return kept = name_of(name);
+}
+
+void write_call(const Functions& cupti, Call& call) {
+  call.state = kWritten;
   DoneRange range{};
-  range.start_ticks = ticks_of(start);
-  range.end_ticks = ticks_of(end);
+  range.lane = lane_of_thread(call.thread);
+  range.name = name_of_call(cupti, call);
+  range.bytes = -1;
+  range.sequence = call.correlation;
+  record_range(range, call.start_ns, call.end_ns);
+}
+
+void take_call(const Functions& cupti, const uint8_t* record, bool driver) {
+  const auto correlation = field<uint32_t>(record, kCallCorrelationAt);
+  const auto start = field<int64_t>(record, kCallStartAt), end = field<int64_t>(record, kCallEndAt);
+  Call& call = calls[correlation & (kCalls - 1)];
+  const bool is_known = call.state != kNone && call.correlation == correlation;
+  if (start <= 0 || end < start || (is_known && call.state == kWritten)) return;
+  // The runtime's call and the driver's within it have one number: it is the outer one that people know.
+  if (is_known && call.state == kCalled && call.start_ns <= start) return;
+  const bool worked = is_known && call.state == kWorked;
+  call = {correlation,
+          field<uint32_t>(record, kCallThreadAt),
+          start,
+          end,
+          static_cast<uint16_t>(field<uint32_t>(record, kCallIdAt)),
+          driver,
+          kCalled};
+  if (worked) write_call(cupti, call);
+}
+
+void say_worked(const Functions& cupti, uint32_t correlation) {
+  Call& call = calls[correlation & (kCalls - 1)];
+  if (call.state == kNone || call.correlation != correlation)
+    call = {correlation, 0, 0, 0, 0, false, kWorked};
+  else if (call.state == kCalled)
+    write_call(cupti, call);
+}
+
+// False: it has no times.
+bool take_record(const Functions& cupti, const uint8_t* record) {
+  const auto kind = field<uint32_t>(record, kKindAt);
+  const bool kernel = kind == kConcurrentKernel;
+  const auto start = field<int64_t>(record, kStartAt), end = field<int64_t>(record, kEndAt);
+  if (start <= 0 || end < start) return false;
+  DoneRange range{};
   range.lane = kernel ? lane_of(field<uint32_t>(record, kKernelDeviceAt), field<uint32_t>(record, kKernelContextAt),
                                 field<uint32_t>(record, kKernelStreamAt))
                       : lane_of(field<uint32_t>(record, kCopyDeviceAt), field<uint32_t>(record, kCopyContextAt),
@@ -136,12 +229,11 @@ bool take_record(const uint8_t* record) {
   range.name = kernel            ? name_of_kernel(field<const char*>(record, kKernelNameAt))
                : kind == kMemcpy ? name_of_copy(record[kCopyKindAt])
                                  : name_of("Memset");
-  range.step = step_at(range.start_ticks);
-  range.peer = -1;
   range.bytes = kernel ? -1 : field<int64_t>(record, kBytesAt);
-  range.sequence = -1;
-  range.timed = range.began_in_window = true;
-  record_done(range);
+  const auto correlation = field<uint32_t>(record, kernel ? kKernelCorrelationAt : kCopyCorrelationAt);
+  range.sequence = correlation;
+  say_worked(cupti, correlation);
+  record_range(range, start, end);
   return true;
 }
 
@@ -205,17 +297,30 @@ bool can_record() {
   return true;
 }
 
+// Calls first: the work that they gave the device says which of them to keep.
 Taken take_buffers(const Functions& cupti) {
   Taken taken;
-  for (Buffer& b : buffers) {
-    if (b.state.load(std::memory_order_acquire) != kBack) continue;
-    uint8_t* record = nullptr;
-    while (b.valid > 0 && can_record() && cupti.next_record(b.bytes, b.valid, &record) == kSuccess && record)
-      ++(take_record(record) ? taken.kernels : taken.lost);
-    size_t dropped = 0;
-    if (cupti.dropped && cupti.dropped(b.context, b.stream, &dropped) == kSuccess) taken.lost += dropped;
-    b.state.store(kFree, std::memory_order_release);
-  }
+  uint32_t back = 0;  // buffers that are looked at, a bit each: others may come back meanwhile
+  for (uint32_t i = 0; i < kBuffers; ++i)
+    if (buffers[i].state.load(std::memory_order_acquire) == kBack) back |= 1u << i;
+  for (const bool of_calls : {true, false})
+    for (uint32_t i = 0; i < kBuffers; ++i) {
+      Buffer& b = buffers[i];
+      if ((back >> i & 1) == 0) continue;
+      uint8_t* record = nullptr;
+      while (b.valid > 0 && cupti.next_record(b.bytes, b.valid, &record) == kSuccess && record) {
+        const auto kind = field<uint32_t>(record, kKindAt);
+        const bool work = kind == kConcurrentKernel || kind == kMemcpy || kind == kMemset;
+        if (of_calls && (kind == kRuntime || kind == kDriver)) take_call(cupti, record, kind == kDriver);
+        if (of_calls || !work) continue;
+        if (!can_record()) break;
+        ++(take_record(cupti, record) ? taken.kernels : taken.lost);
+      }
+      if (of_calls) continue;
+      size_t dropped = 0;
+      if (cupti.dropped && cupti.dropped(b.context, b.stream, &dropped) == kSuccess) taken.lost += dropped;
+      b.state.store(kFree, std::memory_order_release);
+    }
   return taken;
 }
 

@@ -26,14 +26,6 @@ std::string hex(uint64_t number) {
   return text;
 }
 
-// The entry whose index is `wanted`; entries are in order of their index.
-template <class T>
-const T* find_index(const std::vector<T>& entries, uint32_t wanted) {
-  const auto at = std::lower_bound(entries.begin(), entries.end(), wanted,
-                                   [](const T& entry, uint32_t index) { return entry.index < index; });
-  return at != entries.end() && at->index == wanted ? &*at : nullptr;
-}
-
 }  // namespace
 
 void FactMaker::add_lanes(const Content& content, int32_t rank) {
@@ -62,7 +54,8 @@ void FactMaker::add(const Op& op, const Row& row, const LaneRow* lane, std::stri
     messages_.push_back(message);
     return;
   }
-  if (lane && lane->device_kind == kKernelLane) return;  // names of code, which say nothing of the pipeline
+  // Names of code, which say nothing of the pipeline.
+  if (lane && (lane->device_kind == kKernelLane || lane->device_kind == kLaunchLane)) return;
   const std::string_view direction = message_name(op.kind);
   if (!direction.empty() && (row.peer >= 0 || row.bytes >= 0)) {
     message.name = trace_.names.intern(direction);

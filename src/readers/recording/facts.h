@@ -3,6 +3,7 @@
 // same code.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -17,6 +18,15 @@ namespace stageline::recording {
 
 inline constexpr uint8_t kCommunicatorLane = 4;  // LaneRow::device_kind of NCCL's operations
 inline constexpr uint8_t kKernelLane = 5;        // of a stream's kernels, as CUPTI tells them
+inline constexpr uint8_t kLaunchLane = 6;        // of a thread's calls that gave the device work, by CUPTI too
+
+// The entry whose index is `wanted`; entries are in order of their index.
+template <class T>
+const T* find_index(const std::vector<T>& entries, uint32_t wanted) {
+  const auto at = std::lower_bound(entries.begin(), entries.end(), wanted,
+                                   [](const T& entry, uint32_t index) { return entry.index < index; });
+  return at != entries.end() && at->index == wanted ? &*at : nullptr;
+}
 
 class FactMaker {
  public:

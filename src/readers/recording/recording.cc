@@ -15,6 +15,7 @@
 #include "readers/reader.h"
 #include "readers/recording/clocks.h"
 #include "readers/recording/facts.h"
+#include "readers/recording/kernels.h"
 #include "readers/recording/recordings.h"
 
 namespace stageline {
@@ -76,7 +77,7 @@ constexpr DropWords kDropWords[] = {
 
 class Maker {
  public:
-  explicit Maker(Trace& trace) : trace_(trace), facts_(trace) {}
+  explicit Maker(Trace& trace) : trace_(trace), facts_(trace), kernels_(trace) {}
 
   void add(Recording& r, int32_t rank) {
     const auto file = static_cast<uint32_t>(paths_.size());
@@ -89,6 +90,7 @@ class Maker {
     std::map<uint32_t, StringId> name_of;
     int64_t last_ns = INT64_MIN;
     facts_.add_lanes(r.content, rank);
+    kernels_.add_lanes(r.content, rank, lane_of, lane_names_);
     const Place place{r, clocks, rank, file};
     for (const Row& row : r.content.rows) {
       if (row.type == RecordType::kOpenRange) {
@@ -107,7 +109,11 @@ class Maker {
   const std::vector<std::string>& paths() const { return paths_; }
   const std::vector<std::string>& lanes() const { return lane_names_; }
 
-  void fill_facts() { facts_.fill(); }
+  void append_steps() { kernels_.append_steps(ops); }
+  void fill_facts() {
+    facts_.fill();
+    kernels_.fill();
+  }
 
   // Marks and counters find their part when there are parts.
   void add_series() {
@@ -181,14 +187,16 @@ class Maker {
             {path});
   }
 
-  // The recording's lanes by number → place in lane_names_. Lanes of one name on one rank are told apart.
+  // The recording's lanes by number → place in lane_names_. Lanes of one name on one rank are told apart; a thread's
+  // launches lie on its own lane, within its ranges.
   std::map<uint16_t, uint32_t> name_lanes(const Recording& r) {
     domain_of_.clear();
     std::map<uint16_t, uint32_t> places;
     std::map<std::string, int> used;
-    for (const auto& [id, lane] : r.content.lanes) {
+    std::map<uint32_t, uint32_t> of_thread;
+    const auto name_lane = [&](uint16_t id, const LaneRow& lane) {
       std::string name = lane.name;
-      if (lane.device_kind == 0) {  // "python 4711": the number says nothing across ranks
+      if (lane.device_kind == 0 || lane.device_kind == kLaunchLane) {  // "python 4711": the number is no rank's
         const size_t digits = name.find_last_not_of("0123456789");
         if (digits != std::string::npos && digits + 1 < name.size() && name[digits] == ' ' && digits > 0)
           name.resize(digits);
@@ -197,7 +205,20 @@ class Maker {
       domain_of_[id] = name;
       const int count = ++used[name];
       if (count > 1) name += " (" + std::to_string(count) + ")";
-      places[id] = lane_place(name);
+      return places[id] = lane_place(name);
+    };
+    for (const auto& [id, lane] : r.content.lanes) {
+      if (lane.device_kind == kLaunchLane) continue;
+      const uint32_t place = name_lane(id, lane);
+      if (lane.device_kind == 0) of_thread.try_emplace(lane.thread, place);
+    }
+    for (const auto& [id, lane] : r.content.lanes) {
+      if (lane.device_kind != kLaunchLane) continue;
+      const auto thread = of_thread.find(lane.thread);
+      if (thread == of_thread.end())
+        name_lane(id, lane);
+      else
+        places[id] = thread->second;
     }
     return places;
   }
@@ -239,7 +260,8 @@ class Maker {
     const uint32_t place = at == lane_of.end() ? lane_place("other threads") : at->second;
     const auto entry = p.recording.content.lanes.find(row.lane);
     // Host times on a device's lane would be taken for the device's.
-    if (row.host_instead && entry != p.recording.content.lanes.end() && entry->second.device_kind != 0)
+    if (row.host_instead && entry != p.recording.content.lanes.end() && entry->second.device_kind != 0 &&
+        entry->second.device_kind != kLaunchLane)
       return lane_place(lane_names_[place] + " (host times)");
     return place;
   }
@@ -286,7 +308,18 @@ class Maker {
         facts_.add(op, row, lane == p.recording.content.lanes.end() ? nullptr : &lane->second,
                    text == p.recording.content.names.end() ? std::string_view() : std::string_view(text->second),
                    domain == domain_of_.end() ? std::string_view() : std::string_view(domain->second));
+        kernels_.add(op, row, lane == p.recording.content.lanes.end() ? nullptr : &lane->second);
         ops.push_back(op);
+        return;
+      }
+      case RecordType::kStep: {
+        if (row.end < 0 || row.end > kMaxStepNumber) return;
+        Op op = op_of(p, row, index);
+        op.start_ns = op.end_ns = start;
+        op.step = static_cast<int32_t>(row.end);
+        op.lane = lane_for(p, row, lane_of);
+        op.is_cell = false;
+        kernels_.add_step(op);
         return;
       }
       case RecordType::kInstant:
@@ -329,6 +362,7 @@ class Maker {
 
   Trace& trace_;
   FactMaker facts_;
+  KernelMaker kernels_;
   uint32_t index_ = 0;                         // of ranges, over all recordings
   std::map<uint16_t, std::string> domain_of_;  // lane of the recording at hand → its name
   std::vector<std::string> paths_, lane_names_;
@@ -389,7 +423,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     hosts[rank] = r.meta.host;
     if (!r.meta.devices.empty()) uuids[rank] = r.meta.devices;
     for (const auto& [id, lane] : r.content.lanes)
-      if (lane.device_kind != 0 && lane.device_kind != kCommunicatorLane && lane.device >= 0)
+      if (lane.device_kind != 0 && lane.device_kind != kCommunicatorLane && lane.device_kind != kLaunchLane &&
+          lane.device >= 0)
         devices.try_emplace(rank, lane.device);
     rows += r.content.rows.size();
     maker.add(r, rank);
@@ -408,6 +443,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   resolve_ranks(maker.ops, "recording", trace.diagnostics);
   settle_steps(maker.ops, "recording", "range", trace);
   const size_t range_count = maker.ops.size();
+  maker.append_steps();
   build_parts(maker.ops, maker.lanes(), maker.paths(), trace);
   for (Part& part : trace.parts) {
     part.machine_name = hosts[part.rank];
