@@ -33,6 +33,7 @@ const isSame = (a: Ground, b: Ground): boolean => (Object.keys(a) as (keyof Grou
 export class Roll {
   readonly element = h('div', {class: 'roll', hidden: true});
   readonly head = h('canvas', {class: 'axis', hidden: true, 'aria-hidden': 'true'});
+  unfinished = 0;  // strips in sight that were painted before all of theirs had come
   private readonly belt = h('div', {class: 'belt'});
   private readonly headPen = this.head.getContext('2d', {alpha: false})!;
   private readonly strips = new Map<number, Strip>();
@@ -93,6 +94,7 @@ export class Roll {
       canvas.remove();
       this.spare.push(canvas);
     }
+    this.unfinished = [...this.strips].filter(([i, {complete}]) => i >= first && i <= last && !complete).length;
     this.belt.style.transform = `translateX(${-next / scene.ratio}px)`;
     return left;
   }
