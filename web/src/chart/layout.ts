@@ -38,11 +38,14 @@ function foldedRows(model: RunModel, parts: Part[], {dp, open}: Fold): number[] 
   return [...rows, ...(byStage.get(-1) ?? [])];
 }
 
-const MOST_GROWN = 2.4, GROWS_FROM = 1000;  // times; CSS pixels of the window's height
+const LEAST_GROWN = 0.85, MOST_GROWN = 2.4, GROWS_FROM = 1000;  // times; CSS pixels of the window's height
 
-// What a tall window has to spare goes to the rows: with its height, as long as all of them stay in sight.
-const grown = (pitch: number, rows: number, {window, chart}: Room): number =>
-  Math.max(1, Math.min(MOST_GROWN, window / GROWS_FROM, (chart - AXIS_HEIGHT) / Math.max(1, rows * pitch)));
+// What a tall window has to spare goes to the rows, as long as all of them stay in sight; where they nearly do, they are
+// a little lower. A chart that scrolls has the usual ones.
+function grown(pitch: number, rows: number, {window, chart}: Room): number {
+  const fits = (chart - AXIS_HEIGHT) / Math.max(1, rows * pitch);
+  return fits < LEAST_GROWN ? 1 : Math.min(fits, Math.max(1, Math.min(MOST_GROWN, window / GROWS_FROM)));
+}
 
 // CSS pixels: how high the window is, and the chart in it may be.
 export interface Room { window: number; chart: number }
@@ -52,7 +55,7 @@ export function makeLayout(model: RunModel, parts: Part[], fold: Fold, width: nu
   const rows = fold.folded ? foldedRows(model, parts, fold) : model.rows.map((_, i) => i)
     .filter(i => dp === null || parts[model.rows[i]!.part]!.dp === dp || parts[model.rows[i]!.part]!.dp < 0);
   const usual = rows.length <= 8 ? 46 : rows.length <= 16 ? 30 : rows.length <= 32 ? 22 : 17, between = rows.length <= 8 ? 12 : rows.length <= 16 ? 6 : 4;
-  const times = grown(usual + between, rows.length, room), rowHeight = Math.round(usual * times), gap = Math.round(between * times);
+  const times = grown(usual + between, rows.length, room), rowHeight = Math.floor(usual * times), gap = Math.floor(between * times);
   const pitch = rowHeight + gap;
   return {rows, rowHeight, pitch, labelWidth: width < 640 ? 92 : 118, height: rows.length * pitch};
 }

@@ -198,12 +198,16 @@ export function makePipeline(shell: Shell): Page {
     otherPlace.hidden = !shown;
     render(
       <>
-        <WhatIf pipe={pipe} redraw={schedule} />
-        {pipe.tablesError && <p class="notice" role="alert">{pipe.tablesError}</p>}
-        {!pipe.tables && !pipe.tablesError && <p class="quiet">{w('pipe.tables.wait')}</p>}
-        <Kept by={[...now, state.step, state.dp, shown, other?.between]}><Stages pipe={pipe} /></Kept>
-        <Kept by={[...now, state.dp, state.open]}><Workers pipe={pipe} /></Kept>
-        <Kept by={[...now, state.step]}><StepMap pipe={pipe} /></Kept>
+        <div class="cards">
+          <WhatIf pipe={pipe} redraw={schedule} />
+          <Kept by={[...now, state.step]}><StepMap pipe={pipe} /></Kept>
+        </div>
+        <div class="cards">
+          {pipe.tablesError && <p class="notice" role="alert">{pipe.tablesError}</p>}
+          {!pipe.tables && !pipe.tablesError && <p class="quiet">{w('pipe.tables.wait')}</p>}
+          <Kept by={[...now, state.step, state.dp, shown, other?.between]}><Stages pipe={pipe} /></Kept>
+          <Kept by={[...now, state.dp, state.open]}><Workers pipe={pipe} /></Kept>
+        </div>
       </>, body);
     const {cells} = pipe.recorded.report;
     notice.hidden = cells.count >= cells.total;

@@ -26,6 +26,12 @@ const EARLY_SHARE = 0.01;  // of the step: less is what stamps are off by
 
 export const partWord = (id: string): string => w(`cause.${id}` as Word);
 
+// Whether a part's share and word fit on it; about, and of the window as it is now: what is cut off later has its title.
+function hasRoom(word: string, share: number): boolean {
+  const bar = innerWidth > 700 ? Math.min(1100, innerWidth - 320) : innerWidth - 24;
+  return share * bar >= 70 + word.length * (currentLang() === 'zh' ? 13 : 7.2);
+}
+
 function SplitBar({split, early}: {split: Split; early: boolean}) {
   const word = (id: string, ns: number): string => (early && id === 'rest' && ns < 0 ? w('pipe.early.part') : partWord(id));
   const sum = split.parts.reduce((all, [, ns]) => all + Math.max(0, ns), 0);
@@ -35,11 +41,11 @@ function SplitBar({split, early}: {split: Split; early: boolean}) {
         {split.parts.filter(([, ns]) => ns > sum / 2000).map(([id, ns]) => (
           <div class={`part ${id}${ns < sum * 0.08 ? ' thin' : ''}`} style={{flexGrow: String(ns / sum)}}
             title={`${partWord(id)}: ${duration(ns)}, ${percent(ns / split.spanNs)}`}>
-            {ns >= sum * 0.08 && <><b>{percent(ns / split.spanNs)}</b><span>{partWord(id)}</span></>}
+            {ns >= sum * 0.08 && <b>{percent(ns / split.spanNs)}</b>}{hasRoom(partWord(id), ns / sum) && <span>{partWord(id)}</span>}
           </div>))}
       </div>
       <ul class="small">
-        {split.parts.filter(([, ns]) => Math.abs(ns) >= sum / 2000 && ns < sum * 0.08).map(([id, ns]) => (
+        {split.parts.filter(([id, ns]) => Math.abs(ns) >= sum / 2000 && !hasRoom(partWord(id), ns / sum)).map(([id, ns]) => (
           <li><i class={`part swatch ${id}`} />{word(id, ns)} {percent(ns / split.spanNs).replace('-', '−')}</li>))}
       </ul>
     </>
@@ -51,7 +57,7 @@ function StepBars({pipe}: {pipe: Pipe}) {
   const {app} = pipe, times = stepTimes({...app, model: pipe.recorded.model});
   if (times.length < 2) return null;
   const low = times.reduce((a, b) => Math.min(a, b.span), Infinity), high = times.reduce((a, b) => Math.max(a, b.span), 0);
-  const pitch = Math.min(300 / times.length, 18), title = t('stepTime', duration(low), duration(high));
+  const pitch = Math.min(300 / times.length, 18), title = duration(low) === duration(high) ? t('stepTime.one', duration(high)) : t('stepTime', duration(low), duration(high));
   return (
     <div class="spark-place"><svg class="spark" viewBox={`0 0 ${pitch * times.length} 46`} preserveAspectRatio="none" role="img" aria-label={`${title}; ${t('stepTime.hint')}`}
       style={{width: `${pitch * times.length}px`}} onClick={event => {
