@@ -7,6 +7,7 @@
 #include "base/parallel.h"
 #include "model/overlapped_pairs.h"
 #include "model/stage_costs.h"
+#include "pipeline/op_values.h"
 #include "pipeline/sequence_lengths.h"
 
 namespace stageline {
@@ -52,26 +53,29 @@ CellTimes::CellTimes(const Trace& trace, const StepGraph& graph, const std::vect
 void CellTimes::find_workers() {
   const StepGraph& g = graph_;
   stages_ = std::max(g.stage_count, 1);
-  for (size_t op = 0; op < g.size(); ++op)
-    if (is_compute(g.kind[op])) chunks_ = std::max(chunks_, std::min(g.chunk[op], kMostChunks) + 1);
+  const OpBlocks blocks(g.size(), g.stage_of.size());
+  std::vector<int32_t> chunks(blocks.size(), 1);
+  blocks.each([&](size_t b, uint32_t op) {
+    if (is_compute(g.kind[op])) chunks[b] = std::max(chunks[b], std::min(g.chunk[op], kMostChunks) + 1);
+  });
+  chunks_ = *std::max_element(chunks.begin(), chunks.end());
   // Labels that are no chunks of a model.
   if (place_count() > kMostPlaces) chunks_ = 1;
-  std::map<std::pair<int32_t, int32_t>, uint32_t> index;
-  std::vector<uint32_t> of_part;  // its worker; kNone: not met yet
-  worker_.assign(g.size(), kNone);
-  for (uint32_t op = 0; op < g.size(); ++op) {
-    if (!is_compute(g.kind[op]) || g.stage(op) == kUnknown || (chunks_ > 1 && g.chunk[op] < 0)) continue;
-    const auto part = static_cast<size_t>(g.part[op]);
-    if (part >= of_part.size()) of_part.resize(part + 1, kNone);
-    if (of_part[part] == kNone) {
-      const int32_t dp = std::max(g.dp(op), 0);
-      const auto [at, fresh] = index.try_emplace({dp, g.stage(op)}, static_cast<uint32_t>(workers_.size()));
-      if (fresh) workers_.push_back({dp, g.stage(op), g.part[op]});
-      Worker& worker = workers_[at->second];
-      worker.part = std::min(worker.part, g.part[op]);
-      of_part[part] = at->second;
-    }
-    worker_[op] = of_part[part];
+  std::vector<uint8_t> works(blocks.size() * g.stage_of.size(), 0);
+  blocks.each([&](size_t b, uint32_t op) {
+    if (is_compute(g.kind[op]) && (chunks_ == 1 || g.chunk[op] >= 0))
+      works[b * g.stage_of.size() + static_cast<size_t>(g.part[op])] = 1;
+  });
+  std::map<std::pair<int32_t, int32_t>, std::vector<size_t>> parts;  // by stage and replica
+  for (size_t part = 0; part < g.stage_of.size(); ++part) {
+    bool any = false;
+    for (size_t b = 0; b < blocks.size(); ++b) any = any || works[b * g.stage_of.size() + part] != 0;
+    if (any && g.stage_of[part] != kUnknown) parts[{g.stage_of[part], std::max(g.dp_of[part], 0)}].push_back(part);
+  }
+  of_part_.assign(g.stage_of.size(), kNone);
+  for (const auto& [place, list] : parts) {
+    for (const size_t part : list) of_part_[part] = static_cast<uint32_t>(workers_.size());
+    workers_.push_back({place.second, place.first, static_cast<int32_t>(list.front())});
   }
 }
 
@@ -79,18 +83,16 @@ void CellTimes::find_workers() {
 // micro-batch.
 void CellTimes::find_sequences(const std::vector<uint32_t>& partner) {
   const StepGraph& g = graph_;
-  std::vector<std::vector<double>> of_place(place_count());
-  for (size_t s = 0; s < g.steps.size(); ++s)
-    for (uint32_t op = g.steps[s].begin; counts_[s] && op < g.steps[s].end; ++op)
-      if (worker_[op] != kNone) of_place[place_of(op)].push_back(g.dur_ns[op]);
-  std::vector<double> usual(of_place.size());
-  parallel_for(usual.size(), [&](size_t p) { usual[p] = median_of(std::move(of_place[p])); });
-  std::vector<double> ratio(g.size());
-  parallel_for(g.steps.size(), [&](size_t s) {
-    for (uint32_t op = g.steps[s].begin; op < g.steps[s].end; ++op)
-      if (worker_[op] != kNone && usual[place_of(op)] > 0) ratio[op] = g.dur_ns[op] / usual[place_of(op)];
-  });
-  const SequenceLengths lengths = sequence_lengths(g, counts_, ratio, partner, kLong);
+  const std::vector<double> usual =
+      OpValues(
+          counted_ops(g, counts_), place_count(),
+          [&](uint32_t op) { return worker_of(op) == kNone ? kNone : static_cast<uint32_t>(place_of(op)); },
+          [&](uint32_t op) { return g.dur_ns[op]; })
+          .take_medians();
+  const auto ratio = [&](uint32_t op) {
+    return worker_of(op) != kNone && usual[place_of(op)] > 0 ? g.dur_ns[op] / usual[place_of(op)] : 0;
+  };
+  SequenceLengths lengths = sequence_lengths(g, counts_, ratio, partner, kLong);
   for (const SequenceLengths::Batch& batch : lengths.batches) {
     if (!counts_[batch.step]) continue;
     ++sequences_.all;
@@ -101,6 +103,7 @@ void CellTimes::find_sequences(const std::vector<uint32_t>& partner) {
   sequences_.correlation = correlation_of(lengths.forward_backward);
   if (sequences_.long_ones > 0) sequences_.long_factor /= static_cast<double>(sequences_.long_ones);
   if (sequences_.correlation < kAlike || sequences_.long_ones == 0) return;
+  lengths.find_batches(g);
   factor_.assign(g.size(), 1.0F), without_long_.assign(g.size(), 1.0F), even_.assign(g.size(), 1.0F);
   for (uint32_t op = 0; op < g.size(); ++op) {
     if (lengths.batch_of[op] == kNone) continue;
@@ -127,31 +130,41 @@ void CellTimes::find_sequences(const std::vector<uint32_t>& partner) {
 }
 
 std::vector<double> CellTimes::place_means() const {
-  std::vector<double> sum(place_count());
-  std::vector<int64_t> count(place_count());
-  for (size_t s = 0; s < graph_.steps.size(); ++s)
-    for (uint32_t op = graph_.steps[s].begin; counts_[s] && op < graph_.steps[s].end; ++op) {
-      if (worker_[op] == kNone) continue;
-      sum[place_of(op)] += time_ns(op);
-      ++count[place_of(op)];
-    }
-  for (size_t p = 0; p < sum.size(); ++p) sum[p] /= static_cast<double>(count[p]);  // 0 ÷ 0: NaN
-  return sum;
+  // Sums of whole nanoseconds are exact, in parts too; of others their order is the operations'.
+  const bool whole =
+      factor_.empty() && std::all_of(worker_factor_.begin(), worker_factor_.end(), [](double f) { return f == 1; });
+  const OpBlocks blocks(counted_ops(graph_, counts_), whole ? place_count() : graph_.size());
+  std::vector<double> sums(blocks.size() * place_count());
+  std::vector<int64_t> counts(sums.size());
+  blocks.each([&](size_t b, uint32_t op) {
+    if (worker_of(op) == kNone) return;
+    sums[b * place_count() + place_of(op)] += time_ns(op);
+    ++counts[b * place_count() + place_of(op)];
+  });
+  std::vector<double> mean(place_count());
+  for (size_t p = 0; p < mean.size(); ++p) {
+    int64_t count = 0;
+    for (size_t b = 0; b < blocks.size(); ++b)
+      mean[p] += sums[b * place_count() + p], count += counts[b * place_count() + p];
+    mean[p] /= static_cast<double>(count);  // 0 ÷ 0: NaN
+  }
+  return mean;
 }
 
 std::vector<std::vector<double>> CellTimes::worker_loads() const {
   const std::vector<double> usual = place_means();
-  std::vector<std::vector<double>> sum(workers_.size(), std::vector<double>(graph_.steps.size())), count = sum;
-  for (size_t s = 0; s < graph_.steps.size(); ++s)
+  std::vector<std::vector<double>> loads(workers_.size(), std::vector<double>(graph_.steps.size()));
+  parallel_for(graph_.steps.size(), [&](size_t s) {
+    std::vector<double> sum(workers_.size()), count(workers_.size());
     for (uint32_t op = graph_.steps[s].begin; counts_[s] && op < graph_.steps[s].end; ++op) {
-      if (worker_[op] == kNone || !(usual[place_of(op)] > 0)) continue;
+      if (worker_of(op) == kNone || !(usual[place_of(op)] > 0)) continue;
       // Weighed by what the place takes: a slow backward counts for more than a slow forward.
-      sum[worker_[op]][s] += time_ns(op);
-      count[worker_[op]][s] += usual[place_of(op)];
+      sum[worker_of(op)] += time_ns(op);
+      count[worker_of(op)] += usual[place_of(op)];
     }
-  for (size_t w = 0; w < sum.size(); ++w)
-    for (size_t s = 0; s < sum[w].size(); ++s) sum[w][s] /= count[w][s];
-  return sum;
+    for (size_t w = 0; w < loads.size(); ++w) loads[w][s] = sum[w] / count[w];
+  });
+  return loads;
 }
 
 }  // namespace stageline

@@ -21,7 +21,12 @@ class CellTimes {
     int32_t dp = 0, stage = 0, part = 0;  // part: the first of its ranks
   };
   const std::vector<Worker>& workers() const { return workers_; }
-  uint32_t worker_of(uint32_t op) const { return worker_[op]; }  // kNone: no compute cell, or of unknown stage
+  // kNone: no compute cell, or of unknown stage.
+  uint32_t worker_of(uint32_t op) const {
+    return is_compute(graph_.kind[op]) && (chunks_ == 1 || graph_.chunk[op] >= 0)
+               ? of_part_[static_cast<size_t>(graph_.part[op])]
+               : kNone;
+  }
 
   int32_t stages() const { return stages_; }
   int32_t chunks() const { return chunks_; }
@@ -56,7 +61,9 @@ class CellTimes {
 
   // Divides the times of a worker's cells by `factor`, for all that is asked from now on.
   void even_out(size_t worker, double factor) { worker_factor_[worker] *= factor; }
-  double time_ns(uint32_t op) const { return graph_.dur_ns[op] / (sequence_factor(op) * worker_factor_[worker_[op]]); }
+  double time_ns(uint32_t op) const {
+    return graph_.dur_ns[op] / (sequence_factor(op) * worker_factor_[worker_of(op)]);
+  }
 
   // Mean time by place; NaN where there is none. O(operations).
   std::vector<double> place_means() const;
@@ -72,7 +79,7 @@ class CellTimes {
   const std::vector<bool>& counts_;
   int32_t stages_ = 1, chunks_ = 1;
   std::vector<Worker> workers_;
-  std::vector<uint32_t> worker_;
+  std::vector<uint32_t> of_part_;    // its worker; kNone
   std::vector<uint8_t> overlapped_;  // by operation; empty: none is
   std::vector<float> factor_, without_long_, even_;
   std::vector<double> worker_factor_;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/parallel.h"
+#include "base/spares.h"
 #include "model/overlapped_pairs.h"
 #include "model/stage_costs.h"
 #include "pipeline/step_draft.h"
@@ -38,7 +39,8 @@ class CellWaits {
     pairs_ = overlapped_pairs(cells_);
     op_of_.assign(cells_.size(), kNoCell);
     share_links();
-    parallel_for(steps_.size(), [&](size_t s) { look_at(steps_[s]); });
+    Spares<StepDraft> drafts;
+    parallel_for(steps_.size(), [&](size_t s) { look_at(steps_[s], *Spares<StepDraft>::Lent(drafts)); });
     number_types();
     measure_latencies();
   }
@@ -54,9 +56,8 @@ class CellWaits {
     return counts;
   }
 
-  StepDraft draft(size_t s) const {
+  void draft(size_t s, StepDraft& draft) const {
     const Step& step = steps_[s];
-    StepDraft draft;
     draft.step = step.range.step;
     draft.ops.reserve(step.before.size() + step.messages + 1);
     draft.waits.reserve(step.before.size() + 2 * size_t{step.messages});
@@ -66,7 +67,6 @@ class CellWaits {
     add_messages(step, draft);
     collectives(draft);
     if (step.together) gradients_together(draft, gradients_);
-    return draft;
   }
 
  private:
@@ -124,8 +124,8 @@ class CellWaits {
   }
 
   // All that must be known of a step before drafts are made.
-  void look_at(Step& step) {
-    StepDraft draft;
+  void look_at(Step& step, StepDraft& draft) {
+    draft.clear();
     draft.ops.reserve(step.range.end - step.range.begin);
     take_cells(step, draft);  // types are not known yet
     std::array<bool, kTypes> seen{};
@@ -321,7 +321,7 @@ class CellWaits {
 StepDrafts draft_cells(const Trace& trace, Diagnostics& notes) {
   const auto waits = std::make_shared<const CellWaits>(trace);
   StepDrafts drafts{waits->types(), waits->grouped(), waits->op_counts(),
-                    [waits](size_t step) { return waits->draft(step); }};
+                    [waits](size_t step, StepDraft& draft) { waits->draft(step, draft); }};
   if (!drafts.op_count.empty())
     notes.add("graph.from_cells", Severity::kInfo,
               trace.links.empty()

@@ -4,13 +4,16 @@
 //   input       ────▶│  there     ▐▐▐▐ start        cells that wait for what was not read have none here
 //                    └── delay ──┘
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <tuple>
 
 #include "model/stage_costs.h"
 #include "pipeline/cause_drafts.h"
+#include "pipeline/op_values.h"
 
 namespace stageline {
 namespace {
@@ -51,28 +54,27 @@ Pair pair_of(const CauseScene& scene, const WorkerAt& worker_at, uint32_t op) {
 
 class Delays {
  public:
-  explicit Delays(const CauseScene& scene) : scene_(scene), g_(scene.graph) {
-    of_worker_.resize(scene_.times.workers().size());
-    std::vector<double> all, durations;
-    scene_.each_op([&](uint32_t op, size_t) {
-      if (!scene_.tells_delay(op)) return;
-      of_worker_[scene_.times.worker_of(op)].push_back(g_.delay_ns[op]);
-      all.push_back(g_.delay_ns[op]);
-      durations.push_back(g_.dur_ns[op]);
-    });
-    cells_ = all.size();
+  explicit Delays(const CauseScene& scene) : scene_(scene), g_(scene.graph), counted_(counted_ops(g_, scene.counts)) {
+    const auto worker_of = [&](uint32_t op) { return scene_.tells_delay(op) ? scene_.times.worker_of(op) : kNone; };
+    RawValues<double> durations;
+    delays_.arrange(
+        counted_, scene_.times.workers().size(), worker_of,
+        [&](size_t total) { delays_.all().resize(total), durations.resize(total); },
+        [&](uint32_t op, size_t at) { delays_.all()[at] = g_.delay_ns[op], durations[at] = g_.dur_ns[op]; });
+    cells_ = durations.size();
     if (cells_ < kLeastCells) return;
-    cell_ns_ = median_of(std::move(durations));
-    const auto quarter = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 4);
-    std::nth_element(all.begin(), quarter, all.end());
-    best_ns_ = std::max(0.0, *quarter);
-    usual_ns_ = median_of(std::move(all));
-    for (const auto& delays : of_worker_) worked_ += !delays.empty();
-    for (uint32_t worker = 0; worker < of_worker_.size() && worked_ > 1; ++worker) {
-      if (of_worker_[worker].empty()) continue;
-      const double own = median_of(of_worker_[worker]);
-      if (own - usual_ns_ >= kLateWorker * cell_ns_) late_.emplace_back(worker, own - usual_ns_);
-    }
+    const std::vector<size_t> middle = middle_of(cells_);
+    const std::vector<double> usual_cells = nth_values(durations, middle);
+    durations = {};
+    const std::vector<double> usual = nth_values(delays_.all(), {cells_ / 4, middle[0], middle[1]});
+    cell_ns_ = (usual_cells[0] + usual_cells[1]) / 2;
+    best_ns_ = std::max(0.0, usual[0]);
+    usual_ns_ = (usual[1] + usual[2]) / 2;
+    const std::vector<double> medians = delays_.take_medians();
+    for (const double own : medians) worked_ += !std::isnan(own);
+    for (uint32_t worker = 0; worker < medians.size() && worked_ > 1; ++worker)
+      if (medians[worker] - usual_ns_ >= kLateWorker * cell_ns_)
+        late_.emplace_back(worker, medians[worker] - usual_ns_);
     find_messages();
     count_late();
   }
@@ -83,11 +85,11 @@ class Delays {
   // Late cells on most ranks, and too many for pauses.
   bool everywhere() const {
     int64_t count = 0, often = 0;
-    for (uint32_t worker = 0; worker < of_worker_.size(); ++worker) {
-      if (of_worker_[worker].empty()) continue;
+    for (uint32_t worker = 0; worker < delays_.keys(); ++worker) {
+      if (delays_.of(worker).empty()) continue;
       const int64_t own = late_of(worker);
       count += own;
-      often += static_cast<double>(own) >= kRare * static_cast<double>(of_worker_[worker].size());
+      often += static_cast<double>(own) >= kRare * static_cast<double>(delays_.of(worker).size());
     }
     return often > 1 && 2 * often >= worked_ && static_cast<double>(count) >= kRare * static_cast<double>(cells_);
   }
@@ -98,8 +100,8 @@ class Delays {
     draft.cause.of = static_cast<int64_t>(cells_);
     double worst = 0;
     const double limit = best_ns_ + kLateStart * cell_ns_;
-    for (uint32_t worker = 0; worker < of_worker_.size(); ++worker) {
-      const std::vector<double>& delays = of_worker_[worker];
+    for (uint32_t worker = 0; worker < delays_.keys(); ++worker) {
+      const std::span<const double> delays = delays_.of(worker);
       if (delays.empty()) continue;
       int64_t count = 0;
       for (const double ns : delays) {
@@ -133,8 +135,8 @@ class Delays {
       draft.cause.part = worker.part;
       draft.cause.pause_ns = by;
       draft.cause.times = {{CellKind::kOther, by + usual_ns_, usual_ns_ < kLateStart * by ? 0 : usual_ns_}};
-      draft.cause.count = draft.cause.of = static_cast<int64_t>(of_worker_[number].size());
-      draft.cause.certain = nearly_all_late(of_worker_[number], by);
+      draft.cause.count = draft.cause.of = static_cast<int64_t>(delays_.of(number).size());
+      draft.cause.certain = nearly_all_late(delays_.of(number), by);
       draft.without = [&scene = scene_, less = shorter_messages(number, by), worker_at = worker_at_, number = number,
                        by = by](uint32_t op, double& dur, double& delay) {
         if (scene.times.worker_of(op) == number && !scene.graph.waits(op).empty()) delay = std::max(0.0, delay - by);
@@ -182,7 +184,7 @@ class Delays {
 
  private:
   // Whether nearly all cells of a worker start late by half of what its median one does, or more: that is no chance.
-  bool nearly_all_late(const std::vector<double>& delays, double by) const {
+  bool nearly_all_late(std::span<const double> delays, double by) const {
     const auto late = std::count_if(delays.begin(), delays.end(), [&](double ns) { return ns >= usual_ns_ + by / 2; });
     return late >= kLeastCertain && static_cast<double>(late) >= kEverywhere * static_cast<double>(delays.size());
   }
@@ -257,16 +259,28 @@ class Delays {
   }
 
   void count_late() {
-    const auto by = excess();
-    by_way_.resize(2 * of_worker_.size());
-    scene_.each_op([&](uint32_t op, size_t) {
+    const double limit = usual_ns_ + kLateStart * cell_ns_;
+    std::vector<double> late_by(delays_.keys(), 0);  // by worker
+    for (const auto& [worker, ns] : late_) late_by[worker] = ns;
+    by_way_.resize(2 * delays_.keys());
+    const OpBlocks blocks(counted_, by_way_.size());
+    std::vector<Late> of_block(blocks.size() * by_way_.size());
+    blocks.each([&](size_t b, uint32_t op) {
       if (!scene_.tells_delay(op)) return;
-      Late& late = by_way_[way_of({scene_.times.worker_of(op), g_.kind[op] == CellKind::kForward})];
-      const double ns = by(op);
+      const uint32_t worker = scene_.times.worker_of(op);
+      Late& late = of_block[b * by_way_.size() + way_of({worker, g_.kind[op] == CellKind::kForward})];
       ++late.of;
-      late.count += ns > 0;
-      late.ns += ns;
+      const double delay = g_.delay_ns[op] - late_by[worker];  // as excess()
+      if (!(delay > limit)) return;
+      ++late.count;
+      late.ns += delay - usual_ns_;
     });
+    for (size_t i = 0; i < of_block.size(); ++i) {
+      Late& late = by_way_[i % by_way_.size()];
+      late.of += of_block[i].of;
+      late.count += of_block[i].count;
+      late.ns += of_block[i].ns;
+    }
   }
 
   int64_t late_of(uint32_t worker) const {
@@ -300,9 +314,10 @@ class Delays {
 
   const CauseScene& scene_;
   const StepGraph& g_;
-  std::vector<std::vector<double>> of_worker_;  // delays; empty: none of its cells tells any
-  int64_t worked_ = 0;                          // workers that have some
-  std::vector<Late> by_way_;                    // by way_of()
+  std::vector<OpStretch> counted_;
+  OpValues delays_;           // by worker; none: none of its cells tells any
+  int64_t worked_ = 0;        // workers that have some
+  std::vector<Late> by_way_;  // by way_of()
   LateWorkers late_;
   size_t cells_ = 0;
   double cell_ns_ = 0, best_ns_ = 0, usual_ns_ = 0;  // median cell; lower quartile and median of delays

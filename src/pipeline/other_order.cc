@@ -10,6 +10,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "pipeline/check_order.h"
+#include "pipeline/op_values.h"
 #include "pipeline/order_cells.h"
 #include "pipeline/rank_lists.h"
 #include "pipeline/schedule_numbers.h"
@@ -208,8 +209,9 @@ OrderModel OrderModel::of(const Trace& trace, const StepGraph& graph, Recognitio
 
 void OrderModel::collect(const RankLists& lists, const StepGraph& graph, size_t cells) {
   std::vector<uint32_t> op_of(cells, kNoCell);
-  for (uint32_t op = 0; op < graph.size(); ++op)
+  OpBlocks(graph.size(), 0).each([&](size_t, uint32_t op) {
     if (graph.cell[op] != kNoCell && is_compute(graph.kind[op])) op_of[graph.cell[op]] = op;
+  });
   std::map<int32_t, uint32_t> step_index;
   for (uint32_t s = 0; s < graph.steps.size(); ++s) step_index[graph.steps[s].step] = s;
   const auto p = static_cast<size_t>(sizes_.stages), v = static_cast<size_t>(sizes_.chunks);

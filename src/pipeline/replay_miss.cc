@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
+#include <vector>
 
 #include "base/parallel.h"
+#include "pipeline/step_replay.h"
 
 namespace stageline {
 namespace {
@@ -39,17 +40,17 @@ double replay_miss(const Trace& trace, const StepGraph& g) {
   std::erase_if(ranges, [](const StepRange& range) { return range.step == kUnknown; });
   std::vector<double> recorded(ranges.size());
   parallel_for(ranges.size(), [&](size_t r) { recorded[r] = recorded_span(trace, ranges[r]); });
-  const WorldTimes replayed =
-      replay_worlds(g, 1, [&](uint32_t op, size_t, std::span<double> dur_ns, std::span<double> delay_ns) {
-        dur_ns[0] = g.dur_ns[op];
-        delay_ns[0] = g.delay_ns[op];
+  const std::vector<double> replayed =
+      replay_world(g, [&](uint32_t begin, uint32_t end, double* dur_ns, double* delay_ns) {
+        std::copy(g.dur_ns.begin() + begin, g.dur_ns.begin() + end, dur_ns);
+        std::copy(g.delay_ns.begin() + begin, g.delay_ns.begin() + end, delay_ns);
       });
   double total = 0, missed = 0;
   size_t r = 0;  // both are by step
   for (size_t s = 0; s < g.steps.size(); ++s) {
     const auto span_ns = static_cast<double>(g.steps[s].span_ns);
     total += span_ns;
-    double miss = std::abs(replayed.ns(s, 0) - span_ns);
+    double miss = std::abs(replayed[s] - span_ns);
     while (r < ranges.size() && ranges[r].step < g.steps[s].step) ++r;
     if (r < ranges.size() && ranges[r].step == g.steps[s].step) miss = std::max(miss, recorded[r] - span_ns);
     missed += miss;

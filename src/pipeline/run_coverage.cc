@@ -9,6 +9,7 @@
 
 #include "base/number.h"
 #include "base/parallel.h"
+#include "base/spares.h"
 #include "model/overlapped_pairs.h"
 #include "pipeline/counted.h"
 #include "pipeline/link_cells.h"
@@ -160,7 +161,7 @@ uint8_t RunCoverage::needs(size_t cell, size_t& at) const {
   return last ? kForwards : kBackwards;
 }
 
-bool RunCoverage::fed(size_t cell) const {
+bool RunCoverage::fed_in_part(size_t cell) const {
   if (no_backwards_) return false;
   if (std::binary_search(holed_steps_.begin(), holed_steps_.end(), trace_.cells.step[cell])) return false;
   if (missing_.empty()) return true;
@@ -378,10 +379,6 @@ void RunCoverage::find_repetitions() {
   std::erase_if(repeated_, [&](uint32_t cell) { return pieces[cell]; });
 }
 
-bool RunCoverage::repeated(size_t cell) const {
-  return std::binary_search(repeated_.begin(), repeated_.end(), static_cast<uint32_t>(cell));
-}
-
 // Lists are held against each other: where a stage has forwards (backwards) at all, every micro-batch of the step and
 // replica has one. Weight gradients may be whole backwards' and are not asked for.
 void RunCoverage::find_holes() {
@@ -391,9 +388,12 @@ void RunCoverage::find_holes() {
   struct Count {
     double expected = 0, missing = 0, timed = 0, untimed = 0;
   };
-  std::vector<bool> works(trace_.parts.size(), false);  // others, as tensor-parallel ranks, may have no cells at all
-  for (size_t i = 0; i < cells.size(); ++i)
-    if ((bits_of(cells.kind[i]) & (kForwards | kBackwards)) != 0) works[static_cast<size_t>(cells.part[i])] = true;
+  std::vector<uint8_t> works(trace_.parts.size(), 0);  // others, as tensor-parallel ranks, may have no cells at all
+  each_cell(cells, [&](size_t i) {
+    if ((bits_of(cells.kind[i]) & (kForwards | kBackwards)) == 0) return;
+    const std::atomic_ref works_here(works[static_cast<size_t>(cells.part[i])]);
+    if (works_here.load(std::memory_order_relaxed) == 0) works_here.store(1, std::memory_order_relaxed);
+  });
   const int32_t chunks = shape_.sizes.chunks;
   const auto way_of = [&](int32_t chunk) { return ways_ == 2 && chunk == 1 ? 1 : 0; };
   const auto list_of = [&](const Part& part, int32_t chunk) {
@@ -401,9 +401,15 @@ void RunCoverage::find_holes() {
   };
   const std::vector<StepRange> ranges = step_ranges(cells);
   std::vector<Count> counts(ranges.size());
+  struct Lists {
+    std::vector<Listed> batches, work;  // by replica and way; by part, chunk and kind
+  };
+  Spares<Lists> spares;
   parallel_for(ranges.size(), [&](size_t s) {
     if (ranges[s].step == kUnknown) return;
-    std::vector<Listed> batches, work;  // by replica and way; by part, chunk and kind
+    const Spares<Lists>::Lent lists(spares);
+    auto& [batches, work] = *lists;
+    batches.clear(), work.clear();
     Count& count = counts[s];
     for (size_t i = ranges[s].begin; i < ranges[s].end; ++i) {
       const uint8_t bit = bits_of(cells.kind[i]) & (kForwards | kBackwards);
@@ -422,7 +428,7 @@ void RunCoverage::find_holes() {
     for (const Listed& batch : batches) ++per_list[batch.list];
     for (size_t p = 0; p < trace_.parts.size(); ++p) {
       const Part& part = trace_.parts[p];
-      if (part.stage == kUnknown || !works[p]) continue;
+      if (part.stage == kUnknown || works[p] == 0) continue;
       for (int32_t chunk = 0; chunk < chunks; ++chunk) {
         const auto found = per_list.find(list_of(part, chunk));
         if (found == per_list.end()) continue;

@@ -6,6 +6,7 @@
 //     not fed    F of 3; B of 1                         when these start says nothing about their rank or link
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -24,10 +25,12 @@ class RunCoverage {
   bool whole() const { return missing_.empty(); }
   // Whether all that a cell waits for was read: what makes its input, and the work of its own rank before it. True of
   // what needs no input, of messages, and of cells whose stage nobody knows; false in steps with holes. O(log steps).
-  bool fed(size_t cell) const;
+  bool fed(size_t cell) const { return all_fed() || fed_in_part(cell); }
 
   // Compute cells that are there several times in one step of their rank, all of them: O(log repetitions).
-  bool repeated(size_t cell) const;
+  bool repeated(size_t cell) const {
+    return !repeated_.empty() && std::binary_search(repeated_.begin(), repeated_.end(), static_cast<uint32_t>(cell));
+  }
   // So many that no wait can be believed: another run in the same files, or steps without numbers.
   bool repeats() const { return static_cast<double>(repeated_.size()) > kMostRepeated * static_cast<double>(compute_); }
   // Nothing that rests on waits can be believed: work repeats, too many rows are missing, or too many last no time.
@@ -51,6 +54,8 @@ class RunCoverage {
   static constexpr double kMostHoles = 0.05;     // of the forwards and backwards
 
  private:
+  bool all_fed() const { return !no_backwards_ && holed_steps_.empty() && missing_.empty(); }
+  bool fed_in_part(size_t cell) const;
   void find_places(const TheoryRun& theory);
   void say_places();
   int32_t stages_by_warm_up() const;

@@ -8,9 +8,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <utility>
 #include <vector>
 
+#include "pipeline/op_values.h"
 #include "pipeline/step_graph.h"
 
 namespace stageline {
@@ -24,16 +26,21 @@ struct SequenceLengths {
     double even = 0;    // mean length of the step's micro-batches, over all replicas
   };
   std::vector<Batch> batches;
-  std::vector<uint32_t> batch_of;                           // by operation; kNone
+  std::vector<uint32_t> batch_of;                           // by operation, after find_batches(); kNone
   std::vector<std::pair<double, double>> forward_backward;  // of micro-batches of steps that count, to the median one
   double forward_part = 0.5;                                // w
+  RawValues<uint32_t> ops;                                  // by micro-batch
+  std::vector<uint32_t> begin;                              // of ops, by micro-batch; and the end
+
+  void find_batches(const StepGraph& graph);
 };
 
-// `ratio`: by operation its time ÷ what its place usually takes; 0 of operations that tell nothing. `partner`: by
+// `ratio`: by operation its time ÷ what its place usually takes; 0 of operations that tell nothing; from several
+// threads. `partner`: by
 // operation the other half of an overlapped pair, of the same step, or kNone; may be empty. `long_from`: length to
 // another one from which a pair says something of w. O(operations log operations), steps in parallel.
 SequenceLengths sequence_lengths(const StepGraph& graph, const std::vector<bool>& counts,
-                                 const std::vector<double>& ratio, const std::vector<uint32_t>& partner,
+                                 const std::function<double(uint32_t op)>& ratio, const std::vector<uint32_t>& partner,
                                  double long_from);
 
 }  // namespace stageline

@@ -6,10 +6,10 @@
 #include <memory>
 #include <tuple>
 
-#include "base/parallel.h"
 #include "model/stage_costs.h"
 #include "pipeline/cause_drafts.h"
 #include "pipeline/links.h"
+#include "pipeline/op_values.h"
 
 namespace stageline {
 namespace {
@@ -37,53 +37,77 @@ int32_t sender_of(const StepGraph& g, uint32_t op) {
 struct Transfers {
   std::map<StagePair, std::vector<std::pair<double, int32_t>>> links;  // (median, replica)
   std::map<Edge, uint32_t> index;
-  std::shared_ptr<std::vector<uint32_t>> edge_of;  // by operation: into index; kNone
-  bool recorded = false;                           // some message was
+  std::shared_ptr<RawValues<uint32_t>> edge_of;  // by operation: into index; kNone
+  bool recorded = false;                         // some message was
 };
 
 Transfers transfers_of(const CauseScene& scene, const LateWorkers& late) {
   const StepGraph& g = scene.graph;
   Transfers t;
-  t.edge_of = std::make_shared<std::vector<uint32_t>>(g.size(), CellTimes::kNone);
-  std::vector<std::vector<double>> values;  // by number
-  // Numbers by part: it has a few neighbours, so the last ones are looked at before all.
+  t.edge_of = std::make_shared<RawValues<uint32_t>>();
+  RawValues<uint32_t>& edge_of = *t.edge_of;
+  edge_of.resize(g.size());
+  // Blocks number the edges that they meet, by part: it has a few neighbours, so the last ones are looked at before
+  // all.
   struct Known {
     int32_t other = kUnknown;
     bool in = false;
     uint32_t edge = CellTimes::kNone;
   };
-  std::vector<std::array<Known, 4>> known(scene.trace.parts.size());
-  std::vector<uint8_t> oldest(known.size(), 0);
+  struct Block {
+    std::vector<std::array<Known, 4>> known;
+    std::vector<uint8_t> oldest;
+    std::map<Edge, uint32_t> index;
+    std::vector<uint32_t> edge;  // by own number: into Transfers::index
+    bool recorded = false;       // some message was
+  };
+  const OpBlocks blocks(g.size(), 4 * g.stage_of.size());
+  std::vector<Block> of_block(blocks.size());
+  const auto number_of = [&](Block& block, uint32_t op) {
+    if (!is_message(g.kind[op]) || g.stage(op) == kUnknown) return CellTimes::kNone;
+    block.recorded = block.recorded || g.cell[op] != kNoCell;
+    const int32_t other = sender_of(g, op);
+    if (other == kUnknown) return CellTimes::kNone;
+    const bool in = receives(g.kind[op]);
+    const auto part = static_cast<size_t>(g.part[op]);
+    if (block.known.empty()) block.known.resize(g.stage_of.size()), block.oldest.resize(g.stage_of.size());
+    auto& known = block.known[part];
+    auto at = std::find_if(known.begin(), known.end(), [&](const Known& k) {
+      return k.edge != CellTimes::kNone && k.other == other && k.in == in;
+    });
+    if (at == known.end()) {
+      const Edge edge = in ? Edge{g.dp(op), other, g.stage(op)} : Edge{g.dp(op), g.stage(op), other};
+      const auto [number, fresh] = block.index.try_emplace(edge, static_cast<uint32_t>(block.index.size()));
+      at = known.begin() + block.oldest[part];
+      block.oldest[part] = static_cast<uint8_t>((block.oldest[part] + 1) % known.size());
+      *at = {other, in, number->second};
+    }
+    return at->edge;
+  };
+  blocks.each([&](size_t b, uint32_t op) { edge_of[op] = number_of(of_block[b], op); });
+  for (Block& block : of_block) {
+    t.recorded = t.recorded || block.recorded;
+    block.edge.resize(block.index.size());
+    for (const auto& [edge, number] : block.index)
+      block.edge[number] = t.index.try_emplace(edge, static_cast<uint32_t>(t.index.size())).first->second;
+  }
+  blocks.each([&](size_t b, uint32_t op) {
+    if (edge_of[op] != CellTimes::kNone) edge_of[op] = of_block[b].edge[edge_of[op]];
+  });
+  of_block.clear();
   std::map<StagePair, double> late_of;  // (replica, stage)
   for (const auto& [worker, ns] : late)
     late_of[{scene.times.workers()[worker].dp, scene.times.workers()[worker].stage}] = ns;
-  for (uint32_t op = 0; op < g.size(); ++op) {
-    if (!is_message(g.kind[op]) || g.stage(op) == kUnknown) continue;
-    t.recorded = t.recorded || g.cell[op] != kNoCell;
-    const int32_t other = sender_of(g, op);
-    if (other == kUnknown) continue;
-    const bool in = receives(g.kind[op]);
-    const auto part = static_cast<size_t>(g.part[op]);
-    auto at = std::find_if(known[part].begin(), known[part].end(), [&](const Known& k) {
-      return k.edge != CellTimes::kNone && k.other == other && k.in == in;
-    });
-    if (at == known[part].end()) {
-      const Edge edge = in ? Edge{g.dp(op), other, g.stage(op)} : Edge{g.dp(op), g.stage(op), other};
-      const auto [number, fresh] = t.index.try_emplace(edge, static_cast<uint32_t>(t.index.size()));
-      if (fresh) values.emplace_back();
-      at = known[part].begin() + oldest[part];
-      oldest[part] = static_cast<uint8_t>((oldest[part] + 1) % known[part].size());
-      *at = {other, in, number->second};
-    }
-    (*t.edge_of)[op] = at->edge;
-    if (!in) continue;
-    // A gap between cells holds what its rank starts late, which is no link's doing.
-    const auto by =
-        g.cell[op] == kNoCell && !late_of.empty() ? late_of.find({std::max(g.dp(op), 0), g.stage(op)}) : late_of.end();
-    values[at->edge].push_back(std::max(0.0, g.dur_ns[op] - (by == late_of.end() ? 0 : by->second)));
-  }
-  std::vector<double> medians(values.size());  // NaN: nobody received
-  parallel_for(values.size(), [&](size_t e) { medians[e] = median_of(std::move(values[e])); });
+  OpValues received(
+      {{0, static_cast<uint32_t>(g.size())}}, t.index.size(),
+      [&](uint32_t op) { return receives(g.kind[op]) ? edge_of[op] : OpValues::kNone; },
+      [&](uint32_t op) {
+        // A gap between cells holds what its rank starts late, which is no link's doing.
+        const auto by = g.cell[op] == kNoCell && !late_of.empty() ? late_of.find({std::max(g.dp(op), 0), g.stage(op)})
+                                                                  : late_of.end();
+        return std::max(0.0, g.dur_ns[op] - (by == late_of.end() ? 0 : by->second));
+      });
+  const std::vector<double> medians = received.take_medians();  // NaN: nobody received
   for (const auto& [edge, number] : t.index)
     if (!std::isnan(medians[number]))
       t.links[{std::get<1>(edge), std::get<2>(edge)}].emplace_back(medians[number], std::get<0>(edge));

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "pipeline/cause_drafts.h"
+#include "pipeline/op_values.h"
 
 namespace stageline {
 namespace {
@@ -24,9 +25,12 @@ PlaceTimes place_times(const CauseScene& scene) {
   t.mean = scene.times.place_means();
   t.count.resize(t.mean.size());
   t.others = t.even = std::vector<double>(t.mean.size(), std::nan(""));
-  scene.each_op([&](uint32_t op, size_t) {
-    if (scene.times.worker_of(op) != CellTimes::kNone) ++t.count[scene.times.place_of(op)];
+  const OpBlocks blocks(counted_ops(scene.graph, scene.counts), t.count.size());
+  std::vector<double> of_block(blocks.size() * t.count.size());
+  blocks.each([&](size_t b, uint32_t op) {
+    if (scene.times.worker_of(op) != CellTimes::kNone) ++of_block[b * t.count.size() + scene.times.place_of(op)];
   });
+  for (size_t i = 0; i < of_block.size(); ++i) t.count[i % t.count.size()] += of_block[i];
   // Others of one (chunk, kind) are those of all chunks: the first and the last chunk hold what only they have.
   for (size_t kind = 0; kind < CellTimes::kKinds; ++kind) {
     std::vector<std::pair<double, size_t>> all;

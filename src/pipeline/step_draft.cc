@@ -1,10 +1,14 @@
 #include "pipeline/step_draft.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <map>
+#include <memory>
 #include <numeric>
+#include <utility>
 
 #include "base/parallel.h"
+#include "base/spares.h"
 
 namespace stageline {
 namespace {
@@ -18,13 +22,53 @@ struct OrderedStep {
   int64_t cut = 0, negative = 0;
 };
 
+// What is known of all operations of a type or a part.
+struct OrderFacts {
+  std::vector<uint8_t> communicates;  // by type
+  std::vector<uint32_t> pipeline_of;  // by part: its replica, counted
+  uint32_t pipelines = 0;
+};
+
+struct UnitQueue {  // of a pipeline's units that nothing holds any more, one after the other in OrderSpace::next
+  uint32_t first = UINT32_MAX, last = UINT32_MAX;
+  bool waits = false;  // for its turn
+};
+
+// What is worked with, from step to step.
+struct OrderSpace {
+  StepDraft draft;
+  std::vector<uint32_t> unit, member_begin, member;
+  std::vector<uint32_t> wait_begin, wait_on, follower_begin, follower, pending;
+  std::vector<uint32_t> next, turns;      // by unit; pipelines, some of them several times
+  std::vector<UnitQueue> queues;          // by pipeline
+  std::vector<uint32_t> place, draft_at;  // in the order, by place in the draft; and the other way round
+};
+
 // Units proceed together: a group, or an operation of its own. Kahn's algorithm over units; where they wait for each
-// other in a circle, the one that started first goes on. Writes the columns of the graph from `base` on: waits, groups
-// and their numbers count from the step's first.
+// other in a circle, the one that started first goes on. One pipeline of compute cells goes as far as it gets before
+// the next one does: what waits for each other stands together, in the cache and in the graph. Writes the columns of
+// the graph from `base` on: waits, groups and their numbers count from the step's first.
 class Orderer {
  public:
-  Orderer(const StepDraft& draft, const std::vector<uint8_t>& communicates, uint32_t base, StepGraph& graph)
-      : draft_(draft), communicates_(communicates), grouped_(draft.group_count > 0), base_(base), graph_(graph) {}
+  Orderer(OrderSpace& space, const OrderFacts& facts, uint32_t base, StepGraph& graph)
+      : draft_(space.draft),
+        facts_(facts),
+        grouped_(draft_.group_count > 0),
+        base_(base),
+        graph_(graph),
+        unit_(space.unit),
+        member_begin_(space.member_begin),
+        member_(space.member),
+        wait_begin_(space.wait_begin),
+        wait_on_(space.wait_on),
+        follower_begin_(space.follower_begin),
+        follower_(space.follower),
+        pending_(space.pending),
+        next_(space.next),
+        turns_(space.turns),
+        queues_(space.queues),
+        place_(space.place),
+        draft_at_(space.draft_at) {}
 
   OrderedStep order() {
     make_units();
@@ -100,30 +144,42 @@ class Orderer {
 
   void sort_units() {
     place_.assign(count(), UINT32_MAX);
+    draft_at_.clear();
     draft_at_.reserve(count());
-    std::vector<uint32_t> queue;
-    queue.reserve(units_);
-    constexpr uint32_t kQueued = UINT32_MAX;  // of pending_: nothing holds it any more
-    const auto enqueue = [&](uint32_t unit) {
-      queue.push_back(unit);
-      pending_[unit] = kQueued;
-    };
+    turns_.clear();
+    next_.assign(units_, kNoUnit);
+    queues_.assign(facts_.pipelines, {});
     for (uint32_t u = 0; u < units_; ++u)
       if (pending_[u] == 0) enqueue(u);
     std::vector<uint32_t> oldest;  // made when there is a circle: those that started last first
-    for (size_t head = 0; head < units_; ++head) {
-      if (head == queue.size()) {  // a circle: a unit goes on without what it still waits for
+    size_t turn = 0;
+    for (uint32_t taken = 0; taken < units_;) {
+      if (turn == turns_.size()) {  // a circle: a unit goes on without what it still waits for
         if (oldest.empty()) oldest = units_from_the_end();
         while (pending_[oldest.back()] == kQueued) oldest.pop_back();
         enqueue(oldest.back());
       }
-      const uint32_t u = queue[head];
-      take(u);
-      for (uint32_t f = follower_begin_[u]; f < follower_begin_[u + 1]; ++f) {
-        uint32_t& pending = pending_[follower_[f]];
-        if (pending != kQueued && --pending == 0) enqueue(follower_[f]);
+      UnitQueue& own = queues_[turns_[turn++]];
+      for (; own.first != kNoUnit; ++taken) {
+        const uint32_t u = own.first;
+        take(u);
+        for (uint32_t f = follower_begin_[u]; f < follower_begin_[u + 1]; ++f) {
+          uint32_t& pending = pending_[follower_[f]];
+          if (pending != kQueued && --pending == 0) enqueue(follower_[f]);
+        }
+        own.first = next_[u];
       }
+      own.waits = false;
     }
+  }
+
+  void enqueue(uint32_t unit) {
+    pending_[unit] = kQueued;
+    const uint32_t pipeline = facts_.pipeline_of[static_cast<size_t>(draft_.ops[member(member_begin(unit))].part)];
+    UnitQueue& queue = queues_[pipeline];
+    (queue.first == kNoUnit ? queue.first : next_[queue.last]) = unit;
+    queue.last = unit;
+    if (!std::exchange(queue.waits, true)) turns_.push_back(pipeline);
   }
 
   std::vector<uint32_t> units_from_the_end() const {
@@ -226,7 +282,7 @@ class Orderer {
     }
   }
 
-  bool communicates(uint32_t place) const { return communicates_[graph_.type[base_ + place]] != 0; }
+  bool communicates(uint32_t place) const { return facts_.communicates[graph_.type[base_ + place]] != 0; }
 
   // A message or collective stamped as one transfer at all its ends: who was there first waited in time that nobody
   // recorded, so only the shortest way from being ready to the start can be a launch delay. An end that shows its own
@@ -242,16 +298,21 @@ class Orderer {
       if (k != least) delays[k] = 0;
   }
 
+  static constexpr uint32_t kQueued = UINT32_MAX;  // of pending_: nothing holds it any more
+  static constexpr uint32_t kNoUnit = UINT32_MAX;
+
   const StepDraft& draft_;
-  const std::vector<uint8_t>& communicates_;  // by type
-  const bool grouped_;                        // else every operation is its own unit, by the same number
+  const OrderFacts& facts_;
+  const bool grouped_;  // else every operation is its own unit, by the same number
   const uint32_t base_;
   StepGraph& graph_;
   OrderedStep out_;
   uint32_t units_ = 0;
-  std::vector<uint32_t> unit_, member_begin_, member_;
-  std::vector<uint32_t> wait_begin_, wait_on_, follower_begin_, follower_, pending_;
-  std::vector<uint32_t> place_, draft_at_;  // in the order, by place in the draft; and the other way round
+  std::vector<uint32_t>&unit_, &member_begin_, &member_;
+  std::vector<uint32_t>&wait_begin_, &wait_on_, &follower_begin_, &follower_, &pending_;
+  std::vector<uint32_t>&next_, &turns_;
+  std::vector<UnitQueue>& queues_;
+  std::vector<uint32_t>&place_, &draft_at_;
 };
 
 // By part its operation that ends last, of work and, where asked, collectives.
@@ -308,17 +369,22 @@ StepGraph assemble_graph(const Trace& trace, StepDrafts drafts, GraphSource sour
   graph.source = source;
   graph.types = std::move(drafts.types);
   graph.stage_count = graph.dp_count = 1;
-  std::vector<uint8_t> communicates;  // by type
+  OrderFacts facts;
+  std::map<int32_t, uint32_t> pipelines;
   for (const Part& part : trace.parts) {
     graph.stage_count = std::max(graph.stage_count, part.stage + 1);
     graph.dp_count = std::max(graph.dp_count, part.dp + 1);
     graph.stage_of.push_back(part.stage);
     graph.dp_of.push_back(part.dp);
+    // Of recorded operations collectives tie the pipelines together: they go side by side.
+    const int32_t pipeline = source == GraphSource::kComputeCells ? part.dp : 0;
+    facts.pipeline_of.push_back(pipelines.try_emplace(pipeline, pipelines.size()).first->second);
   }
   for (const GraphType& type : graph.types) {
     graph.closes_of.push_back(is_message(type.kind) ? 0 : 1);
-    communicates.push_back(type.communicates ? 1 : 0);
+    facts.communicates.push_back(type.communicates ? 1 : 0);
   }
+  facts.pipelines = static_cast<uint32_t>(pipelines.size());
   if (std::find(graph.closes_of.begin(), graph.closes_of.end(), 1) == graph.closes_of.end())
     graph.closes_of.assign(graph.types.size(), 1);
 
@@ -326,24 +392,26 @@ StepGraph assemble_graph(const Trace& trace, StepDrafts drafts, GraphSource sour
   std::vector<uint32_t> base(steps + 1, 0);
   std::partial_sum(drafts.op_count.begin(), drafts.op_count.end(), base.begin() + 1);
   const size_t n = base.back();
-  graph.cell.resize(n);
-  graph.type.resize(n);
-  graph.kind.resize(n);
-  graph.part.resize(n);
-  graph.chunk.resize(n);
-  graph.micro_batch.resize(n);
-  graph.group_of.assign(drafts.grouped ? n : 0, kNoGroup);
-  graph.start_ns.resize(n);
-  graph.end_ns.resize(n);
-  graph.dur_ns.resize(n);
-  graph.delay_ns.resize(n);
-  graph.wait_begin.resize(n + 1);
+  // Of a large run that is gigabytes, which the kernel clears page by page.
+  const std::initializer_list<std::function<void()>> columns = {
+      [&] { graph.cell.resize(n); },           [&] { graph.part.resize(n); },
+      [&] { graph.chunk.resize(n); },          [&] { graph.micro_batch.resize(n); },
+      [&] { graph.wait_begin.resize(n + 1); }, [&] { graph.start_ns.resize(n); },
+      [&] { graph.end_ns.resize(n); },         [&] { graph.dur_ns.resize(n); },
+      [&] { graph.delay_ns.resize(n); },       [&] { graph.type.resize(n); },
+      [&] { graph.kind.resize(n); },           [&] { graph.group_of.assign(drafts.grouped ? n : 0, kNoGroup); }};
+  parallel_for(columns.size(), [&](size_t c) { columns.begin()[c](); });
   std::vector<OrderedStep> ordered(steps);
+  auto spaces = std::make_unique<Spares<OrderSpace>>();
   parallel_for(steps, [&](size_t s) {
-    const StepDraft draft = drafts.make(s);
-    ordered[s] = Orderer(draft, communicates, base[s], graph).order();
+    const Spares<OrderSpace>::Lent space(*spaces);
+    space->draft.clear();
+    drafts.make(s, space->draft);
+    ordered[s] = Orderer(*space, facts, base[s], graph).order();
   });
 
+  drafts.make = nullptr;
+  spaces.reset();
   std::vector<uint32_t> wait_base(steps + 1, 0), group_base(steps + 1, 0);
   int64_t cut = 0, negative = 0;
   for (size_t s = 0; s < steps; ++s) {

@@ -29,6 +29,10 @@ struct StepDraft {
   std::vector<uint32_t> group;                       // by operation: number of its group, or kNoGroup
   uint32_t group_count = 0;
 
+  void clear() {  // keeps the space
+    ops.clear(), waits.clear(), group.clear();
+    group_count = 0;
+  }
   void wait(uint32_t op, uint32_t on) {
     if (op != on) waits.emplace_back(op, on);
   }
@@ -36,10 +40,11 @@ struct StepDraft {
 
 // Drafts that are made one by one: of a large run all of them take more than the graph.
 struct StepDrafts {
-  std::vector<GraphType> types;                // of all drafts
-  bool grouped = false;                        // some draft may have groups
-  std::vector<uint32_t> op_count;              // by step
-  std::function<StepDraft(size_t step)> make;  // called once a step, from several threads
+  std::vector<GraphType> types;    // of all drafts
+  bool grouped = false;            // some draft may have groups
+  std::vector<uint32_t> op_count;  // by step
+  // Called once a step, from several threads; `draft` has been cleared.
+  std::function<void(size_t step, StepDraft& draft)> make;
 };
 
 // Orders every step so that waits point back and groups stand side by side, computes durations and delays. What had to

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/number.h"
+#include "base/parallel.h"
 #include "model/pipeline_sums.h"
 #include "model/stage_costs.h"
 #include "pipeline/replay_miss.h"
@@ -65,7 +66,7 @@ std::optional<StepGraph> graph_of_operations(const Trace& trace, Diagnostics& no
     drafts = draft_operations(trace, true, rule, types, again);
   }
   if (drafts.empty()) return std::nullopt;
-  StepDrafts made{std::move(types), true, {}, [&](size_t s) { return std::move(drafts[s]); }};
+  StepDrafts made{std::move(types), true, {}, [&](size_t s, StepDraft& draft) { draft = std::move(drafts[s]); }};
   for (const StepDraft& draft : drafts) made.op_count.push_back(static_cast<uint32_t>(draft.ops.size()));
   return assemble_graph(trace, std::move(made), GraphSource::kOperations, notes);
 }
@@ -157,15 +158,15 @@ std::vector<double> launch_delays(const StepGraph& graph) {
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   const size_t types = graph.types.size();
   std::vector<std::vector<double>> least(types);
-  std::vector<double> of_step(types), launch_ns(types, 0);
-  for (const GraphStep& step : graph.steps) {
-    std::fill(of_step.begin(), of_step.end(), kNaN);
-    for (uint32_t op = step.begin; op < step.end; ++op)
-      if (!is_compute(graph.kind[op]) && !(of_step[graph.type[op]] <= graph.delay_ns[op]))
-        of_step[graph.type[op]] = graph.delay_ns[op];
-    for (size_t t = 0; t < types; ++t)
-      if (!std::isnan(of_step[t])) least[t].push_back(of_step[t]);
-  }
+  std::vector<double> of_step(graph.steps.size() * types, kNaN), launch_ns(types, 0);
+  parallel_for(graph.steps.size(), [&](size_t s) {
+    double* const own = of_step.data() + s * types;
+    for (uint32_t op = graph.steps[s].begin; op < graph.steps[s].end; ++op)
+      if (!is_compute(graph.kind[op]) && !(own[graph.type[op]] <= graph.delay_ns[op]))
+        own[graph.type[op]] = graph.delay_ns[op];
+  });
+  for (size_t i = 0; i < of_step.size(); ++i)
+    if (!std::isnan(of_step[i])) least[i % types].push_back(of_step[i]);
   for (size_t t = 0; t < types; ++t)
     if (!least[t].empty()) launch_ns[t] = std::max(0.0, median_of(std::move(least[t])));
   return launch_ns;

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "base/parallel.h"
+#include "base/spares.h"
 
 namespace stageline {
 namespace {
@@ -25,10 +26,10 @@ inline void raise(std::array<double, kLanes>& to, const std::array<double, kLane
 // One step in worlds [first, first + count), count ≤ kLanes; writes its times to out[0 .. count). `space` is reused.
 template <size_t kLanes>
 void replay_step(const StepGraph& graph, const GraphStep& step, size_t first, size_t count, const FillWorlds& fill,
-                 std::vector<double>& space, double* out) {
+                 double* space, double* out) {
   using Lanes = std::array<double, kLanes>;
   static_assert(sizeof(Lanes) == kLanes * sizeof(double));
-  auto* const ends = reinterpret_cast<Lanes*>(space.data());
+  auto* const ends = reinterpret_cast<Lanes*>(space);
   Lanes step_end{};
   Lanes dur{}, delay{};
   for (uint32_t i = step.begin; i < step.end;) {
@@ -64,6 +65,19 @@ void replay_step(const StepGraph& graph, const GraphStep& step, size_t first, si
   std::copy_n(step_end.begin(), count, out);
 }
 
+// Of a step, in some worlds; nothing is read before it is written.
+class Ends {
+ public:
+  double* of(size_t count) {
+    if (count > count_) space_ = std::make_unique_for_overwrite<double[]>(count_ = count);
+    return space_.get();
+  }
+
+ private:
+  size_t count_ = 0;
+  std::unique_ptr<double[]> space_;
+};
+
 }  // namespace
 
 WorldTimes replay_worlds(const StepGraph& graph, size_t worlds, const FillWorlds& fill) {
@@ -75,17 +89,19 @@ WorldTimes replay_worlds(const StepGraph& graph, size_t worlds, const FillWorlds
   const size_t blocks = (worlds + kMostLanes - 1) / kMostLanes;
   const size_t each = graph.steps.size() >= kManySteps ? blocks : 1;  // of a step's blocks, by one task
   const size_t tasks = blocks == 0 ? 0 : (blocks + each - 1) / each;
+  const size_t lanes = worlds < 2 ? worlds : std::min(kMostLanes, std::bit_ceil(std::max<size_t>(worlds, 4)));
+  Spares<Ends> spares;
   parallel_for(graph.steps.size() * tasks, [&](size_t task) {
     const size_t s = task / tasks;
     const GraphStep& step = graph.steps[s];
-    const size_t wide = worlds == 1 ? 1 : std::min(kMostLanes, std::bit_ceil(std::max<size_t>(worlds, 4)));
-    std::vector<double> space((step.end - step.begin) * wide);
+    const Spares<Ends>::Lent ends(spares);
+    double* const space = ends->of((step.end - step.begin) * lanes);
     const size_t end = std::min(worlds, (task % tasks + 1) * each * kMostLanes);
     for (size_t first = task % tasks * each * kMostLanes; first < end;) {
       const size_t count = std::min(kMostLanes, end - first);
       double* const times = out.step_ns.data() + s * worlds + first;
-      const auto run = [&](auto lanes) {
-        replay_step<decltype(lanes)::value>(graph, step, first, count, fill, space, times);
+      const auto run = [&](auto width) {
+        replay_step<decltype(width)::value>(graph, step, first, count, fill, space, times);
       };
       if (count == 1) {
         run(std::integral_constant<size_t, 1>());
@@ -105,10 +121,11 @@ WorldTimes replay_worlds(const StepGraph& graph, size_t worlds, const FillWorlds
 std::vector<double> replay_world(const StepGraph& graph, const FillStretch& fill) {
   constexpr uint32_t kStretch = 1024;  // operations whose times stay in the nearest cache until they are used
   std::vector<double> step_ns(graph.steps.size(), 0);
+  Spares<Ends> spares;
   parallel_for(graph.steps.size(), [&](size_t s) {
     const GraphStep& step = graph.steps[s];
-    // Every end is written before it is read: no zeros first.
-    const auto ends = std::make_unique_for_overwrite<double[]>(step.end - step.begin);
+    const Spares<Ends>::Lent space(spares);
+    double* const ends = space->of(step.end - step.begin);
     std::array<double, kStretch> dur, delay;
     double step_end = 0;
     uint32_t from = step.begin, to = step.begin;  // the stretch whose times are there

@@ -315,8 +315,7 @@ TheoryRun theory_of(const Trace& trace) {
   theory.schedule = best.name;
   theory.by_rank = !trace.comparable() && trace.parts.size() > 1;
   if (trace.alignment == AlignState::kMapped) run.mapped = trace.common_cells();
-  theory.start_ns.assign(trace.cells.size(), kNoTheory);
-  theory.end_ns.assign(trace.cells.size(), kNoTheory);
+  parallel_for(2, [&](size_t i) { (i == 0 ? theory.start_ns : theory.end_ns).assign(trace.cells.size(), kNoTheory); });
   theory.fused.assign(trace.cells.size(), false);
   for (const RankList& list : run.lists.lists) {
     const auto known = size_of.find(list.micro_batches);

@@ -1,0 +1,48 @@
+// Space that tasks of a parallel loop hand on to each other. A buffer of megabytes that every task allocates anew is
+// cleared by the kernel page by page, every time.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace stageline {
+
+// As many `T` as tasks run at the same time, each as the task before has left it.
+template <class T>
+class Spares {
+ public:
+  // One for a task, given back at the end of its life.
+  class Lent {
+   public:
+    explicit Lent(Spares& spares) : spares_(spares), own_(spares.take()) {}
+    ~Lent() { spares_.give(std::move(own_)); }
+    Lent(const Lent&) = delete;
+    Lent& operator=(const Lent&) = delete;
+    T& operator*() const { return *own_; }
+    T* operator->() const { return own_.get(); }
+
+   private:
+    Spares& spares_;
+    std::unique_ptr<T> own_;
+  };
+
+ private:
+  std::unique_ptr<T> take() {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) return std::make_unique<T>();
+    std::unique_ptr<T> one = std::move(free_.back());
+    free_.pop_back();
+    return one;
+  }
+  void give(std::unique_ptr<T> one) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(one));
+  }
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<T>> free_;
+};
+
+}  // namespace stageline
