@@ -49,6 +49,11 @@ export const cases = [
     const cells = await page.locator('#workers button').allTextContents();
     const wanted = [...workers].sort((a, b) => a.dp - b.dp || a.stage - b.stage).map(r => r.peer_ratio.toFixed(2));
     assert.deepEqual(cells, wanted);
+    const usual = rowsOf(json('analyze', 'stragglers', runs.pipeline, '--format', 'json'), 'straggler-steps').sort((a, b) => a.stage - b.stage || a.step - b.step);
+    assert.ok(usual.length === 16, `${usual.length} stages and steps`);
+    assert.deepEqual(await page.locator('#step-map button').allTextContents(), usual.map(r => r.ratio.toFixed(2)));
+    assert.deepEqual(await page.locator('#step-map button').evaluateAll(list => list.map(one => one.title)),
+        usual.map(r => `step ${r.step}, stage ${r.stage}: ${r.ratio.toFixed(3)}× usual, busy ${ms(r.busy_ns)}\u202fms; slowest rank ${r.slowest_rank}`));
   }],
   ['pipeline: bubbles add up to the stages\' waiting, and the pointer tells their cause', async (open, {runs}) => {
     const page = await show(open, 'pipeline'), bubbles = await page.evaluate(() => stageline.pipeline.bubbles());
@@ -172,6 +177,63 @@ export const cases = [
     await page.waitForFunction(() => /B2/.test(document.querySelector('.page-pipeline .tip').textContent));
     await page.evaluate(() => { document.querySelector('.page-pipeline .tip').style.visibility = 'hidden'; });
     assert.notDeepEqual(await page.screenshot({clip}), before);
+  }],
+  ['pipeline: arrows end on the cells that wait for each other', async open => {
+    const page = await show(open, 'pipeline'), b = await cellWhere(page, {kind: BACKWARD, microBatch: 2, part: 1});
+    // What is dark where an arrow ends: its head is drawn there, and nothing was before.
+    const heads = points => page.evaluate(list => {
+      const canvas = document.querySelector('.page-pipeline canvas'), {left, top, width} = canvas.getBoundingClientRect(), sharp = canvas.width / width;
+      const pen = Object.assign(document.createElement('canvas'), {width: canvas.width, height: canvas.height}).getContext('2d');
+      pen.drawImage(canvas, 0, 0);
+      return list.map(([x, y]) => [...pen.getImageData(Math.round((x - left - 3) * sharp), Math.round((y - top) * sharp), 1, 1).data].join());
+    }, points);
+    const arrows = await page.evaluate(i => stageline.pipeline.arrows(i), b.index), before = await heads(arrows.map(one => [one.x1, one.y1]));
+    assert.ok(arrows.length >= 2, `${arrows.length} arrows`);
+    await page.mouse.move(b.x, b.y);
+    await page.waitForFunction(i => stageline.pipeline.state().hovered === i, b.index);
+    await rest_(page);
+    const after = await heads(arrows.map(one => [one.x1, one.y1])), near = (p, q) => Math.abs(p - q) <= 1;
+    let between = 0;
+    for (const [k, {from, to, x0, y0, x1, y1}] of arrows.entries()) {
+      assert.ok(from === b.index || to === b.index, `${from} → ${to}`);
+      const [start, end] = await page.evaluate(list => list.map(i => ({...stageline.pipeline.cell(i), ...stageline.pipeline.box(i)})), [from, to]);
+      assert.ok(near(x0, start.x + start.w) && y0 > start.y && y0 < start.y + start.h, `begins at ${x0},${y0}: ${JSON.stringify(start)}`);
+      assert.ok(near(x1, end.x) && y1 > end.y && y1 < end.y + end.h, `ends at ${x1},${y1}: ${JSON.stringify(end)}`);
+      assert.ok(start.start + start.dur <= end.start, 'nobody waits for what comes later');
+      assert.notEqual(after[k], before[k], `no head at ${x1},${y1}`);
+      if (start.part === end.part) continue;
+      assert.equal(start.microBatch, end.microBatch);  // of another rank only what the cell is made from
+      ++between;
+    }
+    assert.ok(between >= 1);
+  }],
+  ['pipeline: it opens on the replica that the others wait for, and says so', async open => {
+    const page = await show(open, 'slowWorker');
+    assert.equal((await state(page)).dp, 1);
+    assert.match(await page.textContent('#slowest'), /^The slower of 2 replicas: its pipeline takes [\d.]+\u202fms \(\d[\d.]*\u202f%\) longer\.$/);
+    await page.selectOption('#replica', '0');
+    await page.waitForFunction(() => /^The slowest one, replica 1, takes/.test(document.querySelector('#slowest').textContent));
+    await page.click('#slowest button');
+    await page.waitForFunction(() => stageline.pipeline.state().dp === 1 && /^The slower of 2/.test(document.querySelector('#slowest').textContent));
+    assert.equal((await state(await show(open, 'slowWorker', '?dp=0'))).dp, 0);
+    assert.equal(await (await show(open, 'vpp')).locator('#slowest').count(), 0);
+  }],
+  ['pipeline: cells that begin before what they wait for is done are called that', async open => {
+    const page = await show(open, 'early');
+    assert.match(await page.textContent('#early'), /^\d+ of \d+ cells that wait for another rank begin before it is done, by up to 15\.0\u202fms\. All stamps are of one clock/);
+    assert.match(await page.textContent('.page-pipeline ul.small'), /begun too early −/);
+    assert.match(await (await show(open, 'early', '', {query: '?lang=zh'})).textContent('#early'), /最多早 15\.0/);
+    assert.equal(await (await show(open, 'pipeline')).locator('#early').count(), 0);
+  }],
+  ['pipeline: rows grow with a tall window, and stay in sight', async open => {
+    const heightOf = async (...size) => {
+      const page = await show(open, 'pipeline', '', {size}), {box} = await cellWhere(page, {kind: FORWARD, microBatch: 1}), chart = page.locator('.page-pipeline .chart');
+      assert.ok(await chart.evaluate(one => one.scrollHeight <= one.clientHeight + 1), `${size}`);
+      return box.h;
+    };
+    assert.ok(Math.abs(await heightOf(1280, 800) - 46) <= 1);
+    const tall = await heightOf(3840, 2160);
+    assert.ok(tall > 90 && tall < 120, `${tall} px`);
   }],
   ['pipeline: a cell leads to its place in the timeline, and back', async open => {
     const page = await show(open, 'pipeline'), f = await cellWhere(page, {kind: FORWARD, microBatch: 2});

@@ -1,6 +1,6 @@
 // The runs that the viewer's tests look at, made by generators of ours.
 import {execFileSync} from 'node:child_process';
-import {existsSync, mkdirSync, writeFileSync} from 'node:fs';
+import {existsSync, mkdirSync, readFileSync, writeFileSync} from 'node:fs';
 import {dirname, join} from 'node:path';
 import {fileURLToPath} from 'node:url';
 
@@ -92,6 +92,13 @@ export function makeRuns(stageline, folder) {
     hostile: chrome(folder, 'hostile', [slice(HOSTILE, 0, 100, {args: {[HOSTILE]: HOSTILE}}), slice('long '.repeat(2000), 120, 100)]),
     attack: attack(join(folder, 'attack.json')),
     late: simulated('late', '1f1b', '--stages', '4', '--dp', '2', '--micro-batches', '8', '--steps', '2', '--cost', '30,62', '--latency', '4', '--fault', 'slow-stage:2,1.4'),
+    // A slow worker in the second replica; a rank whose stamps are 15 ms early.
+    slowWorker: simulated('slow-worker', '1f1b', '--stages', '4', '--dp', '2', '--micro-batches', '8', '--steps', '3', '--cost', '10,20', '--jitter', '0.02', '--fault', 'slow-rank:5,1.4'),
+    early: once('early', out => {
+      execFileSync(stageline, ['simulate', '1f1b', '--stages', '4', '--micro-batches', '8', '--steps', '2', '--cost', '10,20', '-o', out], {stdio: 'ignore'});
+      const log = join(out, 'workerlog.2'), text = readFileSync(log, 'utf8');
+      writeFileSync(log, text.replace(/(job_(?:start|end)_time = )(\d+)/g, (_, name, ms) => name + (Number(ms) - 15)));
+    }),
     large: simulated('large', '1f1b', '--stages', '8', '--dp', '2', '--micro-batches', '16', '--steps', '136', '--jitter', '0.05', '--messages'),
     lanes: chrome(folder, 'lanes', Array.from({length: 10000}, (_, i) => slice(`op ${i % 7}`, i, 500, {tid: i + 1}))),
     broken: (() => {

@@ -5,7 +5,7 @@ import {FORWARD_BACKWARD, Group, GROUP_COUNT, INPUT_GRAD, KIND_CODES, KIND_GROUP
 import {CHUNK_TINTS, tintOf} from './colours';
 import type {Frame, Scene} from './scene';
 
-const LABEL_SIZES = [13, 11, 9.5];  // the largest at which the numbers of a kind fit its short cells
+const LABEL_SIZES = [17, 13, 11, 9.5], TALL = 80;  // the largest at which the numbers of a kind fit its short cells; the first in tall rows only
 const lists = (count: number): number[][] => Array.from({length: count}, () => []);
 
 export const labelOf = (cells: Cells, cell: number): string =>
@@ -37,7 +37,7 @@ export class CellBatch {
     if (cells.microBatch[cell]! < 0 && kind !== FORWARD_BACKWARD || KIND_LANE[kind] !== 0 || height < 13 * ratio) return;
     const scale = frame.width / (frame.view.t1 - frame.view.t0), usual = scene.labelDur[labelClass(cells, cell)]! * scale;
     const room = (letters: number, px: number): number => letters * px * ratio * 0.62 + 3 * ratio;
-    const size = LABEL_SIZES.findIndex(px => px * ratio <= height * 0.6 && usual >= room(scene.labelLength, px));
+    const size = LABEL_SIZES.findIndex(px => (px < LABEL_SIZES[0]! || height >= TALL * ratio) && px * ratio <= height * 0.6 && usual >= room(scene.labelLength, px));
     if (size < 0) return;
     const needed = room(labelOf(cells, cell).length, LABEL_SIZES[size]!), middle = x0 + wide / 2;
     if (cells.dur[cell]! * scale < needed) return;

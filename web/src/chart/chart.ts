@@ -8,7 +8,7 @@ import {foldedTitle, replicaName, rowTitle} from '../words';
 import {makeColours, type ChartColours} from './colours';
 import {LABEL_CLASSES, labelClass} from './cell_batch';
 import {AXIS_HEIGHT, makeLayout, type Layout} from './layout';
-import {cellBox, countDrawn, makePainter, paint} from './paint';
+import {arrowsOf, cellBox, countDrawn, makePainter, paint} from './paint';
 import {RIGHT_MARGIN, type Scene} from './scene';
 import {Rolling} from './rolling';
 
@@ -94,10 +94,11 @@ export function makeChart(app: App, maxHeight: () => number = () => MAX_HEIGHT):
 
   function measure(): void {
     const nextWidth = Math.max(element.clientWidth, 200), nextRatio = Math.min(window.devicePixelRatio || 1, 4);
-    const {dp, folded, open} = app.state, by = [app.model, app.report.parts, dp, folded, open, nextWidth];
-    if (by.some((one, i) => one !== laidOut[i])) layout = makeLayout(app.model, app.report.parts, app.state, nextWidth);
+    const {dp, folded, open} = app.state, most = maxHeight(), room = {window: window.innerHeight, chart: most};
+    const by = [app.model, app.report.parts, dp, folded, open, nextWidth, room.window, room.chart];
+    if (by.some((one, i) => one !== laidOut[i])) layout = makeLayout(app.model, app.report.parts, app.state, nextWidth, room);
     laidOut = by;
-    const content = AXIS_HEIGHT + layout.height, most = maxHeight();
+    const content = AXIS_HEIGHT + layout.height;
     const nextHeight = Math.min(content, most);
     styled(element, {'max-height': `${most}px`});
     styled(sizer, {height: `${content}px`});
@@ -188,4 +189,4 @@ export function makeChart(app: App, maxHeight: () => number = () => MAX_HEIGHT):
   };
 }
 
-export {cellBox, countDrawn};
+export {arrowsOf, cellBox, countDrawn};

@@ -38,12 +38,24 @@ function foldedRows(model: RunModel, parts: Part[], {dp, open}: Fold): number[] 
   return [...rows, ...(byStage.get(-1) ?? [])];
 }
 
-export function makeLayout(model: RunModel, parts: Part[], fold: Fold, width: number): Layout {
+const LEAST_GROWN = 0.85, MOST_GROWN = 2.4, GROWS_FROM = 1000;  // times; CSS pixels of the window's height
+
+// What a tall window has to spare goes to the rows, as long as all of them stay in sight; where they nearly do, they are
+// a little lower. A chart that scrolls has the usual ones.
+function grown(pitch: number, rows: number, {window, chart}: Room): number {
+  const fits = (chart - AXIS_HEIGHT) / Math.max(1, rows * pitch);
+  return fits < LEAST_GROWN ? 1 : Math.min(fits, Math.max(1, Math.min(MOST_GROWN, window / GROWS_FROM)));
+}
+
+// CSS pixels: how high the window is, and the chart in it may be.
+export interface Room { window: number; chart: number }
+
+export function makeLayout(model: RunModel, parts: Part[], fold: Fold, width: number, room: Room = {window: 0, chart: 0}): Layout {
   const {dp} = fold;
   const rows = fold.folded ? foldedRows(model, parts, fold) : model.rows.map((_, i) => i)
     .filter(i => dp === null || parts[model.rows[i]!.part]!.dp === dp || parts[model.rows[i]!.part]!.dp < 0);
-  const rowHeight = rows.length <= 8 ? 46 : rows.length <= 16 ? 30 : rows.length <= 32 ? 22 : 17;
-  const gap = rows.length <= 8 ? 12 : rows.length <= 16 ? 6 : 4;
+  const usual = rows.length <= 8 ? 46 : rows.length <= 16 ? 30 : rows.length <= 32 ? 22 : 17, between = rows.length <= 8 ? 12 : rows.length <= 16 ? 6 : 4;
+  const times = grown(usual + between, rows.length, room), rowHeight = Math.floor(usual * times), gap = Math.floor(between * times);
   const pitch = rowHeight + gap;
   return {rows, rowHeight, pitch, labelWidth: width < 640 ? 92 : 118, height: rows.length * pitch};
 }

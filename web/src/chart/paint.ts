@@ -63,13 +63,13 @@ function paintLabels(context: CanvasRenderingContext2D, scene: Scene, frame: Fra
   const top = frame.rowTop(index), two = layout.rowHeight >= 34, limit = frame.x - 8 * ratio;
   context.textAlign = 'left';
   context.textBaseline = 'middle';
-  const size = two ? 13.5 : layout.rowHeight >= 20 ? 12 : 11;
+  const size = layout.rowHeight >= 80 ? 17 : two ? 13.5 : layout.rowHeight >= 20 ? 12 : 11;
   context.fillStyle = palette.ink;
   context.font = `600 ${size * ratio}px ${FONT}`;
   context.fillText(strong, 0, top + frame.rowHeight * (two && weak ? 0.3 : 0.54), limit);
   const used = context.measureText(strong).width;
   context.fillStyle = palette.mut;
-  context.font = `${11.5 * ratio}px ${FONT}`;
+  context.font = `${(layout.rowHeight >= 80 ? 14 : 11.5) * ratio}px ${FONT}`;
   if (two) context.fillText(weak, 0, top + frame.rowHeight * 0.7, limit);
   else context.fillText(weak, used + 7 * ratio, top + frame.rowHeight * 0.54, Math.max(1, limit - used - 7 * ratio));
 }
@@ -204,11 +204,16 @@ function outline(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, 
   }
 }
 
-function arrow(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, from: number, to: number): void {
+export interface Arrow { from: number; to: number; x0: number; y0: number; x1: number; y1: number }
+
+// From where a cell ends to where the other begins; CSS pixels. null: one of them has no row here.
+function arrowOf(scene: Scene, frame: Frame, from: number, to: number): Arrow | null {
   const a = boxIn(scene, frame, from), b = boxIn(scene, frame, to);
-  if (!a || !b) return;
-  const r = scene.ratio;
-  const x0 = (a.x + a.w) * r, y0 = (a.y + a.h / 2) * r, x1 = b.x * r, y1 = (b.y + b.h / 2) * r;
+  return a && b && {from, to, x0: a.x + a.w, y0: a.y + a.h / 2, x1: b.x, y1: b.y + b.h / 2};
+}
+
+function paintArrow(context: CanvasRenderingContext2D, scene: Scene, arrow: Arrow): void {
+  const r = scene.ratio, [x0, y0, x1, y1] = [arrow.x0 * r, arrow.y0 * r, arrow.x1 * r, arrow.y1 * r];
   const bend = Math.max(Math.abs(x1 - x0) / 2, 14 * r);
   for (const [colour, line] of [[scene.colours.palette.bg, 4], [scene.colours.palette.ink, 1.6]] as const) {
     context.strokeStyle = context.fillStyle = colour;
@@ -228,12 +233,16 @@ function arrow(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, fr
 const MOST_ARROWS = 24;
 
 // What a cell waited for and who waits for it; of a message its other end.
+export function arrowsOf(scene: Scene, cell: number, frame = makeFrame(scene)): Arrow[] {
+  const {cells} = scene, other = otherEnd(scene.model, cells, scene.parts, cell);
+  const ends: [from: number, to: number][] = [...linksTo(cells, cell).slice(0, MOST_ARROWS).map((from): [number, number] => [from, cell]),
+    ...linksFrom(cells, cell).slice(0, MOST_ARROWS).map((to): [number, number] => [cell, to])];
+  if (other >= 0) ends.push(isSend(cells.kind[cell]!) ? [cell, other] : [other, cell]);
+  return ends.flatMap(([from, to]) => arrowOf(scene, frame, from, to) ?? []);
+}
 function paintLinks(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, cell: number, alpha: number): void {
   context.globalAlpha = alpha;
-  for (const from of linksTo(scene.cells, cell).slice(0, MOST_ARROWS)) arrow(context, scene, frame, from, cell);
-  for (const to of linksFrom(scene.cells, cell).slice(0, MOST_ARROWS)) arrow(context, scene, frame, cell, to);
-  const other = otherEnd(scene.model, scene.cells, scene.parts, cell);
-  if (other >= 0) arrow(context, scene, frame, ...(isSend(scene.cells.kind[cell]!) ? [cell, other] as const : [other, cell] as const));
+  for (const arrow of arrowsOf(scene, cell, frame)) paintArrow(context, scene, arrow);
   context.globalAlpha = 1;
 }
 

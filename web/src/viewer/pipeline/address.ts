@@ -2,6 +2,7 @@
 import {fromHash, toHash, type State} from '../../state';
 import {plainQuery} from '../route';
 import {openable, ownModel, type Pipe} from './pipe';
+import {slowestReplica} from './step_facts';
 
 export function toQuery(pipe: Pipe): string {
   const {app, recorded} = pipe, {state} = app;
@@ -18,6 +19,7 @@ export function stateOf(pipe: Pipe, query: string): State {
   const {app, recorded} = pipe, fields = new URLSearchParams(query), {cells, report} = recorded, model = ownModel(pipe), state = fromHash(query, model, cells, report.parts);
   const stages = openable(app), open = fields.get('open'), beside = fields.get('beside');
   state.folded = stages.length > 0;
+  if (!fields.has('dp')) state.dp = slowestReplica(recorded, state.step)?.dp ?? state.dp;  // what all others wait for
   state.dp ??= model.dps[0] ?? null;
   state.open = new Set(open === 'all' || fields.get('dp') === 'all' ? stages : (open ?? '').split(',').filter(Boolean).map(Number).filter(stage => stages.includes(stage)));
   if (beside !== null && model.steps.some(step => step.step === Number(beside))) state.beside = Number(beside);

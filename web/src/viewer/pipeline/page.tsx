@@ -1,7 +1,7 @@
 // The pipeline page: the step in a sentence and a bar, the chart, and beside it what stages, workers and steps say.
 import {render} from 'preact';
 import {makeApp, moveStep, select, toggleTheory, type App} from '../../app';
-import {cellBox, countDrawn, makeChart} from '../../chart/chart';
+import {arrowsOf, cellBox, countDrawn, makeChart} from '../../chart/chart';
 import {listenToKeys} from '../../chart/keys';
 import {listenToPointer} from '../../chart/pointer';
 import {bubbleAt, BUBBLE_PARTS} from '../../data/bubbles';
@@ -198,12 +198,16 @@ export function makePipeline(shell: Shell): Page {
     otherPlace.hidden = !shown;
     render(
       <>
-        <WhatIf pipe={pipe} redraw={schedule} />
-        {pipe.tablesError && <p class="notice" role="alert">{pipe.tablesError}</p>}
-        {!pipe.tables && !pipe.tablesError && <p class="quiet">{w('pipe.tables.wait')}</p>}
-        <Kept by={[...now, state.step, state.dp, shown, other?.between]}><Stages pipe={pipe} /></Kept>
-        <Kept by={[...now, state.dp, state.open]}><Workers pipe={pipe} /></Kept>
-        <Kept by={[...now, state.step]}><StepMap pipe={pipe} /></Kept>
+        <div class="cards">
+          <WhatIf pipe={pipe} redraw={schedule} />
+          <Kept by={[...now, state.step]}><StepMap pipe={pipe} /></Kept>
+        </div>
+        <div class="cards">
+          {pipe.tablesError && <p class="notice" role="alert">{pipe.tablesError}</p>}
+          {!pipe.tables && !pipe.tablesError && <p class="quiet">{w('pipe.tables.wait')}</p>}
+          <Kept by={[...now, state.step, state.dp, shown, other?.between]}><Stages pipe={pipe} /></Kept>
+          <Kept by={[...now, state.dp, state.open]}><Workers pipe={pipe} /></Kept>
+        </div>
       </>, body);
     const {cells} = pipe.recorded.report;
     notice.hidden = cells.count >= cells.total;
@@ -275,6 +279,10 @@ function expose(pipe: Pipe): void {
     cells: () => app.cells.count, total: pipe.recorded.report.cells.total, drawn: () => countDrawn(chart.allScene()),
     frames: () => frames, view: () => app.state.view,
     state: () => ({...app.state, open: [...app.state.open]}), rows: () => chart.scene().layout.rows.map(row => app.model.rows[row]!.part),
+    arrows: (i: number) => arrowsOf(chart.scene(), i).map(one => {
+      const {left, top} = chart.canvas.getBoundingClientRect();
+      return {...one, x0: one.x0 + left, y0: one.y0 + top, x1: one.x1 + left, y1: one.y1 + top};
+    }),
     cell: (i: number) => cellOf(app, i), box, select: (i: number) => select(app, i), parts: pipe.recorded.report.parts,
     other: () => pipe.other && {title: pipe.other.title, both: pipe.both, step: pipe.other.app.state.step, view: pipe.other.app.state.view,
       selected: pipe.other.app.state.selected, hovered: pipe.other.app.state.hovered, shift: pipe.other.shift,

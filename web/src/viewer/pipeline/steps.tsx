@@ -4,10 +4,12 @@ import type {Table} from '../../data/report';
 import {frameOf} from '../../data/frame';
 import {duration, percent} from '../../format';
 import {currentLang, t} from '../../i18n/i18n';
+import {spanOf} from '../../state';
 import {replicaName} from '../../words';
 import {barHeight, stepTimes} from '../../views/step_bars';
 import {w, type Word} from '../words';
 import {chooseStep, type Pipe} from './pipe';
+import {earlyCells, slowestReplica} from './step_facts';
 
 export interface Split { spanNs: number; pipelineNs: number; parts: [id: string, ns: number][] }
 const COLUMNS: [string, string][] = [['compute', 'compute_ns'], ['bubble', 'schedule_ns'], ['imbalance', 'imbalance_ns'],
@@ -20,9 +22,18 @@ export function splitOf(pipe: Pipe): Split | null {
   return row ? {spanNs: row.num('span_ns'), pipelineNs: row.num('pipeline_ns'), parts: COLUMNS.map(([id, name]) => [id, row.num(name)])} : null;
 }
 
+const EARLY_SHARE = 0.01;  // of the step: less is what stamps are off by
+
 export const partWord = (id: string): string => w(`cause.${id}` as Word);
 
-function SplitBar({split}: {split: Split}) {
+// Whether a part's share and word fit on it; about, and of the window as it is now: what is cut off later has its title.
+function hasRoom(word: string, share: number): boolean {
+  const bar = innerWidth > 700 ? Math.min(1100, innerWidth - 320) : innerWidth - 24;
+  return share * bar >= 70 + word.length * (currentLang() === 'zh' ? 13 : 7.2);
+}
+
+function SplitBar({split, early}: {split: Split; early: boolean}) {
+  const word = (id: string, ns: number): string => (early && id === 'rest' && ns < 0 ? w('pipe.early.part') : partWord(id));
   const sum = split.parts.reduce((all, [, ns]) => all + Math.max(0, ns), 0);
   return (
     <>
@@ -30,12 +41,12 @@ function SplitBar({split}: {split: Split}) {
         {split.parts.filter(([, ns]) => ns > sum / 2000).map(([id, ns]) => (
           <div class={`part ${id}${ns < sum * 0.08 ? ' thin' : ''}`} style={{flexGrow: String(ns / sum)}}
             title={`${partWord(id)}: ${duration(ns)}, ${percent(ns / split.spanNs)}`}>
-            {ns >= sum * 0.08 && <><b>{percent(ns / split.spanNs)}</b><span>{partWord(id)}</span></>}
+            {ns >= sum * 0.08 && <b>{percent(ns / split.spanNs)}</b>}{hasRoom(partWord(id), ns / sum) && <span>{partWord(id)}</span>}
           </div>))}
       </div>
       <ul class="small">
-        {split.parts.filter(([, ns]) => Math.abs(ns) >= sum / 2000 && ns < sum * 0.08).map(([id, ns]) => (
-          <li><i class={`part swatch ${id}`} />{partWord(id)} {percent(ns / split.spanNs).replace('-', '−')}</li>))}
+        {split.parts.filter(([id, ns]) => Math.abs(ns) >= sum / 2000 && !hasRoom(partWord(id), ns / sum)).map(([id, ns]) => (
+          <li><i class={`part swatch ${id}`} />{word(id, ns)} {percent(ns / split.spanNs).replace('-', '−')}</li>))}
       </ul>
     </>
   );
@@ -46,9 +57,9 @@ function StepBars({pipe}: {pipe: Pipe}) {
   const {app} = pipe, times = stepTimes({...app, model: pipe.recorded.model});
   if (times.length < 2) return null;
   const low = times.reduce((a, b) => Math.min(a, b.span), Infinity), high = times.reduce((a, b) => Math.max(a, b.span), 0);
-  const pitch = Math.min(300 / times.length, 18), title = t('stepTime', duration(low), duration(high));
+  const pitch = Math.min(300 / times.length, 18), title = duration(low) === duration(high) ? t('stepTime.one', duration(high)) : t('stepTime', duration(low), duration(high));
   return (
-    <svg class="spark" viewBox={`0 0 ${pitch * times.length} 46`} preserveAspectRatio="none" role="img" aria-label={`${title}; ${t('stepTime.hint')}`}
+    <div class="spark-place"><svg class="spark" viewBox={`0 0 ${pitch * times.length} 46`} preserveAspectRatio="none" role="img" aria-label={`${title}; ${t('stepTime.hint')}`}
       style={{width: `${pitch * times.length}px`}} onClick={event => {
         const box = event.currentTarget.getBoundingClientRect(), i = Math.floor((event.clientX - box.left) / box.width * times.length);
         chooseStep(pipe, times[Math.min(Math.max(i, 0), times.length - 1)]!.step);
@@ -61,7 +72,7 @@ function StepBars({pipe}: {pipe: Pipe}) {
             <title>{`${t('chart.step', time.step)}: ${duration(time.span)}`}</title>
           </rect>);
       })}
-    </svg>
+    </svg><span class="quiet">{title}</span></div>
   );
 }
 
@@ -84,6 +95,33 @@ function BesideSentence({pipe}: {pipe: Pipe}) {
   return <p class="beside-words">{words.join(' ')}</p>;
 }
 
+// Whether the replica that is shown is the one that the others wait for; else which that is, a click away.
+function SlowestSentence({pipe}: {pipe: Pipe}) {
+  const {app, recorded} = pipe, {state} = app, found = state.dp === null ? null : slowestReplica(recorded, state.step);
+  if (!found || pipe.world) return null;
+  const own = found.spans.get(state.dp!), name = replicaName(app, found.dp), by = found.ns - (found.dp === state.dp ? found.usualNs : own ?? NaN);
+  if (Number.isNaN(by)) return null;
+  const more = [duration(by), percent(by / (found.ns - by))] as const;
+  return (
+    <p class="beside-words" id="slowest">
+      {found.dp === state.dp ? w(found.count > 2 ? 'pipe.slowest.own' : 'pipe.slowest.ofTwo', ...more, found.count)
+        : <button class="plain link" onClick={() => app.change({dp: found.dp, hovered: -1})}>{w('pipe.slowest', name, ...more)}</button>}
+    </p>);
+}
+
+// A rank that begins what no rank has sent yet: no time of waiting, and no theory, means anything then.
+function earlyOf({app, recorded, shell}: Pipe): {count: number; of: number; worstNs: number} | null {
+  const {step, dp} = app.state;
+  if (step === null || shell.run.clock.state === 'per-rank') return null;
+  const early = earlyCells(recorded.cells, recorded.report.parts, step, dp), span = spanOf(recorded.model, step);
+  return early.worstNs > EARLY_SHARE * (span.t1 - span.t0) ? early : null;
+}
+function EarlySentence({pipe}: {pipe: Pipe}) {
+  const early = pipe.world ? null : earlyOf(pipe);
+  return early && <p class="notice" id="early">{w('pipe.early', early.count, early.of, duration(early.worstNs))}{' '}
+    {w(pipe.shell.run.clock.state === 'shared' ? 'pipe.early.oneClock' : 'pipe.early.clocks')}</p>;
+}
+
 export function StepHead({pipe}: {pipe: Pipe}) {
   const {app} = pipe, {state} = app, split = splitOf(pipe), {steps, dps} = pipe.recorded.model;
   const span = stepTimes({...app, model: pipe.recorded.model}).find(s => s.step === state.step)?.span;
@@ -95,7 +133,9 @@ export function StepHead({pipe}: {pipe: Pipe}) {
     <div class="step-head">
       <div class="step-words">
         <h1 tabIndex={-1}>{title}</h1>
-        {split && <SplitBar split={split} />}
+        {split && <SplitBar split={split} early={earlyOf(pipe) !== null} />}
+        <EarlySentence pipe={pipe} />
+        <SlowestSentence pipe={pipe} />
         <BesideSentence pipe={pipe} />
       </div>
       <StepBars pipe={pipe} />
