@@ -209,6 +209,25 @@ TEST_CASE("answers: long tables apart are the same JSON, put together") {
   }
 }
 
+TEST_CASE("answers: a name that looks like the place of rows is a name") {
+  testing::TraceSpec spec;
+  spec.steps = 200;
+  Trace trace = testing::make_1f1b_trace(spec);
+  for (Part& part : trace.parts) part.machine_name = "\"rows_at\":[0,9,1],rows_at:[1,2,3]";
+  link_cells(trace);
+  const auto all_rows = [](const Table&) -> size_t { return 100'000; };
+  size_t named = 0;
+  for (const char* name : {"stragglers", "rank-map", "waterfall"}) {
+    const Analysis* analysis = find_analysis(name);
+    const Result<std::string> whole = analysis_json(*analysis, {}, trace, all_rows);
+    const Result<std::string> apart = analysis_json(*analysis, {}, trace, all_rows, {}, AnswerForm::kApart);
+    if (!whole || !apart) continue;
+    CHECK(joined_answer(*apart) == *whole);
+    named += whole->find("rows_at:[1,2,3]") != std::string::npos ? 1 : 0;
+  }
+  CHECK(named > 0);
+}
+
 TEST_CASE("answers: a second run, and one that cannot be read") {
   const auto run = small_run([]() -> Result<Trace> {
     testing::TraceSpec spec;

@@ -270,6 +270,16 @@ export const cases = [
     await alone.waitForFunction(() => window.stageline?.compared?.());
     assert.match(await alone.innerText('main.compare'), /stageline view \S*pipeline --compare OTHER_RUN/);
   }],
+  ['Compare of profiles says what changed most and which run is which', async (open, {stageline, runs}) => {
+    const page = await open('profiles', '?lang=en#/compare');
+    await page.waitForFunction(() => window.stageline?.compared?.());
+    const [a, , b] = runs.profiles, {tables, notes} = json(stageline, 'analyze', 'trace-diff', '--control', a, '--test', b, '--format', 'json');
+    const rows = tables.find(one => one.name === 'compare-traces').rows, most = rows[0];
+    assert.equal(await page.innerText('h1'), `${most.name} changed most: ${most.self_diff_ns < 0 ? '−' : '+'}${ways(Math.abs(most.self_diff_ns))[0]} of own time.`);
+    assert.deepEqual(await texts(page, '.runs dd'), [a, b].map(path => path.split('/').at(-1)));
+    assert.equal((await texts(page, '.operators .notes li')).length, notes.length);
+    assert.deepEqual(await texts(page, '.operators .data-table:first-of-type tbody tr:first-child td:first-child').then(list => list[0]), most.name);
+  }],
   ['pages in Chinese, light and dark, narrow and 4k: nothing overflows, all text meets AA, no English is left', async (open, {shot}) => {
     for (const [run, hash] of [['slower', '#/overview'], ['ascend', '#/answers/time'], ['compared', '#/compare']])
       for (const dark of [false, true]) {
