@@ -3,7 +3,7 @@
 // Headless Chromium without a GPU, real input events. Frames are wall time, which a busy machine lengthens; beside them stands
 // the processor time of the page's own thread. Prints Markdown. bench/README.md says how it is measured.
 import {execFileSync, spawn} from 'node:child_process';
-import {existsSync, mkdirSync} from 'node:fs';
+import {existsSync, mkdirSync, readFileSync} from 'node:fs';
 import {loadavg} from 'node:os';
 import {join} from 'node:path';
 import {launch} from '../tests/web/browser.mjs';
@@ -25,13 +25,21 @@ function runOf(name, ...args) {
   if (!existsSync(path)) execFileSync(stageline, ['simulate', ...args, '-o', path], {stdio: 'ignore'});
   return path;
 }
+// What a process has worked: ms of processor time; 0 where /proc does not tell.
+function processorTime(pid) {
+  const path = `/proc/${pid}/stat`;
+  if (!existsSync(path)) return 0;
+  const [user, system] = readFileSync(path, 'utf8').split(') ')[1].split(' ').slice(11, 13);
+  return (Number(user) + Number(system)) * 10;
+}
 async function served(paths, act) {
   const child = spawn(stageline, ['view', ...paths, '--port', '0', '--no-open', '--quiet'], {stdio: ['ignore', 'pipe', 'inherit']});
   try {
-    await act(await new Promise((done, fail) => {
+    const url = await new Promise((done, fail) => {
       child.stdout.on('data', data => { const found = /http:\/\/\S+?(?=\/?\s)/.exec(String(data)); if (found) done(found[0]); });
       child.on('exit', code => fail(new Error(`stageline view ended with ${code}`)));
-    }));
+    });
+    await act(url, () => processorTime(child.pid));
   } finally {
     child.removeAllListeners('exit');
     child.kill('SIGINT');
@@ -74,7 +82,7 @@ const idle = page => page.evaluate(async () => {
   }
 });
 
-async function pipelinePage(browser, url) {
+async function pipelinePage(browser, url, serverWorked) {
   const context = await browser.newContext({viewport: SIZE}), page = await context.newPage(), opened = [];
   const ready = one => one.waitForFunction(() => window.stageline?.pipeline?.frames() > 0, null, {timeout: 240_000, polling: 20});
   await page.goto(`${url}/?lang=en#/pipeline`);
@@ -121,7 +129,7 @@ async function pipelinePage(browser, url) {
   await idle(page);
   // A slider that moves to the chart that shows it.
   await page.focus('#cost');
-  const took = [], worked = await workOf(page), before = await worked();
+  const took = [], worked = await workOf(page), before = await worked(), serverBefore = serverWorked();
   for (let i = 0; i < 12; ++i) {
     const done = page.evaluate(() => new Promise(told => {
       const slider = document.querySelector('#cost'), canvas = document.querySelector('.page-pipeline canvas'), before = stageline.pipeline.world()?.end;
@@ -141,7 +149,8 @@ async function pipelinePage(browser, url) {
     await page.evaluate('window.armed = false');
     await idle(page);
   }
-  row('what-if: a slider moves, to the chart that shows it; the page\'s thread, each', `${show(middle(took))}; ${show((await worked() - before) / took.length)}`,
+  const each = [await worked() - before, serverWorked() - serverBefore].map(ms => show(ms / took.length));
+  row('what-if: a slider moves, to the chart that shows it; the page\'s thread; the server, each', [show(middle(took)), ...each].join('; '),
       '≤ 50 ms', middle(took) <= 50);
   await context.close();
 }
@@ -187,7 +196,7 @@ const big = small ? runOf('small', '1f1b', '--stages', '8', '--dp', '2', '--micr
   : runOf('512', '1f1b', '--stages', '64', '--dp', '8', '--micro-batches', '64', '--steps', '10', '--cost', '10,20', '--jitter', '0.05', '--messages');
 const browser = await launch();
 console.log('| what | stageline | goal | met |\n| --- | --- | --- | --- |');
-await served([big], url => pipelinePage(browser, url));
+await served([big], (url, serverWorked) => pipelinePage(browser, url, serverWorked));
 await served([big], url => answerPages(browser, url));
 await browser.close();
 console.log(`\nload ${loadavg().map(one => one.toFixed(1)).join(' ')}; ${met.filter(Boolean).length} of ${met.length} goals met`);

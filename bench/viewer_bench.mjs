@@ -241,7 +241,7 @@ async function measureServed(browser, child, url, {slices, size, big, rival, beg
   }));
   row('frames that an idle page asks for in 2 s', size, String(frames), '0', frames === 0);
   const pss = await pageMemory(chromiumPath(), url + '/?lang=en#/timeline');
-  row('memory of the page (renderer, PSS)', size, mb(pss), '≤ 250 MB', pss <= 250e6);
+  row('memory of the page (renderer, PSS without the browser\'s program)', size, mb(pss), '≤ 250 MB', pss <= 250e6);
   const rss = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))[1]) * 1024;
   const most = 48 * slices + 64e6;  // the columns and the index; the program, its buffers and the names
   row('memory of the server (RSS)', size, `${mb(rss)}, ${(rss / slices).toFixed(0)} B a slice`, '≤ 48 B a slice + 64 MB', rss <= most);

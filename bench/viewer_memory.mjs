@@ -9,7 +9,8 @@ import {join} from 'node:path';
 
 const require = createRequire(new URL('../tests/web/package.json', import.meta.url));
 
-// Bytes (PSS) of the renderer after the window was moved and zoomed for a while.
+// Bytes of the renderer after the window was moved and zoomed for a while: its share (PSS) of all that is no file. The browser's own
+// program, mapped from its file, is left out: 10 to 40 MB, by how many of its processes there happen to be.
 export async function pageMemory(chromium, url) {
   const {ws: WebSocket} = require('playwright-core/lib/utilsBundle'), profile = mkdtempSync(join(tmpdir(), 'stageline-bench-'));
   const child = spawn(chromium, ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking', '--no-first-run',
@@ -51,8 +52,9 @@ export async function pageMemory(chromium, url) {
     while (!await evaluate('stageline.settled()')) await sleep(100);
     await sleep(500);
     const {processInfo} = await send('SystemInfo.getProcessInfo');
-    const pss = processInfo.filter(one => one.type === 'renderer').map(({id}) =>
-      Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${id}/smaps_rollup`, 'utf8'))?.[1] ?? 0) * 1024);
+    const shareOf = (rollup, name) => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(rollup)?.[1] ?? 0) * 1024;
+    const pss = processInfo.filter(one => one.type === 'renderer').map(({id}) => readFileSync(`/proc/${id}/smaps_rollup`, 'utf8'))
+        .map(rollup => shareOf(rollup, 'Pss') - shareOf(rollup, 'Pss_File'));
     socket.close();
     return Math.max(...pss);
   } finally {

@@ -39,6 +39,6 @@ export async function measureReport(stageline, cache, slices, {row, traceOf, pai
   row('report: opened from disk to first paint (the page\'s processor time)', size, `${ms(median(paints))} (${ms(median(cpus))})`, '≤ 600 ms',
       median(paints) <= 600);
   const pss = await pageMemory(chromiumPath(), `file://${path}?lang=en#/timeline`), most = 30 * slices + 100e6;
-  row('report: memory of the page (renderer, PSS)', size, `${mb(pss)}`, '≤ 30 B a slice + 100 MB', pss <= most);
+  row('report: memory of the page (renderer, PSS without the browser\'s program)', size, `${mb(pss)}`, '≤ 30 B a slice + 100 MB', pss <= most);
   await browser.close();
 }

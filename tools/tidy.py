@@ -215,6 +215,34 @@ def check_words():
         json.loads(path.read_text(), object_pairs_hook=once)
 
 
+def check_page():
+    """Files of the page import each other one way: of a circle no file can be understood, or moved, alone."""
+    folder = ROOT / 'web' / 'src'
+    imports = {}
+    for path in sorted([*folder.rglob('*.ts'), *folder.rglob('*.tsx')]):
+        text = path.read_text()
+        if len(text.splitlines()) > MAX_LINES:
+            problem(path, 0, f'{len(text.splitlines())} lines; split it ({MAX_LINES} at most)')
+        names = re.findall(r"""\bfrom '(\.[^']*)'""", text)
+        found = [(path.parent / f'{name}{end}').resolve() for name in names for end in ('.ts', '.tsx')]
+        imports[path] = [other for other in found if other.is_file()]
+    done, way = set(), []
+
+    def follow(path):
+        if path in way:
+            circle = [str(one.relative_to(folder)) for one in [*way[way.index(path):], path]]
+            problem(path, 0, f'imports in a circle, {" → ".join(circle)}; move what both need into a third file')
+        if path in way or path in done:
+            return
+        way.append(path)
+        for other in imports.get(path, []):
+            follow(other)
+        done.add(way.pop())
+
+    for path in imports:
+        follow(path)
+
+
 def main():
     for path in sorted([*SRC.rglob('*.cc'), *SRC.rglob('*.h')]):
         check_source(path)
@@ -224,6 +252,7 @@ def main():
     check_pages()
     check_tracked_files()
     check_words()
+    check_page()
     for line in problems:
         print(line)
     print(f'tidy: {len(problems)} problems' if problems else 'tidy: in order')

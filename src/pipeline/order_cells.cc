@@ -15,7 +15,7 @@ void add_order_cells(const OrderPlan& plan, int32_t dp, const std::vector<double
     }
 }
 
-std::vector<OrderModel::ReplayedCell> OrderModel::step_cells(const StepGraph& graph, const OpTimes& times,
+std::vector<OrderModel::ReplayedCell> OrderModel::step_cells(const StepGraph& graph, const OpTimesView& times,
                                                              const LayerCosts& layers, const OrderPlan& plan,
                                                              uint32_t step) const {
   std::vector<ReplayedCell> cells;

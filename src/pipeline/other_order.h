@@ -103,7 +103,7 @@ class OrderModel {
     return replay(graph, times, layers, plans, kNoCell, nullptr);
   }
   // One step in full, replica by replica; empty where it is not whole.
-  std::vector<ReplayedCell> step_cells(const StepGraph& graph, const OpTimes& times, const LayerCosts& layers,
+  std::vector<ReplayedCell> step_cells(const StepGraph& graph, const OpTimesView& times, const LayerCosts& layers,
                                        const OrderPlan& plan, uint32_t step) const;
 
  private:

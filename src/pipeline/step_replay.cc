@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <memory>
 #include <type_traits>
 
 #include "base/parallel.h"
@@ -77,8 +78,8 @@ WorldTimes replay_worlds(const StepGraph& graph, size_t worlds, const FillWorlds
   parallel_for(graph.steps.size() * tasks, [&](size_t task) {
     const size_t s = task / tasks;
     const GraphStep& step = graph.steps[s];
-    std::vector<double> space((step.end - step.begin) *
-                              std::min(kMostLanes, std::bit_ceil(std::max<size_t>(worlds, 4))));
+    const size_t wide = worlds == 1 ? 1 : std::min(kMostLanes, std::bit_ceil(std::max<size_t>(worlds, 4)));
+    std::vector<double> space((step.end - step.begin) * wide);
     const size_t end = std::min(worlds, (task % tasks + 1) * each * kMostLanes);
     for (size_t first = task % tasks * each * kMostLanes; first < end;) {
       const size_t count = std::min(kMostLanes, end - first);
@@ -99,6 +100,47 @@ WorldTimes replay_worlds(const StepGraph& graph, size_t worlds, const FillWorlds
     }
   });
   return out;
+}
+
+std::vector<double> replay_world(const StepGraph& graph, const FillStretch& fill) {
+  constexpr uint32_t kStretch = 1024;  // operations whose times stay in the nearest cache until they are used
+  std::vector<double> step_ns(graph.steps.size(), 0);
+  parallel_for(graph.steps.size(), [&](size_t s) {
+    const GraphStep& step = graph.steps[s];
+    // Every end is written before it is read: no zeros first.
+    const auto ends = std::make_unique_for_overwrite<double[]>(step.end - step.begin);
+    std::array<double, kStretch> dur, delay;
+    double step_end = 0;
+    uint32_t from = step.begin, to = step.begin;  // the stretch whose times are there
+    for (uint32_t i = step.begin; i < step.end;) {
+      const uint32_t last = graph.group(i) == kNoGroup ? i + 1 : graph.groups[graph.group(i)].end;
+      double latest = 0;
+      for (uint32_t k = i; k < last; ++k) {
+        if (k == to) {
+          from = to;
+          to = std::min(step.end, from + kStretch);
+          fill(from, to, dur.data(), delay.data());
+        }
+        double ready = 0;
+        bool any = false;
+        for (const uint32_t on : graph.waits(k)) {
+          const double end = ends[on - step.begin];
+          ready = !any || end > ready ? end : ready;
+          any = true;
+        }
+        ready += delay[k - from];
+        latest = k == i || ready > latest ? ready : latest;
+        ends[k - step.begin] = dur[k - from];  // for now: the duration alone
+      }
+      for (uint32_t k = i; k < last; ++k) {
+        const double end = ends[k - step.begin] += latest;
+        if (end > step_end && graph.closes(k)) step_end = end;
+      }
+      i = last;
+    }
+    step_ns[s] = step_end;
+  });
+  return step_ns;
 }
 
 WorldTimes replay_worlds(const StepGraph& graph, std::span<const OpTimes> worlds) {

@@ -70,29 +70,55 @@ WhatIf::World WhatIf::world_of(const Changes& changes) const {
   return world;
 }
 
-void WhatIf::apply(const World& world, uint32_t op, double& dur_ns, double& delay_ns) const {
-  dur_ns = graph_.dur_ns[op];
-  const CellKind kind = graph_.kind[op];
-  delay_ns = is_compute(kind) ? graph_.delay_ns[op] : std::min(graph_.delay_ns[op], launch_ns_[graph_.type[op]]);
+// Rule after rule, each over the whole stretch: hardly any world has more than one, and what a rule does not look at is
+// not read.
+void WhatIf::apply(const World& world, uint32_t begin, uint32_t end, double* dur_ns, double* delay_ns) const {
+  const auto each = [&](auto&& rule) {
+    for (uint32_t op = begin; op < end; ++op) rule(op, dur_ns[op - begin], delay_ns[op - begin]);
+  };
+  each([&](uint32_t op, double& dur, double& delay) {
+    dur = graph_.dur_ns[op];
+    const double late = graph_.delay_ns[op];
+    delay = is_compute(graph_.kind[op]) ? late : std::min(late, launch_ns_[graph_.type[op]]);
+  });
   if (world.plain) return;
   const Changes& c = *world.changes;
-  const int32_t stage = graph_.stage(op), dp = graph_.dp(op);
-  if (c.no_delay) delay_ns = std::min(delay_ns, 0.0);
-  if (is_compute(kind) && c.fair_cells && !usual_ns_.empty()) dur_ns = usual_ns_[op];
-  if (!world.replaced.empty() && stage >= 0 && dp >= 0 && !others_ns_.empty() && !std::isnan(others_ns_[op]) &&
-      world.replaced[static_cast<size_t>(dp) * static_cast<size_t>(graph_.stage_count) + static_cast<size_t>(stage)])
-    dur_ns = others_ns_[op];
-  if (c.fair_stage != kUnknown && stage == c.fair_stage && !fair_ns_.empty()) dur_ns = fair_ns_[graph_.type[op]];
-  if (!c.stage_factor.empty() && is_compute(kind) && stage >= 0 && stage < order_.sizes().stages) {
-    const auto vs = static_cast<size_t>(order_.virtual_stage_of(stage, std::max(0, graph_.chunk[op])));
-    if (vs < c.stage_factor.size()) dur_ns *= c.stage_factor[vs][direction_of(kind)];
-  }
-  if (is_message(kind)) {
-    if (c.fair_links && !link_factor_.empty()) dur_ns *= static_cast<double>(link_factor_[op]);
-    if (c.latency_ns) dur_ns = *c.latency_ns;
-  }
+  if (c.no_delay) each([](uint32_t, double&, double& delay) { delay = std::min(delay, 0.0); });
+  if (c.fair_cells && !usual_ns_.empty())
+    each([&](uint32_t op, double& dur, double&) {
+      if (is_compute(graph_.kind[op])) dur = usual_ns_[op];
+    });
+  if (!world.replaced.empty() && !others_ns_.empty())
+    each([&](uint32_t op, double& dur, double&) {
+      const int32_t stage = graph_.stage(op), dp = graph_.dp(op);
+      if (stage < 0 || dp < 0 || std::isnan(others_ns_[op])) return;
+      const size_t at = static_cast<size_t>(dp) * static_cast<size_t>(graph_.stage_count) + static_cast<size_t>(stage);
+      if (world.replaced[at]) dur = others_ns_[op];
+    });
+  if (c.fair_stage != kUnknown && !fair_ns_.empty())
+    each([&](uint32_t op, double& dur, double&) {
+      if (graph_.stage(op) == c.fair_stage) dur = fair_ns_[graph_.type[op]];
+    });
+  if (!c.stage_factor.empty())
+    each([&](uint32_t op, double& dur, double&) {
+      const int32_t stage = graph_.stage(op);
+      if (!is_compute(graph_.kind[op]) || stage < 0 || stage >= order_.sizes().stages) return;
+      const auto vs = static_cast<size_t>(order_.virtual_stage_of(stage, std::max(0, graph_.chunk[op])));
+      if (vs < c.stage_factor.size()) dur *= c.stage_factor[vs][direction_of(graph_.kind[op])];
+    });
+  if (c.latency_ns || (c.fair_links && !link_factor_.empty()))
+    each([&](uint32_t op, double& dur, double&) {
+      if (!is_message(graph_.kind[op])) return;
+      dur = c.latency_ns ? *c.latency_ns : dur * static_cast<double>(link_factor_[op]);
+    });
   for (const CellScale& s : c.scales)
-    if (fits_op(s, op)) dur_ns = s.set_ns ? *s.set_ns : dur_ns * s.by;
+    each([&](uint32_t op, double& dur, double&) {
+      if (fits_op(s, op)) dur = s.set_ns ? *s.set_ns : dur * s.by;
+    });
+}
+
+void WhatIf::apply(const World& world, uint32_t op, double& dur_ns, double& delay_ns) const {
+  apply(world, op, op + 1, &dur_ns, &delay_ns);
 }
 
 bool WhatIf::fits_op(const CellScale& s, size_t op) const {
@@ -121,7 +147,7 @@ bool WhatIf::touches(const CellScale& scale) const {
 
 OpTimes WhatIf::times_of(const World& world) const {
   OpTimes times{std::vector<double>(graph_.size()), std::vector<double>(graph_.size())};
-  for (uint32_t op = 0; op < graph_.size(); ++op) apply(world, op, times.dur_ns[op], times.delay_ns[op]);
+  apply(world, 0, static_cast<uint32_t>(graph_.size()), times.dur_ns.data(), times.delay_ns.data());
   return times;
 }
 
@@ -324,7 +350,7 @@ WhatIf::Priced WhatIf::priced(const Changes& changes) const {
   Priced priced{{}, std::vector<double>(graph_.steps.size(), kNaN)};
   const World world = world_of(changes);
   double held = order_.known() ? order_.present().most_held() : kNaN;
-  std::vector<double> after(graph_.steps.size());
+  std::vector<double> after;
   if (changes.changes_order()) {
     const Result<OrderPlan> plan = plan_of(changes);
     if (!plan) {
@@ -334,11 +360,9 @@ WhatIf::Priced WhatIf::priced(const Changes& changes) const {
     held = plan->most_held();
     after = order_times(world, *plan);
   } else {
-    const WorldTimes times =
-        replay_worlds(graph_, 1, [&](uint32_t op, size_t, std::span<double> dur_ns, std::span<double> delay_ns) {
-          apply(world, op, dur_ns[0], delay_ns[0]);
-        });
-    for (size_t s = 0; s < after.size(); ++s) after[s] = times.ns(s, 0);
+    after = replay_world(graph_, [&](uint32_t begin, uint32_t end, double* dur_ns, double* delay_ns) {
+      apply(world, begin, end, dur_ns, delay_ns);
+    });
   }
   const std::vector<double>& before = changes.changes_order() ? order_step_ns_ : graph_step_ns_;
   priced.price = price_of(before, after, held);
@@ -347,23 +371,27 @@ WhatIf::Priced WhatIf::priced(const Changes& changes) const {
   return priced;
 }
 
-std::vector<WhatIf::WorldCell> WhatIf::step_cells(const Changes& changes, uint32_t step) const {
+std::vector<WhatIf::WorldCell> WhatIf::step_cells(const Changes& changes, uint32_t step, int32_t dp) const {
+  const auto wanted = [dp](int32_t replica) { return dp == kUnknown || replica == kUnknown || replica == dp; };
   std::vector<WorldCell> cells;
   const World world = world_of(changes);
   if (changes.changes_order()) {
     const Result<OrderPlan> plan = plan_of(changes);
     if (!plan) return cells;
-    for (const OrderModel::ReplayedCell& c : order_.step_cells(graph_, times_of(world), layers_, *plan, step))
-      cells.push_back({kUnknown, c.dp, c.stage, c.chunk, c.micro_batch, kNoCell, c.kind, c.start_ns, c.end_ns});
+    const std::vector<OrderModel::ReplayedCell> replayed =
+        world.plain ? order_.step_cells(graph_, present_times(), layers_, *plan, step)
+                    : order_.step_cells(graph_, times_of(world), layers_, *plan, step);
+    for (const OrderModel::ReplayedCell& c : replayed)
+      if (wanted(c.dp))
+        cells.push_back({kUnknown, c.dp, c.stage, c.chunk, c.micro_batch, kNoCell, c.kind, c.start_ns, c.end_ns});
     return cells;
   }
   const GraphStep& of = graph_.steps[step];
   OpTimes times{std::vector<double>(of.end - of.begin), std::vector<double>(of.end - of.begin)};
-  for (uint32_t op = of.begin; op < of.end; ++op)
-    apply(world, op, times.dur_ns[op - of.begin], times.delay_ns[op - of.begin]);
+  apply(world, of.begin, of.end, times.dur_ns.data(), times.delay_ns.data());
   const ReplayedOps replayed = replay_step_ops(graph_, of, times);
   for (uint32_t op = of.begin; op < of.end; ++op)
-    if (graph_.cell[op] != kNoCell)
+    if (graph_.cell[op] != kNoCell && wanted(graph_.dp(op)))
       cells.push_back({graph_.part[op], graph_.dp(op), graph_.stage(op), graph_.chunk[op], graph_.micro_batch[op],
                        graph_.cell[op], graph_.kind[op], replayed.start_ns[op - of.begin],
                        replayed.end_ns[op - of.begin]});

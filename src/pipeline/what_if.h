@@ -108,14 +108,15 @@ class WhatIf {
 
   // One step of a world, cell by cell, from the step's start. Of worlds that keep the order every recorded operation,
   // `part` and `cell` as in StepGraph; of others the cells of the pipelines alone (kUnknown, kNoCell). Empty where it
-  // cannot be told. `step`: into StepGraph::steps. O(operations of the step), of another order O(operations).
+  // cannot be told. `step`: into StepGraph::steps; `dp`: of one replica, and of ranks that are in none. O(operations of
+  // the step), of another order O(operations).
   struct WorldCell {
     int32_t part = kUnknown, dp = kUnknown, stage = kUnknown, chunk = kUnknown, micro_batch = kUnknown;
     uint32_t cell = kNoCell;
     CellKind kind = CellKind::kForward;
     double start_ns = 0, end_ns = 0;
   };
-  std::vector<WorldCell> step_cells(const Changes& world, uint32_t step) const;
+  std::vector<WorldCell> step_cells(const Changes& world, uint32_t step, int32_t dp = kUnknown) const;
 
   // The order that a world runs in. Errors: those of compile_order(); kUnavailable where no order is known.
   Result<OrderPlan> plan_of(const Changes& changes) const;
@@ -149,6 +150,8 @@ class WhatIf {
   std::vector<double> order_times(const World& world, const OrderPlan& plan) const;
   void to_present_size(const OrderPlan& plan, std::vector<double>& step_ns) const;
   void apply(const World& world, uint32_t op, double& dur_ns, double& delay_ns) const;
+  // The same of operations [begin, end), into dur_ns[0 …] and delay_ns[0 …].
+  void apply(const World& world, uint32_t begin, uint32_t end, double* dur_ns, double* delay_ns) const;
   OpTimes times_of(const World& world) const;
   OpTimesView present_times() const { return {graph_, launch_ns_}; }  // of the world without changes
   void measure_others();

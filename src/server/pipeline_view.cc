@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/json_writer.h"
+#include "model/run_extent.h"
 #include "pipeline/waterfall.h"
 #include "server/cell_payload.h"
 #include "server/pipeline_json.h"
@@ -108,6 +109,11 @@ std::string payload_of(const PipelineView& view) {
 }
 
 }  // namespace
+
+int64_t PipelineView::zero_ns() const {
+  std::call_once(zero_once_, [&] { zero_ns_ = axis_zero_ns(trace_); });
+  return zero_ns_;
+}
 
 const TheoryRun& PipelineView::theory() const {
   std::call_once(theory_once_, [&] { theory_ = theory_of(trace_); });

@@ -36,6 +36,7 @@ class PipelineView {
 
   const Trace& trace() const { return trace_; }
   const Timeline* timeline() const { return timeline_; }  // nullptr: nobody draws the run but as a pipeline
+  int64_t zero_ns() const;                                // axis_zero_ns() of the trace
   const TheoryRun& theory() const;
   // Prices as `stageline what-if` has them. Errors: those of WhatIf::of.
   const Result<PricedRun>& what_if() const;
@@ -45,7 +46,8 @@ class PipelineView {
  private:
   const Trace& trace_;
   const Timeline* timeline_;
-  mutable std::once_flag theory_once_, what_if_once_;
+  mutable std::once_flag zero_once_, theory_once_, what_if_once_;
+  mutable int64_t zero_ns_ = 0;
   mutable TheoryRun theory_;
   mutable std::optional<Result<PricedRun>> what_if_;
   mutable std::mutex payload_mutex_;

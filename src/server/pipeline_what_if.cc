@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "engine/schedule_list.h"
 #include "engine/what_if_answer.h"
-#include "model/run_extent.h"
 #include "server/answer_json.h"
 #include "server/pipeline_view.h"
 #include "server/wire.h"
@@ -90,14 +89,13 @@ Result<Changes> changes_of(const Query& query, const PricedRun& run) {
 // A world's cells of one step, on the axis that /api/pipeline has them on.
 class StepWriter {
  public:
-  StepWriter(const Trace& trace, const GraphStep& step) : trace_(trace), zero_(axis_zero_ns(trace)), step_(step) {
-    for (size_t p = trace.parts.size(); p-- > 0;)  // the first one stays
-      part_of_[{trace.parts[p].dp, trace.parts[p].stage}] = static_cast<int32_t>(p);
+  StepWriter(const PipelineView& view, const GraphStep& step) : zero_(view.zero_ns()), step_(step) {
+    const std::vector<Part>& parts = view.trace().parts;
+    for (size_t p = parts.size(); p-- > 0;)  // the first one stays
+      part_of_[{parts[p].dp, parts[p].stage}] = static_cast<int32_t>(p);
   }
 
-  // `dp`: those of one replica, and of ranks that are in none.
-  void add_to(WireColumns& columns, std::vector<WhatIf::WorldCell> cells, int64_t dp) {
-    if (dp >= 0) std::erase_if(cells, [&](const WhatIf::WorldCell& cell) { return cell.dp >= 0 && cell.dp != dp; });
+  void add_to(WireColumns& columns, std::vector<WhatIf::WorldCell> cells) {
     for (WhatIf::WorldCell& cell : cells)
       if (cell.part == kUnknown)
         if (const auto at = part_of_.find({cell.dp, cell.stage}); at != part_of_.end()) cell.part = at->second;
@@ -109,6 +107,10 @@ class StepWriter {
     std::vector<double> start, dur;
     std::vector<int32_t> part, chunk, micro_batch;
     std::vector<uint8_t> kind;
+    start.reserve(cells.size());
+    dur.reserve(cells.size());
+    for (std::vector<int32_t>* column : {&part, &chunk, &micro_batch}) column->reserve(cells.size());
+    kind.reserve(cells.size());
     const auto begin = static_cast<double>(step_.start_ns - zero_);
     for (const WhatIf::WorldCell& cell : cells) {
       start.push_back(begin + std::round(cell.start_ns));
@@ -127,7 +129,6 @@ class StepWriter {
   }
 
  private:
-  const Trace& trace_;
   int64_t zero_;
   const GraphStep& step_;
   std::map<std::pair<int32_t, int32_t>, int32_t> part_of_;  // (replica, stage)
@@ -194,7 +195,7 @@ Result<std::string> pipeline_what_if_answer(const PipelineView& view, const Quer
   const auto step = std::find_if(steps.begin(), steps.end(), [&](const GraphStep& s) { return s.step == *number; });
   if (step != steps.end()) {
     const auto at = static_cast<uint32_t>(step - steps.begin());
-    StepWriter(view.trace(), *step).add_to(columns, model.step_cells(*changes, at), *dp);
+    StepWriter(view, *step).add_to(columns, model.step_cells(*changes, at, static_cast<int32_t>(*dp)));
     ns_or_null(json, "this_recorded_ns", static_cast<double>(step->span_ns));
     ns_or_null(json, "this_step_ns", priced.step_ns[at]);
   }

@@ -117,12 +117,12 @@ class Manners(Case):
         with open(fifo, 'wb') as f:
             f.write(one_step().encode())
             f.flush()
-            deadline = time.time() + 10
+            deadline = time.time() + 120
             while not list(self.dir.glob('out.csv.partial.*')) and time.time() < deadline:
                 time.sleep(0.01)
             self.assertTrue(list(self.dir.glob('out.csv.partial.*')))
             process.send_signal(signal.SIGINT)
-            self.assertEqual(process.wait(timeout=10), 130)
+            self.assertEqual(process.wait(timeout=120), 130)
         process.stderr.close()
         self.assertEqual([p.name for p in self.dir.iterdir()], ['workerlog.0'])
 

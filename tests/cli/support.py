@@ -21,7 +21,7 @@ def needs_shared(test):
     return unittest.skipUnless(SHARED.is_dir(), 'needs ../shared')(test)
 
 
-def run(*args, check=None, stdin=None, env=None, timeout=120, cwd=None):
+def run(*args, check=None, stdin=None, env=None, timeout=600, cwd=None):
     """Runs stageline; `check` is the expected exit code. Output as text, undecodable bytes kept."""
     full_env = {**os.environ, 'LC_ALL': 'C.UTF-8', 'NO_COLOR': '1', **(env or {})}
     done = subprocess.run([BIN, *map(str, args)], capture_output=True, input=stdin, env=full_env, timeout=timeout, cwd=cwd)

@@ -35,14 +35,14 @@ class Recorded(Case):
     def python(self, code, *flags, check=0, env=None, path=(PACKAGE,)):
         """Runs `code` with the package on the path; it records to self.out."""
         full = clean_environment(**{'STAGELINE_DIR': str(self.out), 'PYTHONPATH': os.pathsep.join(map(str, path)), **(env or {})})
-        done = subprocess.run([sys.executable, *flags, '-c', code], capture_output=True, text=True, env=full, timeout=120, cwd=self.dir)
+        done = subprocess.run([sys.executable, *flags, '-c', code], capture_output=True, text=True, env=full, timeout=600, cwd=self.dir)
         self.assertEqual(done.returncode, check, done.stdout[-2000:] + done.stderr[-2000:])
         return done
 
     def record(self, *command, check=0, env=None, flags=(), out=None):
         """stageline record -o self.out FLAGS -- COMMAND"""
         done = subprocess.run([BIN, 'record', '-o', str(out or self.out), *flags, '--', *map(str, command)], capture_output=True, text=True,
-                              env=clean_environment(**(env or {})), timeout=120, cwd=self.dir)
+                              env=clean_environment(**(env or {})), timeout=600, cwd=self.dir)
         if check is not None:
             self.assertEqual(done.returncode, check, done.stdout[-2000:] + done.stderr[-2000:])
         return done

@@ -235,7 +235,7 @@ TEST_CASE("ranges on torch's current stream have the device's times, two deep") 
             set_stream(compute);
             usleep(1000);
           }
-          return library.flush(3000);
+          return library.flush(60'000);
         }) == 0);
   const recording::Recording r = folder.read_one();
   CHECK(count_rows(r, RecordType::kRange) == 81);
@@ -327,7 +327,7 @@ TEST_CASE("mstx ranges are recorded on the stream that they name") {
           call<void>(mstx_client::domain[3], domain, "mark there", static_cast<void*>(nullptr));
           call<void>(mstx_client::domain[2], domain);
           if (mstx_client::core[4] != nullptr) return 4;  // the tool's id is nobody's business
-          return library.flush(3000);
+          return library.flush(60'000);
         }) == 0);
   const recording::Recording r = folder.read_one();
   CHECK(count_rows(r, RecordType::kRange) == 7);

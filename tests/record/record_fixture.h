@@ -107,6 +107,11 @@ inline slr_statistics stats_now() {
   slr_stats(&s);
   return s;
 }
+// Whether a write has failed, or does when the writer's turn comes.
+inline bool write_fails() {
+  for (int i = 0; i < 60'000 && stats_now().write_errors == 0; ++i) usleep(1000);
+  return stats_now().write_errors > 0;
+}
 inline uint64_t dropped_records(const slr_statistics& s) {
   uint64_t sum = 0;
   for (int reason = 0; reason < SLR_DROP_CAPTURE; ++reason) sum += s.drops[reason];

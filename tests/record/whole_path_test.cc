@@ -156,7 +156,7 @@ TEST_CASE("a wall clock that is set in mid-recording moves no record") {
             slr_end(range);
             if (i == 5) set_wall_clock_ahead(-3'600'000'000'000);  // an hour back
           }
-          return slr_flush(3000);
+          return slr_flush(60'000);
         }) == 0);
   const Trace trace = open(folder, AlignMode::kNever);
   REQUIRE(trace.parts.size() == 1);

@@ -2,7 +2,7 @@
 // command line for the same input. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
 import {execFileSync} from 'node:child_process';
-import {follows, poorContrast, resize, settle, view, visibleTexts} from './viewer_help.mjs';
+import {follows, patience, poorContrast, resize, settle, view, visibleTexts} from './viewer_help.mjs';
 
 const BIG = {maxBuffer: 1 << 28, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore']};
 const json = (program, ...args) => JSON.parse(execFileSync(program, args, BIG));
@@ -30,13 +30,12 @@ function ways(value) {
 
 const firstOpen = async (open, run, options = {}) => {
   const page = await open(run, options.query ?? '?lang=en', {...options, first: true});
-  await page.waitForFunction(() => window.stageline?.overviewReady?.(), null, {timeout: 60000});
+  await page.waitForFunction(() => window.stageline?.overviewReady?.());
   return page;
 };
 const family = async (page, id) => {
   await page.click(`.families a[href="#/answers/${id}"]`);
-  await page.waitForFunction(wanted => stageline.answers().family === wanted && stageline.answers().waiting.length === 0, id,
-      {timeout: 60000});
+  await page.waitForFunction(wanted => stageline.answers().family === wanted && stageline.answers().waiting.length === 0, id);
 };
 
 // Every table of the page that is shown, opened by a click on its name, against the command line's.
@@ -150,6 +149,7 @@ export const cases = [
       new MutationObserver(() => window.letters.push(document.querySelectorAll('.pages.armed kbd').length))
         .observe(document.querySelector('.pages'), {subtree: true, childList: true, attributes: true});
     });
+    await patience(page, 20);
     for (const [key, id] of [['o', 'overview'], ['a', 'answers'], ['c', 'compare'], ['p', 'pipeline']]) {
       await page.keyboard.press('g');
       await page.keyboard.press(key);
@@ -252,7 +252,7 @@ export const cases = [
   }],
   ['how a number was made: the command, the columns, other options', async (open, {stageline, runs}) => {
     const page = await open('profile', '?lang=en#/answers/kernels');
-    await page.waitForFunction(() => window.stageline?.answers?.().waiting.length === 0, null, {timeout: 60000});
+    await page.waitForFunction(() => window.stageline?.answers?.().waiting.length === 0);
     const section = page.locator('#answer-gpu-kernel-breakdown');
     await section.locator('.how-made > summary').click();
     await section.locator('.how-made .columns-help').first().waitFor();  // filled once the browser says that it is open
@@ -272,6 +272,7 @@ export const cases = [
   ['what takes long shows how long, and can be left', async open => {
     let held = true;
     const page = await firstOpen(open, 'pipeline');
+    await patience(page, 20);
     await page.route('**/api/answer?*', route => (held ? route.fulfill({status: 202,
         json: {state: 'running', seconds: 7}}) : route.continue()));
     await page.keyboard.press('g');
@@ -289,7 +290,7 @@ export const cases = [
   ['Compare says what diff says, and without a second run how to open one', async (open, {stageline, runs, shot}) => {
     const page = await open('compared', '?lang=en#/compare'), diff = json(stageline, 'diff', runs.pipeline, runs.slower, '--format',
         'json');
-    await page.waitForFunction(() => window.stageline?.compared?.(), null, {timeout: 60000});
+    await page.waitForFunction(() => window.stageline?.compared?.());
     assert.equal(await page.innerText('h1'), diff.headline_en + '.');
     if (diff.cause_en) assert.ok((await page.innerText('.lead')).includes(diff.cause_en));
     assert.deepEqual(await texts(page, '.effects tbody tr:not(.whole) th'), diff.told.map(one => one.en));
@@ -315,12 +316,13 @@ export const cases = [
     assert.deepEqual(await texts(page, '.operators .data-table:first-of-type tbody tr:first-child td:first-child').then(list => list[0]), most.name);
   }],
   ['pages in Chinese, light and dark, narrow and 4k: nothing overflows, all text meets AA, no English is left', async (open, {shot}) => {
+    let page;
     for (const [run, hash] of [['slower', '#/overview'], ['ascend', '#/answers/time'], ['compared', '#/compare']])
       for (const dark of [false, true]) {
-        const page = await open(run, '?lang=zh' + hash, {dark, first: true});
+        page = await open(run, '?lang=zh' + hash, {dark, first: true, again: page});
         await page.waitForFunction(() => window.stageline?.page && !document.querySelector('.working') && {
           overview: () => stageline.overviewReady(), answers: () => stageline.answers().waiting.length === 0, compare: () => stageline.compared(),
-        }[stageline.page()](), null, {timeout: 60000});
+        }[stageline.page()]());
         assert.deepEqual(await poorContrast(page), [], `${hash} ${dark}`);
         for (const [width, height] of [[420, 760], [900, 700], [3840, 2160], [1440, 900]]) {
           await resize(page, width, height);

@@ -73,7 +73,7 @@ export async function launchFirefox(folder) {
       return result.value === undefined ? undefined : JSON.parse(result.value);
     },
     async until(run) {
-      for (let tries = 0; tries < 600; ++tries) {
+      for (const limit = Date.now() + 120000; Date.now() < limit;) {
         if (await this.ask(run)) return;
         await new Promise(done => setTimeout(done, 50));
       }

@@ -15,6 +15,7 @@ export async function moduleOf(folder, name, contents) {
 export const storeModule = folder => moduleOf(folder, 'store', `export * from './viewer/file/store';`);
 
 // The blocks of a report, as they stand in it.
+const bytesOf = base64 => new Uint8Array(Buffer.from(base64, 'base64'));
 export function blocksOf(path) {
   const found = [...readFileSync(path, 'utf8').matchAll(/<script type="application\/octet-stream" data-(answer|timeline|lanes)="([^"]*)">([^<]*)<\/script>/g)];
   const of = (type, name) => found.filter(([, t, n]) => t === type && n === name).map(([, , , text]) => text);
@@ -22,10 +23,10 @@ export function blocksOf(path) {
   for (const [, , name, text] of found.filter(([, t]) => t === 'lanes')) {
     const [first, last] = name.split('-').map(Number);
     if (!groups.has(name)) groups.set(name, {first, last, pieces: []});
-    groups.get(name).pieces.push(text);
+    groups.get(name).pieces.push(bytesOf(text));
   }
   return {answer: name => of('answer', name)[0], names: found.filter(([, t]) => t === 'answer').map(([, , n]) => n),
-          packed: {head: of('timeline', 'head')[0], groups: [...groups.values()], links: of('timeline', 'links')[0], words: {noArguments: 'none here'}}};
+          packed: {head: bytesOf(of('timeline', 'head')[0]), groups: [...groups.values()], links: bytesOf(of('timeline', 'links')[0]), words: {noArguments: 'none here'}}};
 }
 
 const ARRAYS = {f64: Float64Array, f32: Float32Array, u32: Uint32Array, i32: Int32Array, u8: Uint8Array};

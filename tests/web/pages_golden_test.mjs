@@ -2,7 +2,7 @@
 // what a stranger without a mouse or without colours does with them. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
 import {apart, visions} from './colours.mjs';
-import {atRest, show} from './pipeline_help.mjs';
+import {show, showBoth} from './pipeline_help.mjs';
 
 // What stands in the window of the first of `selector`, no larger than `width` × `height`.
 async function region(page, picture, name, selector, width = 760, height = 300) {
@@ -13,12 +13,12 @@ async function region(page, picture, name, selector, width = 760, height = 300) 
 }
 const overview = async (open, run, options) => {
   const page = await open(run, options.query, {...options, first: true});
-  await page.waitForFunction(() => window.stageline?.overviewReady?.(), null, {timeout: 60000});
+  await page.waitForFunction(() => window.stageline?.overviewReady?.());
   return page;
 };
 const answers = async (open, run, family, options) => {
   const page = await open(run, `${options.query}#/answers/${family}`, {...options, raw: true});
-  await page.waitForFunction(() => window.stageline?.answers?.().waiting.length === 0, null, {timeout: 60000});
+  await page.waitForFunction(() => window.stageline?.answers?.().waiting.length === 0);
   return page;
 };
 const SIZE = [1000, 760];
@@ -31,9 +31,7 @@ const pictures = [
   }],
   ['picture: the pipeline page, two runs', async (open, {picture}) => {
     for (const [name, options] of [['pipeline-runs', EN], ['pipeline-runs-dark-zh', ZH]]) {
-      const page = await show(open, 'compared', '?step=1', options);
-      await page.waitForFunction(() => stageline.pipeline.other()?.compared);
-      await atRest(page);
+      const page = await showBoth(open, 'compared', '?step=1', options);
       await page.evaluate(() => document.querySelector('.page-pipeline .chart canvas').scrollIntoView());
       await region(page, picture, name, '.page-pipeline .chart canvas', 700, 200);
       const second = await page.locator('.page-pipeline .chart canvas').nth(1).boundingBox();
@@ -52,7 +50,7 @@ const pictures = [
   ['picture: Compare, what makes the difference', async (open, {picture}) => {
     for (const [name, options] of [['compare-effects', EN], ['compare-effects-dark-zh', ZH]]) {
       const page = await open('compared', `${options.query}#/compare`, {...options, raw: true});
-      await page.waitForFunction(() => window.stageline?.compared?.() && document.querySelector('.effects'), null, {timeout: 60000});
+      await page.waitForFunction(() => window.stageline?.compared?.() && document.querySelector('.effects'));
       await region(page, picture, name, '.effects .plot-box', 700, 200);
     }
   }],
@@ -60,8 +58,8 @@ const pictures = [
 
 export const cases = [
   ['pipeline without a mouse: everything is reached by Tab, is named and seen; two runs, the stages, the price of a change', async open => {
-    const page = await show(open, 'compared', '?step=1');
-    await page.waitForFunction(() => stageline.pipeline.other()?.compared && document.querySelector('#cost'));
+    const page = await showBoth(open, 'compared', '?step=1');
+    await page.waitForSelector('#cost');
     await page.evaluate(() => { document.activeElement.blur(); document.body.tabIndex = -1; document.body.focus(); });
     const seen = [];
     for (let i = 0; i < 150; ++i) {
@@ -98,9 +96,9 @@ export const cases = [
     await page.waitForFunction(() => stageline.pipeline.world() === null);
   }],
   ['pipeline: causes of waiting and marks are told apart with any kind of colour vision', async open => {
+    let page;
     for (const dark of [false, true]) {
-      const page = await show(open, 'compared', '?step=1', {dark});
-      await page.waitForFunction(() => stageline.pipeline.other()?.compared);
+      page = await showBoth(open, 'compared', '?step=1', {dark, again: page});
       const colours = await page.evaluate(() => {
         const style = getComputedStyle(document.querySelector('.page-pipeline')), of = name => {
           const probe = document.createElement('i');
@@ -135,7 +133,7 @@ export const cases = [
     const found = await page.evaluate(async () => (await (await fetch('/api/answers')).json()).answers.map(one => one.name));
     const name = ['events', 'call-graph', 'operators'].find(one => found.includes(one));
     assert.ok(name, found.join());
-    await page.waitForFunction(() => window.stageline?.answers?.().waiting.length === 0, null, {timeout: 60000});
+    await page.waitForFunction(() => window.stageline?.answers?.().waiting.length === 0);
     await page.waitForSelector('.data-table tbody tr');
     const rows = () => page.locator('.data-table').first().locator('tbody tr');
     assert.equal(await rows().count(), 100);

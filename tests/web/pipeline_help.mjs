@@ -10,6 +10,14 @@ export async function show(open, run, hash = '', options = {}) {
   await atRest(page);
   return page;
 }
+// Opens it on two runs. Once both charts stand, and what is said of them above: later they would move down, and be painted anew.
+export async function showBoth(open, run, hash = '', options = {}) {
+  const page = await show(open, run, hash, options);
+  await page.waitForFunction(() => stageline.pipeline.other()?.both === false ||
+      stageline.pipeline.other()?.compared && document.querySelector('.runs-words b'));
+  await atRest(page);
+  return page;
+}
 // Two frames without a new one in between: nothing is left to draw.
 export async function atRest(page) {
   await page.evaluate(async () => {

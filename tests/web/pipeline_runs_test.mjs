@@ -1,23 +1,16 @@
 // Two runs on the pipeline page, and the stages of one step. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';
-import {atRest, cellWhere, program, rowsOf, show, state, view} from './pipeline_help.mjs';
+import {atRest, cellWhere, program, rowsOf, show, showBoth, state, view} from './pipeline_help.mjs';
 import {drag} from './viewer_help.mjs';
 
 const LONGER = 1, SHORTER = 2, MOVED = 4, ALONE = 8, FORWARD = 0;
 const other = page => page.evaluate(() => stageline.pipeline.other());
-const compared = async (open, run, hash = '', options = {}) => {
-  const page = await show(open, run, hash, options);
-  await page.waitForFunction(() => stageline.pipeline.other()?.compared || stageline.pipeline.other()?.both === false);
-  await atRest(page);
-  return page;
-};
 const ms = ns => (Math.abs(ns) >= 99.95e6 ? (ns / 1e6).toFixed(0) : Math.abs(ns) >= 9.995e6 ? (ns / 1e6).toFixed(1) : (ns / 1e6).toFixed(2));
 
 export const cases = [
   ['pipeline, two runs: one axis, cells matched by what they are, those marked that differ', async (open, {runs, shot}) => {
-    const page = await compared(open, 'compared', '?step=1'), [a, , b] = runs.compared;
-    await page.waitForFunction(() => document.querySelector('.runs-words b'));
+    const page = await showBoth(open, 'compared', '?step=1'), [a, , b] = runs.compared;
     const diff = program('diff', a, b, '--json');
     assert.equal(await page.textContent('.runs-words b'), diff.headline_en + '.');
     assert.ok((await page.textContent('.runs-words')).includes(diff.cause_en));
@@ -58,7 +51,7 @@ export const cases = [
     await shot(page, 'pipeline-two-runs');
   }],
   ['pipeline, two runs: what is done in one is done in the other', async open => {
-    const page = await compared(open, 'compared', '?step=1'), spanOf = v => v.t1 - v.t0;
+    const page = await showBoth(open, 'compared', '?step=1'), spanOf = v => v.t1 - v.t0;
     const f = await cellWhere(page, {kind: FORWARD, microBatch: 3});
     await page.mouse.move(f.x, f.y);
     const like = await page.evaluate(i => stageline.pipeline.other().likes[i], f.index);
@@ -100,7 +93,7 @@ export const cases = [
     await page.keyboard.press(']');
     assert.deepEqual([(await state(page)).step, (await other(page)).step], [3, 1]);
     await page.waitForFunction(() => location.hash.includes('other=1'));
-    const again = await compared(open, 'compared', new URL(page.url()).hash.replace('#/pipeline', ''));
+    const again = await showBoth(open, 'compared', new URL(page.url()).hash.replace('#/pipeline', ''));
     assert.deepEqual([(await state(again)).step, (await other(again)).step], [3, 1]);
     await page.click('#both');
     await atRest(page);
@@ -111,7 +104,7 @@ export const cases = [
     assert.equal(await page.locator('.page-pipeline canvas:visible').count(), 2);
   }],
   ['pipeline, two runs: both charts leave as SVG and PNG, each under its name', async open => {
-    const page = await compared(open, 'compared', '?step=1'), charts = page.locator('.page-pipeline canvas');
+    const page = await showBoth(open, 'compared', '?step=1'), charts = page.locator('.page-pipeline canvas');
     const [a, b] = [await charts.first().boundingBox(), await charts.nth(1).boundingBox()];
     const save = async id => {
       const [download] = await Promise.all([page.waitForEvent('download'), page.click(id)]);
@@ -135,7 +128,7 @@ export const cases = [
     assert.ok((await save('#save-png')).readUInt32BE(20) < 2 * found.height);
   }],
   ['pipeline, two runs: another order and other sizes are told', async open => {
-    const page = await compared(open, 'reordered', '?step=3'), {counts, moved, alone} = await page.evaluate(() => {
+    const page = await showBoth(open, 'reordered', '?step=3'), {counts, moved, alone} = await page.evaluate(() => {
       const o = stageline.pipeline.other();
       return {counts: {...o.compared, a: null, b: null}, moved: o.compared.b.filter(mark => mark & 4).length, alone: o.compared.a.filter(mark => mark & 8).length};
     });

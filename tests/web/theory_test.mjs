@@ -11,8 +11,10 @@ const apart = (a, b) => a.some((value, k) => Math.abs(value - b[k]) > 20);
 
 export const cases = [
   ['theory: a ghost stands under its cell, in both themes, and T takes it away', async open => {
+    let page;
     for (const dark of [false, true]) {
-      const page = await show(open, 'late', '', {dark}), first = await cellWhere(page, {kind: 0, microBatch: 0});
+      page = await show(open, 'late', '', {dark, again: page});
+      const first = await cellWhere(page, {kind: 0, microBatch: 0});
       const shown = await under(page, first.index);
       await page.keyboard.press('t');
       await atRest(page);

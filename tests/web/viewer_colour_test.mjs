@@ -17,10 +17,10 @@ const THEMES = [false, true];
 
 export const cases = [
   ['kinds that touch are told apart with any kind of colour vision, in both themes', async open => {
-    let pairs = 0;
+    let pairs = 0, page;
     for (const dark of THEMES) {
       for (const run of ['split', 'pipeline', 'profile']) {
-        const page = await open(run, '?lang=en', {dark});
+        page = await open(run, '?lang=en', {dark, again: page});
         const {paints: {page: own, fill}, kinds} = await page.evaluate('({paints: stageline.paints(), kinds: stageline.run.kinds})');
         for (const groups of Object.values(TOGETHER)) {
           const present = kinds.filter(kind => groups.includes(kind.group));
@@ -45,8 +45,9 @@ export const cases = [
     assert.ok(pairs > 500, `${pairs} pairs`);
   }],
   ['a chunk is told from the next, and weight gradients are hatched', async open => {
+    let page;
     for (const dark of THEMES) {
-      const page = await open('split', '?lang=en', {dark});
+      page = await open('split', '?lang=en', {dark, again: page});
       const {fill, kinds} = await page.evaluate('({fill: stageline.paints().fill, kinds: stageline.run.kinds})');
       for (const kind of kinds.filter(one => ['forward', 'backward', 'weight'].includes(one.group)))
         for (let i = 1; i < fill[kind.id].length; ++i)
@@ -69,9 +70,10 @@ export const cases = [
     }
   }],
   ['text on every kind and tint meets AA, and what the axis says', async open => {
+    let page;
     for (const dark of THEMES)
       for (const run of ['split', 'pipeline', 'profile']) {
-        const page = await open(run, '?lang=en', {dark});
+        page = await open(run, '?lang=en', {dark, again: page});
         const {paints: {page: own, fill, text}, kinds} = await page.evaluate('({paints: stageline.paints(), kinds: stageline.run.kinds})');
         for (const kind of kinds)
           for (const [i, colour] of fill[kind.id].entries())
@@ -83,8 +85,9 @@ export const cases = [
       }
   }],
   ['every text of the page meets AA in both themes: rows, panels, lists, dialogs', async open => {
+    let page;
     for (const dark of THEMES) {
-      const page = await open('profile', '?lang=en', {dark});
+      page = await open('profile', '?lang=en', {dark, again: page});
       let seen = 0;
       const check = async what => {
         const {seen: texts, found} = await textContrast(page);

@@ -1,6 +1,6 @@
 // Odd runs, and the ways in and out: loading, failure, Perfetto. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
-import {chosen, listed, settle, span, state, stopClock, textContrast, view, wideSlice} from './viewer_help.mjs';
+import {chosen, listed, patience, settle, span, state, stopClock, textContrast, view, wideSlice} from './viewer_help.mjs';
 import {HOSTILE} from './viewer_runs.mjs';
 
 const keys = async page => { for (const key of ['w', 's', 'a', 'd', '0', '.', ',', 'f', ']', '[', 'n', 'Escape', 'm', 'Escape',
@@ -145,7 +145,7 @@ export const cases = [
     await page.keyboard.down('Shift');
     done = 1e9;
     await page.waitForFunction(() => document.querySelector('.reading').getAttribute('aria-valuenow') === '100');
-    await page.waitForTimeout(600);
+    await page.waitForTimeout(600);  // nothing is to happen: a slow machine has less time for it, not more
     assert.ok(await page.evaluate('window.first'), 'a key is held');
     await page.keyboard.up('Shift');
     await page.waitForFunction(() => !window.first && !document.querySelector('.reading') && window.stageline?.settled?.());
@@ -160,7 +160,7 @@ export const cases = [
     await page.keyboard.press('w');
     await page.waitForFunction(() => /the server sleeps/.test(document.querySelector('.toolbar').textContent));
     await page.unroute('**/api/tiles*');
-    await page.waitForFunction(() => !/the server sleeps/.test(document.querySelector('.toolbar').textContent), null, {timeout: 6000});
+    await page.waitForFunction(() => !/the server sleeps/.test(document.querySelector('.toolbar').textContent));
     await settle(page);
   }],
   ['Open in Perfetto hands the trace over; where nobody answers it is saved', async (open, {context}) => {
@@ -170,10 +170,12 @@ export const cases = [
         else if (event.data.perfetto) document.title = event.data.perfetto.title + ' ' + event.data.perfetto.buffer.byteLength;
       });</script>`}));
     const page = await open('pipeline', '?lang=en', {foreign: true});
+    await patience(page, 20);
     const [theirs] = await Promise.all([context.waitForEvent('page'), page.click('#perfetto')]);
     await theirs.waitForFunction(() => /pipeline \d{4,}/.test(document.title));
     await page.waitForFunction(() => /Opened in Perfetto/.test(document.querySelector('.say').textContent));
     await context.unroute('https://ui.perfetto.dev/**');
+    await patience(page, 0.1);  // nobody will answer
     await context.route('https://ui.perfetto.dev/**', route => route.fulfill({contentType: 'text/html', body: 'no one is here'}));
     const [download] = await Promise.all([page.waitForEvent('download'), page.click('#perfetto')]);
     assert.match(download.suggestedFilename(), /pipeline\.pftrace/);

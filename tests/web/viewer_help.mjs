@@ -8,10 +8,13 @@ export const count = (page, lane) => page.evaluate(id => stageline.slices(id).le
 
 // Everything asked for has come and is drawn.
 export async function settle(page) {
-  for (let tries = 0; tries < 400; ++tries)
-    if (await page.evaluate(() =>
-        new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(stageline.settled())))))) return;
-  throw new Error('the page does not come to rest');
+  const still = await page.evaluate(async () => {
+    const until = Date.now() + 120000;
+    do await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+    while (!stageline.settled() && Date.now() < until);
+    return stageline.settled();
+  });
+  if (!still) throw new Error('the page does not come to rest');
 }
 
 // Everything about the chosen slice has come, and stands in the drawer: it is drawn a frame after the answer is there.
@@ -37,6 +40,12 @@ export async function stopClock(page) {
   });
   return ms => page.evaluate(by => { window.passed += by; }, ms);
 }
+
+// What the page waits a while for (a second letter, another page's answer) it waits so many times as long for.
+export const patience = (page, times) => page.evaluate(by => {
+  const {setTimeout} = window;
+  window.setTimeout = (act, ms, ...more) => setTimeout(act, ms > 2000 ? ms * by : ms, ...more);
+}, times);
 
 // The list of the search for all that is typed, not for a part of it.
 export const listed = page => page.waitForSelector('#omni ul:not([aria-busy=true]) li');

@@ -148,8 +148,9 @@ export const cases = [
     assert.match(await page.textContent('.run'), /8 ranks/);
   }],
   ['light and dark: the canvas follows, and a press changes it', async (open, {shot}) => {
+    let page;
     for (const dark of [false, true]) {
-      const page = await open('profile', '?lang=en', {dark});
+      page = await open('profile', '?lang=en', {dark, again: page});
       assert.equal(await page.getAttribute('html', 'data-theme'), dark ? 'dark' : 'light');
       const ground = await page.evaluate(() => [...document.querySelector('canvas.rows').getContext('2d').getImageData(2, 60, 1,
           1).data].slice(0, 3));
@@ -160,8 +161,9 @@ export const cases = [
     }
   }],
   ['nothing overflows sideways: narrow windows, 4k, zoomed pages', async (open, {shot}) => {
+    let page;
     for (const [lang, dark] of [['en', false], ['zh', true]]) {
-      const page = await open('profile', `?lang=${lang}`, {dark});
+      page = await open('profile', `?lang=${lang}`, {dark, again: page});
       for (const [width, height] of [[1440, 900], [900, 700], [420, 760], [3840, 2160]]) {
         await resize(page, width, height);
         await settle(page);

@@ -42,6 +42,16 @@ export function makeRuns(stageline, folder) {
   const busy = [];
   for (let i = 0; i < 40000; ++i) busy.push(slice(i % 3 ? 'small op' : 'other op', i * 10 + (i * 7919) % 5, 1 + (i * 104729) % 7,
       {tid: 1 + i % 2}));
+  // Threads that work in bursts: a pixel's move changes much of the picture. Every other burst is of slices too short to be seen.
+  const bursts = [], random = (seed => () => (seed = (seed * 48271) % 2147483647) / 2147483647)(7);
+  for (let tid = 1; tid <= 40; ++tid) {
+    for (let t = random() * 900, k = 0; t < 400000; t += 300 + random() * 2500, ++k) {
+      const dur = 400 + random() * 2200;
+      if (k % 2) bursts.push(slice(`long op ${k % 7}`, t, dur, {tid}));
+      else for (let at = t; at < t + dur; at += 70) bursts.push(slice('small op', at, 60, {tid}));
+      t += dur;
+    }
+  }
   // One thread of more slices than a block of a report has, and thirty others.
   const spread = [];
   for (let i = 0; i < 66000; ++i) spread.push(slice(`long op ${i % 5}`, i * 10, 3 + (i * 104729) % 7));
@@ -70,6 +80,7 @@ export function makeRuns(stageline, folder) {
     recorded: once('recorded', out => execFileSync('python3', [join(gen, 'recording.py'), '-o', out], {stdio: 'ignore'})),
     stacks: once('stacks', out => python('-o', out, '--ranks', '1', '--events', '4000', '--steps', '2', '--python', '--format', 'json')),
     busy: chrome(folder, 'busy', busy),
+    bursts: chrome(folder, 'bursts', bursts),
     spread: chrome(folder, 'spread', spread),
     counter: chrome(folder, 'counter',
         [slice('work', 0, 1000),

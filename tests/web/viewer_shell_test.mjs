@@ -1,9 +1,9 @@
 // The frame around the pages and what a first-time reader stumbles over: the header's one row, addresses that lead nowhere, a
 // drawer that hides nothing, rows and bars that say what they mean. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
-import {chosen, clickSlice, resize, settle, span, state, stopClock, view, wideSlice} from './viewer_help.mjs';
+import {chosen, clickSlice, patience, resize, settle, span, state, stopClock, view, wideSlice} from './viewer_help.mjs';
 
-const answered = async page => page.waitForFunction(() => window.stageline?.answers?.().waiting.length === 0, null, {timeout: 60000});
+const answered = async page => page.waitForFunction(() => window.stageline?.answers?.().waiting.length === 0);
 // Widths of a chart's bars, as shares of the longest they could be; `below`: what is taken off at the end.
 const bars = (page, nth = 0) => page.locator('.charts .plot').nth(nth).locator('tbody tr').evaluateAll(rows => rows.map(row => {
   const box = row.querySelector('.stack'), whole = box.getBoundingClientRect().width, parts = [...box.children];
@@ -14,9 +14,10 @@ const bars = (page, nth = 0) => page.locator('.charts .plot').nth(nth).locator('
 
 export const cases = [
   ['the header is one row, buttons at its right; on a phone the pages have one of their own', async open => {
+    let page;
     for (const lang of ['en', 'zh'])
       for (const run of ['pipeline', 'profile']) {
-        const page = await open(run, `?lang=${lang}`);
+        page = await open(run, `?lang=${lang}`, {again: page});
         for (const [width, rows] of [[1280, 1], [1440, 1], [3840, 1], [390, 2]]) {
           await resize(page, width, 800);
           const found = await page.evaluate(() => {
@@ -34,22 +35,23 @@ export const cases = [
       }
   }],
   ['an address that leads nowhere is said, until one goes elsewhere', async open => {
-    const said = page => page.waitForFunction(() => document.querySelector('.astray')?.hidden === false).then(() => page.textContent('.astray span'));
+    let page;
+    const said = () => page.waitForFunction(() => document.querySelector('.astray')?.hidden === false).then(() => page.textContent('.astray span'));
     for (const [hash, what] of [['#/timeline?v=abc', 'v=abc'], ['#/timeline?sel=0/compute~1~1', 'sel=0/compute~1~1'], ['#/timeline?pin=77/none', 'pin=77/none'],
       ['#/nonsense', '#/nonsense'], ['#/answers/nonsense', 'nonsense'], ['#/answers/time?answer=none', 'none'],
       ['#/answers/time?answer=waterfall&table=none', 'none']]) {
-      const page = await open('pipeline', '?lang=en' + hash, {raw: true});
-      const text = await said(page);
+      page = await open('pipeline', '?lang=en' + hash, {raw: true, again: page});
+      const text = await said();
       assert.ok(text.includes(`“${what}”`), `${hash}: ${text}`);
       await page.click('#lang');
-      assert.match(await said(page), /这次运行/);
+      assert.match(await said(), /这次运行/);
+      await patience(page, 20);
       await page.keyboard.press('g');
       await page.keyboard.press('c');
       assert.equal(await page.locator('.astray').isHidden(), true);
-      await page.close();
     }
-    const right = await open('pipeline', '?lang=en#/timeline?v=1000000,90000000');
-    assert.equal(await right.locator('.astray').isHidden(), true);
+    page = await open('pipeline', '?lang=en#/timeline?v=1000000,90000000', {again: page});
+    assert.equal(await page.locator('.astray').isHidden(), true);
   }],
   ['the drawer opens without moving what was clicked out of sight, and rows keep their height', async open => {
     const page = await open('pipeline', '?lang=en', {size: [1280, 800]}), height = await page.evaluate('stageline.rowHeight()');

@@ -1,7 +1,6 @@
 // Names of things in the current language.
 import type {App} from './app';
 import {KIND_CODES} from './data/kind';
-import {lateOf} from './data/late';
 import type {Part} from './data/report';
 import {duration} from './format';
 import {t, type Key} from './i18n/i18n';
@@ -55,16 +54,6 @@ export function foldedTitle(app: App, part: Part, low: boolean): [string, string
 // Times of a step are told from its first start.
 export const stepZero = (app: App, cell: number): number =>
   app.model.steps.find(s => s.step === app.cells.step[cell])?.t0 ?? app.model.whole.t0;
-
-// How far a cell is from theory, when that is more than rounding, and why, where the table of late cells says it.
-export function lateWords(app: App, cell: number): string {
-  const {cells} = app, theory = cells.theoryStart?.[cell] ?? NaN, by = cells.start[cell]! - theory;
-  if (!(Math.abs(by) >= 1)) return '';
-  const words = t(by > 0 ? 'tip.late' : 'tip.early', duration(Math.abs(by))), late = by > 0 ? lateOf(app, cell) : null;
-  if (!late) return words;
-  const reason = t(`reason.${late.reason}` as Key);
-  return words + t('tip.because', late.waitedFor ? t('tip.after', reason, late.waitedFor, late.waitedRank) : reason);
-}
 
 export function cellSentence(app: App, cell: number): string {
   const {cells, report} = app, start = cells.start[cell]! - stepZero(app, cell);

@@ -3,7 +3,7 @@
 import type {Cells} from '../data/cells';
 import {FORWARD_BACKWARD, Group, GROUP_COUNT, INPUT_GRAD, KIND_CODES, KIND_GROUP, KIND_LANE} from '../data/kind';
 import {CHUNK_TINTS, tintOf} from './colours';
-import type {Frame, Scene} from './paint';
+import type {Frame, Scene} from './scene';
 
 const LABEL_SIZES = [13, 11, 9.5];  // the largest at which the numbers of a kind fit its short cells
 const lists = (count: number): number[][] => Array.from({length: count}, () => []);

@@ -8,7 +8,8 @@ import {foldedTitle, replicaName, rowTitle} from '../words';
 import {makeColours, type ChartColours} from './colours';
 import {LABEL_CLASSES, labelClass} from './cell_batch';
 import {AXIS_HEIGHT, makeLayout, type Layout} from './layout';
-import {cellBox, countDrawn, makePainter, paint, RIGHT_MARGIN, type Scene} from './paint';
+import {cellBox, countDrawn, makePainter, paint} from './paint';
+import {RIGHT_MARGIN, type Scene} from './scene';
 import {Rolling} from './rolling';
 
 export interface Chart {
@@ -26,9 +27,11 @@ export interface Chart {
 const MAX_HEIGHT = 640;
 const REST_FRAMES = 2;
 
+const MOST_MEASURED = 2048;  // cells; every move of a what-if slider brings new ones
+
 // By labelClass: nine tenths of its time lie in cells of this duration or longer. From at most some thousand of them.
 export function shortDurations(cells: Pick<Cells, 'count' | 'kind' | 'dur' | 'pair'>): Float64Array {
-  const step = Math.max(1, Math.floor(cells.count / 8192));
+  const step = Math.max(1, Math.floor(cells.count / MOST_MEASURED));
   const byKind: number[][] = [];
   for (let i = 0; i < cells.count; i += step) (byKind[labelClass(cells, i)] ??= []).push(cells.dur[i]!);
   const short = new Float64Array(LABEL_CLASSES);
@@ -40,6 +43,12 @@ export function shortDurations(cells: Pick<Cells, 'count' | 'kind' | 'dur' | 'pa
     short[kind] = durations[at]!;
   });
   return short;
+}
+
+function largest(values: Int32Array): number {
+  let most = 0;
+  for (const value of values) if (value > most) most = value;
+  return most;
 }
 
 const MOST_ENDS = 40;
@@ -68,7 +77,7 @@ export function makeChart(app: App, maxHeight: () => number = () => MAX_HEIGHT):
     colours ??= makeColours(painter.context, app.report.palette[app.theme], ratio);
     if (measured !== app.cells) {
       measured = app.cells;
-      labelLength = String(app.cells.microBatch.reduce((a, b) => Math.max(a, b), 0)).length;
+      labelLength = String(largest(app.cells.microBatch)).length;
       labelDur = shortDurations(app.cells);
     }
     const low = of.rowHeight < 34, replicas = app.model.dps.length > 1 && app.state.dp === null;

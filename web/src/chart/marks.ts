@@ -4,7 +4,7 @@
 import {ALONE, LONGER, MOVED, SHORTER} from '../data/differences';
 import {laneRange} from '../data/rows';
 import {LANE_BOX} from './layout';
-import {halfOf, type Frame, type Scene} from './paint';
+import {halfOf, type Frame, type Scene} from './scene';
 
 const BEYOND = 40;          // so far outside a frame ends: its side is not seen
 const LEAST_FRAME_PX = 7;  // narrower cells have no room for one: an edge on top and bottom then

@@ -7,7 +7,8 @@
 import {h, styled} from '../dom';
 import {Belt} from './belt';
 import {shiftHatches} from './colours';
-import {makeFrame, makePainter, paintAxis, paintStrip, type Painter, type Scene} from './paint';
+import {makePainter, paintAxis, paintStrip, type Painter} from './paint';
+import {makeFrame, type Scene} from './scene';
 
 const SAME_SCALE = 1e-9;
 

@@ -108,14 +108,22 @@ function stepSpans(cells: Cells): { steps: StepSpan[]; whole: StepSpan } {
   return {steps: [...spans.values()].filter(s => s.step >= 0).sort((a, b) => a.step - b.step), whole};
 }
 
+const traitsOf = (cells: Cells): Pick<RunModel, 'chunked' | 'markInputs'> => ({chunked: cells.chunk.some(chunk => chunk > 0),
+  markInputs: cells.kind.includes(BACKWARD) && cells.kind.includes(INPUT_GRAD)});
+
 export function makeModel(cells: Cells, parts: Part[]): RunModel {
   const order = rowOrder(parts);
   const rowOfPart = new Int32Array(parts.length);
   order.forEach((part, row) => { rowOfPart[part] = row; });
   const dps = [...new Set(parts.map(p => p.dp).filter(dp => dp >= 0))].sort((a, b) => a - b);
   const rows = makeRows(cells, parts, order, rowOfPart);
-  return {rows, rowOfPart, ...stepSpans(cells), dps, chunked: cells.chunk.some(chunk => chunk > 0),
-          markInputs: cells.kind.includes(BACKWARD) && cells.kind.includes(INPUT_GRAD), ghosts: makeGhosts(cells, rows)};
+  return {rows, rowOfPart, ...stepSpans(cells), dps, ...traitsOf(cells), ghosts: makeGhosts(cells, rows)};
+}
+
+// Of other cells of the same ranks: rows, steps and replicas are the run's.
+export function remadeModel(cells: Cells, parts: Part[], {rows, rowOfPart, steps, whole, dps}: RunModel): RunModel {
+  const own = makeRows(cells, parts, rows.map(row => row.part), rowOfPart);
+  return {rows: own, rowOfPart, steps, whole, dps, ...traitsOf(cells), ghosts: makeGhosts(cells, own)};
 }
 
 // The first i of [low, high) for which after(i) holds; after must stay true once it is.

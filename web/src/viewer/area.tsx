@@ -2,30 +2,17 @@
 // histogram lights its slices up in the timeline.
 import {useEffect, useState} from 'preact/hooks';
 import {duration, percent} from '../format';
-import {listOf} from './api';
+import {windowOf, type Total} from './area_query';
 import {Histogram} from './histogram';
 import {count} from './numbers';
-import type {PanelProps} from './panel';
-import type {Area, Store} from './store';
+import type {PanelProps} from './panel_props';
 import {kindName, w, type Word} from './words';
 
-export interface Total {
-  name: string; name_id: number; kind: number; count: number; sum_ns: number; self_ns: number;
-  min_ns: number; mean_ns: number; median_ns: number; p95_ns: number; max_ns: number;
-}
 interface Answer { slices: number; left_out: number; exact: boolean; rows: Total[] }
 
 type Column = 'count' | 'sum_ns' | 'self_ns' | 'mean_ns' | 'median_ns' | 'p95_ns' | 'min_ns' | 'max_ns';
 const COLUMNS: Column[] = ['count', 'sum_ns', 'self_ns', 'mean_ns', 'median_ns', 'p95_ns', 'min_ns', 'max_ns'];
 const MOST = 300;
-
-// Lanes of one rank are asked with its own times; several ranks, moved differently, by the times they were recorded at.
-export function windowOf(store: Store, area: Area): {lanes: string | undefined; t0: number; t1: number} {
-  const shifts = new Set(area.lanes.map(lane => store.shiftOf(lane))), shift = shifts.size === 1 ? [...shifts][0]! : 0;
-  // All lanes are asked for by leaving the list out: of ten thousand it would be longer than a request may be.
-  const all = area.lanes.length === store.run.lanes.filter(lane => lane.type !== 'counter').length;
-  return {lanes: all ? undefined : listOf(area.lanes), t0: area.t0 - shift, t1: area.t1 - shift};
-}
 
 export function AreaPanel({api, store, actions}: PanelProps) {
   const {area} = store.state, [answer, setAnswer] = useState<Answer | null>(null), [error, setError] = useState('');

@@ -4,7 +4,7 @@ import {useEffect, useRef, useState} from 'preact/hooks';
 import {duration} from '../format';
 import type {Actions} from './actions';
 import type {Api, SlicesAnswer} from './api';
-import {windowOf, type Total} from './area';
+import {windowOf, type Total} from './area_query';
 import {count} from './numbers';
 import {refAt} from './slice_facts';
 import type {Area, Store} from './store';

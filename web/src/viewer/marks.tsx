@@ -1,6 +1,6 @@
 // Marks: times with a note, kept in the address.
 import {exactMs} from '../format';
-import type {PanelProps} from './panel';
+import type {PanelProps} from './panel_props';
 import {w} from './words';
 
 export function MarksPanel({store, actions}: PanelProps) {

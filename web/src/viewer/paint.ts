@@ -1,7 +1,7 @@
 // Draws the timeline. A pure function of the scene; everything here is in device pixels.
 import {exactMs} from '../format';
 import {timeTicks} from '../chart/ticks';
-import {paintCounter} from './counters';
+import {paintCounter} from './paint_counter';
 import {AXIS_HEIGHT, type DisplayRow} from './layout';
 import {paintRectangles, paintTexts, widthOf, type Frame, type Painted, type RowPart, type Span} from './paint_slices';
 import {FONT, plotWidth, rowPitch, rowPixels, topOfRows, visibleRows, type Scene} from './scene';

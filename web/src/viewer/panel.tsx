@@ -1,14 +1,10 @@
 // The drawer below the timeline: the selected slice (or two, compared), the totals of an area, the marks.
-import type {Actions} from './actions';
-import type {Api} from './api';
 import {AreaPanel} from './area';
 import {MarksPanel} from './marks';
+import type {PanelProps} from './panel_props';
 import {SlicePanel} from './slice_panel';
-import type {Stage} from './stage';
-import type {State, Store} from './store';
+import type {State} from './store';
 import {w} from './words';
-
-export interface PanelProps { api: Api; store: Store; stage: Stage; actions: Actions }
 
 export function Panel(props: PanelProps) {
   const {store} = props, {state} = store;

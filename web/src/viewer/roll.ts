@@ -11,7 +11,7 @@
 // this size. Texts stay with their slices meanwhile; the canvas beneath is painted once the window stands still, and the
 // roll goes.
 import {h, styled} from '../dom';
-import {LABEL_WIDTH} from './counters';
+import {LABEL_WIDTH} from './paint_counter';
 import {AXIS_HEIGHT, type Layout} from './layout';
 import {layOver, type Pointed} from './overlay';
 import {makeFrame, paintAxis, paintRows} from './paint';
@@ -33,6 +33,7 @@ const isSame = (a: Ground, b: Ground): boolean => (Object.keys(a) as (keyof Grou
 export class Roll {
   readonly element = h('div', {class: 'roll', hidden: true});
   readonly head = h('canvas', {class: 'axis', hidden: true, 'aria-hidden': 'true'});
+  unfinished = 0;  // strips in sight that were painted before all of theirs had come
   private readonly belt = h('div', {class: 'belt'});
   private readonly headPen = this.head.getContext('2d', {alpha: false})!;
   private readonly strips = new Map<number, Strip>();
@@ -93,6 +94,7 @@ export class Roll {
       canvas.remove();
       this.spare.push(canvas);
     }
+    this.unfinished = [...this.strips].filter(([i, {complete}]) => i >= first && i <= last && !complete).length;
     this.belt.style.transform = `translateX(${-next / scene.ratio}px)`;
     return left;
   }
@@ -115,11 +117,16 @@ export class Roll {
       this.spare.push(canvas);
     }
     this.strips.clear();
-    this.spare.length = Math.min(this.spare.length, 12);
+    this.letGo();
   }
   forget(): void {
     this.hide();
     this.ground = null;
+  }
+
+  // Pictures of a window that stands still are worth nothing: 4 B a pixel, at once, not when somebody collects garbage.
+  private letGo(): void {
+    for (const canvas of this.spare) canvas.width = canvas.height = 0;
     this.spare.length = 0;
   }
 

@@ -1,7 +1,7 @@
 // The selected slice: what it is, whose it is, what it is tied to, every argument. Beside it the one it is compared with.
 import type {ComponentChildren} from 'preact';
 import {duration, exactMs, percent} from '../format';
-import type {PanelProps} from './panel';
+import type {PanelProps} from './panel_props';
 import {refOf, type SliceEnd, type SliceFacts} from './slice_facts';
 import type {SliceRef, Store} from './store';
 import {placeTitle} from './titles';

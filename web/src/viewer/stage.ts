@@ -25,6 +25,8 @@ export interface Stage {
   showLane(lane: number): void;
   frames(): number;
   settled(): boolean;    // nothing is on its way, nothing is left to draw
+  fetched(): boolean;    // nothing is on its way
+  unfinished(): number;  // strips of the moving window that were painted before all of theirs had come
   painted(): Painted;
   onFrame(step: (now: number) => boolean): void;  // called every frame until it returns false
 }
@@ -180,7 +182,9 @@ export function makeStage(api: Api, store: Store, drawer: () => number): Stage {
       else if (row.y + Math.min(row.h, room) > scroller.scrollTop + room) scroller.scrollTop = row.y + row.h - room + 12;
     },
     frames: () => count,
-    settled: () => scheduled === 0 && !roll.active && !tiles.busy() && !counters.busy() && !flows.busy(),
+    fetched: () => !tiles.busy() && !counters.busy() && !flows.busy(),
+    settled: () => scheduled === 0 && !roll.active && stage.fetched(),
+    unfinished: () => roll.unfinished,
     painted: () => last,
     onFrame(step) { steps.push(step); schedule(); },
   };

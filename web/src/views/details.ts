@@ -4,7 +4,8 @@ import {linksFrom, linksTo} from '../data/cells';
 import {h} from '../dom';
 import {duration, exactMs} from '../format';
 import {t} from '../i18n/i18n';
-import {cellCode, hasContextParallel, kindName, lateWords, placeOf, stepZero} from '../words';
+import {lateWords} from '../late_words';
+import {cellCode, hasContextParallel, kindName, placeOf, stepZero} from '../words';
 
 const MAX_LINKS = 12;
 

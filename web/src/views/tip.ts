@@ -3,7 +3,8 @@ import type {App} from '../app';
 import type {Tip} from '../chart/pointer';
 import {h} from '../dom';
 import {duration} from '../format';
-import {cellCode, kindName, lateWords, placeOf, stepZero} from '../words';
+import {lateWords} from '../late_words';
+import {cellCode, kindName, placeOf, stepZero} from '../words';
 import {makeTextTip, type TextTip} from './text_tip';
 
 export interface PageTip extends Tip, TextTip {}

@@ -5,10 +5,10 @@
 //                                 (lanes that lie together)
 import {ColumnReader, fail, type Arrays} from './columns';
 import {buildRows, type Store} from './lanes';
-import {unpack} from './unpack';
+import {unzip} from './unpack';
 
-// The pieces of the lanes [first, last], as texts.
-export interface Group { first: number; last: number; pieces: string[] }
+// The pieces of the lanes [first, last], each gzip.
+export interface Group { first: number; last: number; pieces: Uint8Array<ArrayBuffer>[] }
 
 export class Loader {
   private readonly groupOf: Uint32Array;                   // by lane
@@ -41,7 +41,7 @@ export class Loader {
   private async read({first, last, pieces}: Group): Promise<void> {
     const reader = new ColumnReader(this.store.lanes, this.store.bases, first, last, this.arrays);
     for (let piece = pieces.shift(); piece !== undefined; piece = pieces.shift())  // what is read is not kept
-      reader.piece(new Uint8Array(await unpack(piece)));
+      reader.piece(new Uint8Array(await unzip(piece)));
     reader.finish();
     for (let lane = first; lane <= last; ++lane) buildRows(this.store, this.store.lanes[lane]!);
   }

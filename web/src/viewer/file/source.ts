@@ -4,7 +4,7 @@ import {WireWriter} from '../wire';
 import {w} from '../words';
 import type {Group} from './load';
 import {answersOf, bytesOf, type Packed} from './store';
-import {unpack} from './unpack';
+import {fromBase64, unpack} from './unpack';
 import {startAnswerer, type Answerer} from './worker';
 
 // Of the script that runs now: later nobody can tell which it was.
@@ -18,14 +18,16 @@ const no = (status: number, error: string, hint: string): Reply => reply(status,
 const whole = typeof document === 'undefined' || document.readyState !== 'loading' ? Promise.resolve()
   : new Promise<void>(done => { document.addEventListener('DOMContentLoaded', () => done()); });
 
-// The pieces of slices; those of the same lanes stand one after the other.
-function groupsOf(blocks: readonly HTMLScriptElement[]): Group[] {
+// Takes the pieces of slices from the page; those of the same lanes stand one after the other.
+function groupsOf(blocks: Iterable<HTMLScriptElement>): Group[] {
   const groups: Group[] = [];
   for (const block of blocks) {
     const [first, last] = block.dataset['lanes']?.split('-').map(Number) ?? [], before = groups.at(-1);
     if (first === undefined) continue;
-    if (before?.first === first) before.pieces.push(block.textContent);
-    else groups.push({first, last: last ?? first, pieces: [block.textContent]});
+    const piece = fromBase64(block.textContent);
+    if (before?.first === first) before.pieces.push(piece);
+    else groups.push({first, last: last ?? first, pieces: [piece]});
+    block.remove();  // what is read needs no second copy
   }
   return groups;
 }
@@ -40,11 +42,13 @@ export function fileSource(): Source | null {
   function timeline(): Promise<Answerer> {
     if (answerer) return answerer;
     return answerer = startAnswerer(own?.textContent ?? '', whole.then((): Packed => {
-      const slices = [...document.querySelectorAll<HTMLScriptElement>('script[data-lanes]')];
-      const text = (which: string): string => blocks.find(block => block.dataset['timeline'] === which)?.textContent ?? '';
-      const packed = {head: text('head'), groups: groupsOf(slices), links: text('links'), words: {noArguments: w('file.arguments', command)}};
-      for (const block of [...slices, ...blocks]) if (!block.dataset['answer']) block.remove();  // what is read needs no second copy
-      return packed;
+      const taken = (which: string): Uint8Array<ArrayBuffer> => {
+        const block = blocks.find(one => one.dataset['timeline'] === which);
+        block?.remove();
+        return fromBase64(block?.textContent ?? '');
+      };
+      return {head: taken('head'), groups: groupsOf(document.querySelectorAll<HTMLScriptElement>('script[data-lanes]')), links: taken('links'),
+        words: {noArguments: w('file.arguments', command)}};
     }));
   }
   async function fromKept(key: string): Promise<Reply> {

@@ -13,10 +13,10 @@ import {lanesAsked, numberAsked, Refusal, refuse, type Asked} from './query';
 import {selectAnswer} from './select';
 import {slicesAnswer} from './slices';
 import {tilesAnswer} from './tiles';
-import {unpack} from './unpack';
+import {unzip} from './unpack';
 
-// Packed texts, as they stand in the page.
-export interface Packed { head: string; groups: Group[]; links: string; words: Words }
+// What the page carries, each gzip. Bytes: handed to a worker they are gone here, where a text would be there twice.
+export interface Packed { head: Uint8Array<ArrayBuffer>; groups: Group[]; links: Uint8Array<ArrayBuffer>; words: Words }
 // src/server/page_slices.cc writes it.
 interface Head {
   run: Run; names: string[]; places: number[]; origins: string[]; kind_words: [string, string, string][]; has_chunks: boolean; links: number; longest_ns: number;
@@ -29,7 +29,7 @@ const noParents = {slice: new Uint32Array(0), parent: new Uint32Array(0)};
 const noFacts = {slice: new Uint32Array(0), microBatch: new Int32Array(0), chunk: new Int32Array(0)};
 
 export async function makeStore(packed: Packed): Promise<Answerable> {
-  const [headBytes, linkBytes] = await Promise.all([unpack(packed.head), unpack(packed.links)]);
+  const [headBytes, linkBytes] = await Promise.all([unzip(packed.head), unzip(packed.links)]);
   const head = JSON.parse(new TextDecoder().decode(headBytes)) as Head, {run} = head;
   const lanes = run.lanes.map((lane): Lane => ({
     id: lane.id, type: lane.type, count: lane.slices, start: noTimes, dur: noTimes, place: noPlaces, step: none, microBatch: null, chunk: null,

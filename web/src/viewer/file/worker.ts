@@ -44,7 +44,7 @@ function startWorker(script: string): Promise<Worker> {
 export async function startAnswerer(script: string, read: Promise<Packed>): Promise<Answerer> {
   const worker = await startWorker(script).catch(() => null), packed = await read;
   const made = worker ? null : makeStore(packed);
-  worker?.postMessage(packed);
+  worker?.postMessage(packed, [packed.head, packed.links, ...packed.groups.flatMap(group => group.pieces)].map(bytes => bytes.buffer));
   const put = async (path: string, asked: Asked): Promise<Told> => {
     if (!worker) return answer(await made!, path, asked);
     return new Promise(done => {

@@ -1,24 +1,14 @@
 // The second run below the first (view A --compare B): on one axis, aligned where their steps begin, steps chosen together;
 // what the pointer or a click chooses in one is shown in the other.
-import {makeApp, type App} from '../../app';
-import {makeChart, type Chart} from '../../chart/chart';
-import {compareSteps, type Compared} from '../../data/differences';
-import type {RunModel} from '../../data/rows';
+import {makeApp} from '../../app';
+import {makeChart} from '../../chart/chart';
+import {compareSteps} from '../../data/differences';
 import {duration, percent} from '../../format';
 import {homeOf, spanOf, type State} from '../../state';
 import {cellCode} from '../../words';
 import {w} from '../words';
 import type {Loaded} from './load';
-import {ownModel, type Pipe} from './pipe';
-
-export interface Other {
-  title: string;
-  loaded: Loaded; app: App; chart: Chart;
-  wide: RunModel;        // the first run's, each step as long as the longer of the two
-  shift: number;         // the first run's k-th step stands above this one's (k + shift)-th
-  compared: Compared | null;  // of the two steps that are shown
-  between: string;       // which two those are
-}
+import {ownModel, type Other, type Pipe} from './pipe';
 
 export function makeOther(pipe: Pipe, title: string, loaded: Loaded, maxHeight: () => number): Other {
   const app = makeApp(loaded.report, loaded.cells, loaded.model, pipe.app.theme);

@@ -3,6 +3,7 @@ import {setStep, type App} from '../../app';
 import type {Chart} from '../../chart/chart';
 import {besideOf, recordedUnder} from '../../data/beside';
 import type {Cells} from '../../data/cells';
+import type {Compared} from '../../data/differences';
 import type {Table} from '../../data/report';
 import type {RunModel} from '../../data/rows';
 import {homeOf} from '../../state';
@@ -10,13 +11,22 @@ import {toggled} from '../store';
 import type {Diff} from '../compare/diff';
 import type {Shell} from '../page';
 import type {Loaded} from './load';
-import type {Other} from './other';
 
 // One step as it would have run.
 export interface World {
   cells: Cells; model: RunModel; step: number;
   dp: number | null;  // of this replica alone
   recordedEnd: number; end: number;
+}
+
+// The second run, below the first.
+export interface Other {
+  title: string;
+  loaded: Loaded; app: App; chart: Chart;
+  wide: RunModel;        // the first run's, each step as long as the longer of the two
+  shift: number;         // the first run's k-th step stands above this one's (k + shift)-th
+  compared: Compared | null;  // of the two steps that are shown
+  between: string;       // which two those are
 }
 
 export interface Pipe {

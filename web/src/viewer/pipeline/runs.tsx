@@ -3,8 +3,8 @@ import {duration, percent} from '../../format';
 import {spanOf} from '../../state';
 import {sentences, type Diff} from '../compare/diff';
 import {w} from '../words';
-import {chooseBelow, stepBelow, type Other} from './other';
-import type {Pipe} from './pipe';
+import {chooseBelow, stepBelow} from './other';
+import type {Other, Pipe} from './pipe';
 
 const lengthOf = (span: {t0: number; t1: number}): number => span.t1 - span.t0;
 

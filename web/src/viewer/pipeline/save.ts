@@ -1,6 +1,6 @@
 // The chart as one sees it, as a file.
 import type {Chart} from '../../chart/chart';
-import {FONT} from '../../chart/paint';
+import {FONT} from '../../chart/scene';
 import {h} from '../../dom';
 import {t} from '../../i18n/i18n';
 import type {Pipe} from './pipe';

@@ -1,7 +1,8 @@
 // Writes SVG where the chart's painter draws on a canvas: the calls that it makes, and no others. So the file is the
 // chart as it is seen, and both are drawn by the same code.
 import {makeColours} from '../../chart/colours';
-import {FONT, makePainter, paint, type Painter, type Scene} from '../../chart/paint';
+import {makePainter, paint, type Painter} from '../../chart/paint';
+import {FONT, type Scene} from '../../chart/scene';
 
 const escaped = (text: string): string =>
   text.replace(/[&<>"]/g, c => ({'&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;'})[c]!);

@@ -1,6 +1,6 @@
 // A run under changes, asked of the server: the price, and one step of it as cells (docs/viewer-protocol.md).
 import {findPairs, type Cells} from '../../data/cells';
-import {makeModel} from '../../data/rows';
+import {remadeModel} from '../../data/rows';
 import {spanOf} from '../../state';
 import type {Api} from '../api';
 import {f64, i32, u8, type Column} from '../wire';
@@ -59,12 +59,10 @@ export async function askWorld(api: Api, pipe: Pipe, params: Record<string, stri
     linkFrom: new Uint32Array(0), linkTo: new Uint32Array(0), theoryStart: null, theoryDur: null,
   };
   findPairs(cells);
-  const model = makeModel(cells, recorded.report.parts), span = spanOf(recorded.model, step);
+  const model = remadeModel(cells, recorded.report.parts, recorded.model), span = spanOf(recorded.model, step);
   let end = span.t0;
   for (let i = 0; i < count; ++i) end = Math.max(end, start[i]! + cells.dur[i]!);
   // The window holds both, so that what is saved can be seen; steps are still all of them.
   model.steps = recorded.model.steps.map(one => (one.step === step ? {...one, t1: Math.max(one.t1, end)} : one));
-  model.whole = recorded.model.whole;
-  model.dps = recorded.model.dps;
   return {price, world: {cells, model, step, dp, recordedEnd: span.t1, end}};
 }
