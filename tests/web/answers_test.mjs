@@ -313,6 +313,11 @@ export const cases = [
     assert.equal(await page.innerText('h1'), `${most.name} changed most: ${most.self_diff_ns < 0 ? '−' : '+'}${ways(Math.abs(most.self_diff_ns))[0]} of own time.`);
     assert.deepEqual(await texts(page, '.runs dd'), [a, b].map(path => path.split('/').at(-1)));
     assert.equal((await texts(page, '.operators .notes li')).length, notes.length);
+    await page.click('#lang');
+    await page.waitForFunction(() => /总览/.test(document.querySelector('.pages').textContent));
+    const left = (await texts(page, '.operators h3, .operators th')).filter(text => /[a-z]{3}/.test(text));
+    assert.deepEqual(left, [], 'no head is left in English');
+    await page.click('#lang');
     assert.deepEqual(await texts(page, '.operators .data-table:first-of-type tbody tr:first-child td:first-child').then(list => list[0]), most.name);
   }],
   ['pages in Chinese, light and dark, narrow and 4k: nothing overflows, all text meets AA, no English is left', async (open, {shot}) => {

@@ -48,7 +48,7 @@ export function makeOverview(shell: Shell): Page {
 
   function evidence(finding: Finding): Child {
     if (finding.id === 'none') return false;
-    const links = placesOf(shell, finding, steps, known).flatMap((place, i) => [i > 0 && ' · ',
+    const links = placesOf(shell, finding, steps, known).flatMap((place, i) => [i > 0 && h('span', {class: 'between'}, ' · '),
         h('a', {href: place.href, class: 'place'}, place.words)]);
     return h('p', {class: 'detail places'}, ...links, !!finding.command && h('code', {}, finding.command));
   }
