@@ -19,6 +19,10 @@ void finding_json(JsonWriter& json, const Finding& f, double step_ns, const std:
   json.field("detail_en", f.detail_en).field("detail_zh", f.detail_zh);
   json.field("fix_en", f.price.fix_en).field("fix_zh", f.price.fix_zh);
   json.field("assumption_en", f.price.assumption_en).field("assumption_zh", f.price.assumption_zh);
+  json.key("step");
+  f.step ? json.value(*f.step) : json.null();
+  json.key("rank");
+  f.rank ? json.value(int64_t{*f.rank}) : json.null();
   json.field("analysis", f.evidence.analysis)
       .field("table", f.evidence.table)
       .field("command", finding_command(f, paths));

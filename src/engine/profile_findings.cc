@@ -294,6 +294,8 @@ void add_slow_steps(const ProfileFacts& f, std::vector<Finding>& out) {
   x.weight = share_of(f.max_step_ns - f.median_step_ns, f.median_step_ns * static_cast<double>(f.step_count));
   x.title_en = "Step " + std::to_string(f.max_step) + " takes " + human_duration(f.max_step_ns);
   x.title_zh = "第 " + std::to_string(f.max_step) + " 步用时 " + human_duration(f.max_step_ns);
+  x.step = f.max_step;
+  x.rank = f.max_step_rank;
   const std::string rank = std::to_string(f.max_step_rank), median = human_duration(f.median_step_ns);
   x.detail_en =
       "On rank " + rank + "; the median step of all ranks takes " + median + ". Lengths are the " +

@@ -370,7 +370,7 @@ void append_table_json(JsonWriter& json, const Table& table, const std::function
 }
 
 void append_table_page(JsonWriter& json, const Table& table, size_t most_rows, int64_t origin_ns, size_t first_row,
-                       std::string* apart) {
+                       RowsApart* apart) {
   json.begin_object();
   write_columns(json, table);
   const size_t begin = std::min(first_row, table.row_count());
@@ -391,9 +391,15 @@ void append_table_page(JsonWriter& json, const Table& table, size_t most_rows, i
     JsonWriter rows;
     write_rows(rows);
     const std::string text = rows.take();
-    json.key("rows_at").begin_array().value(static_cast<int64_t>(apart->size()));
+    constexpr std::string_view kKey = "\"rows_at\":";
+    RowsApart::Place place{0, 0, apart->text.size(), text.size()};
+    json.key("rows_at");
+    place.key_at = json.text().size() - kKey.size();
+    json.begin_array().value(static_cast<int64_t>(place.rows_at));
     json.value(static_cast<int64_t>(text.size())).value(static_cast<int64_t>(end - begin)).end_array();
-    *apart += text;
+    place.key_end = json.text().size();
+    apart->places.push_back(place);
+    apart->text += text;
   } else {
     write_rows(json.key("rows"));
   }

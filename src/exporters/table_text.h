@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json_writer.h"
 #include "model/table.h"
@@ -35,7 +36,15 @@ void append_table_json(JsonWriter& json, const Table& table, const std::function
 // is what format_table_text() lets them count from; "0": as they are. `apart`, if given, gets the rows of a table that
 // has kLeastRowsApart of them, and the page "rows_at": [where they begin in it, bytes, rows] in place of "rows".
 inline constexpr size_t kLeastRowsApart = 500;
+struct RowsApart {
+  struct Place {
+    uint64_t key_at = 0, key_end = 0;  // of "rows_at":[…] in the page's JSON
+    uint64_t rows_at = 0, bytes = 0;   // in `text`
+  };
+  std::string text;
+  std::vector<Place> places;  // in the order of both
+};
 void append_table_page(JsonWriter& json, const Table& table, size_t most_rows, int64_t origin_ns, size_t first_row = 0,
-                       std::string* apart = nullptr);
+                       RowsApart* apart = nullptr);
 
 }  // namespace stageline

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,10 @@ struct Finding {
   // them). Two findings with the same cause are one: `explain` keeps the one with the better price, and the other's
   // evidence beside its own.
   // What is at fault: "stage:3", "rank:5", "link:1-2", "host", "tail"; "": never merged.
-  std::string cause = {};         // NOLINT(readability-redundant-member-init): GCC wants it
+  std::string cause = {};  // NOLINT(readability-redundant-member-init): GCC wants it
+  // Where it shows, when it is about one step or names a rank that `cause` does not: what a page brings into sight.
+  std::optional<int64_t> step = std::nullopt;
+  std::optional<int32_t> rank = std::nullopt;
   double lost_ns_per_step = 0;    // time of the mean step that would not be there without the cause; 0: not priced
   double uncertainty_ns = 0;      // standard error of lost_ns_per_step; below twice it nothing is said
   FindingEvidence evidence = {};  // NOLINT(readability-redundant-member-init): GCC wants it

@@ -111,7 +111,8 @@ class Words {
     return text + (std::string_view(last) == " and " ? " and " + more + " other cells" : " 等 " + more + " 处");
   }
   std::string share(double ns) const { return percent(ns / list_.step_ns); }
-  std::string rank(int32_t part) const { return std::to_string(trace_.parts[static_cast<size_t>(part)].rank); }
+  int32_t rank_number(int32_t part) const { return trace_.parts[static_cast<size_t>(part)].rank; }
+  std::string rank(int32_t part) const { return std::to_string(rank_number(part)); }
   std::string worker_en(const Cause& c) const {
     const Part& part = trace_.parts[static_cast<size_t>(c.part)];
     return "Rank " + rank(c.part) + (part.machine_name.empty() ? "" : " (" + part.machine_name + ")");
@@ -283,6 +284,7 @@ class Words {
     f.id = "host.pauses";
     f.cause = "host";
     if (!c.at.empty()) {  // nor would it choose one place
+      f.rank = rank_number(trace_.cells.at(c.at[0]).part);
       const std::string where_en = places(c, " and ", "rank ", "'s "), where_zh = places(c, "、", "rank ", " 的 ");
       f.title_en = "In every step " + where_en + " start" + (c.at.size() == 1 ? "s " : " ") + ms(c.pause_ns) +
                    " late though nothing holds " + (c.at.size() == 1 ? "it" : "them") +
@@ -374,6 +376,7 @@ class Words {
     const std::string part = share_of(c.count, c.of);
     f.id = "host.late_starts";
     f.cause = "host";
+    f.rank = rank_number(c.part);
     f.title_en = "Ranks start " + part + " of all forwards and backwards late, by " + ms(c.pause_ns) +
                  " on average: launch them earlier, and post receives ahead";
     f.title_zh =
@@ -410,6 +413,8 @@ class Words {
     }
     const Divergence& worst = recognition_.divergences.front();  // orders come first
     const std::string s = std::to_string(worst.stage);
+    f.step = worst.step;
+    f.rank = rank_number(worst.part);
     f.title_en = "Stage " + s + " leaves the order of " + name + ": it " + worst.sentence_en + "; restore the order";
     f.title_zh = "第 " + s + " 级偏离了 " + name + " 的顺序：" + worst.sentence_zh + "；请恢复该顺序";
     f.detail_en = "First in step " + std::to_string(worst.step) + " on rank " + rank(worst.part) + ", in " +

@@ -320,6 +320,7 @@ void add_outlier_steps(const FindingFacts& f, std::vector<Finding>& out) {
                       human_duration(static_cast<double>(worst->span_ns())) + "，中位步为 " +
                       human_duration(f.median_step_ns) + "；合计多用总时间的 " + percent(lost / total) +
                       "，其他结论不计入这些步。" + (warm_up ? "它是首步，往往是预热，可用 --steps 排除。" : "");
+  finding.step = worst->step;
   say_absurd_cell(f, *worst, finding);
   out.push_back(std::move(finding));
 }

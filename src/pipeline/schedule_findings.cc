@@ -30,6 +30,8 @@ void add_order(const Trace& trace, const Recognition& r, std::vector<Finding>& o
   const std::string share = percent(static_cast<double>(lists) / static_cast<double>(r.lists));
   Finding f;
   f.id = "schedule.order";
+  f.step = worst.step;
+  f.rank = trace.parts[static_cast<size_t>(worst.part)].rank;
   f.weight = kOrderWeight * static_cast<double>(lists) / static_cast<double>(r.lists);
   f.value = share;
   f.value_note_en = "of the lists of work";

@@ -1,7 +1,6 @@
 #include "server/answer_json.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 
 #include "base/chinese.h"
@@ -52,7 +51,7 @@ int64_t origin_of(const Trace& trace) { return trace.clock == ClockState::kPerRa
 std::string result_json(const char* name, const AnalysisResult& result, int64_t origin_ns, RowLimit limit,
                         const TablePart& part = {}, AnswerForm form = AnswerForm::kJson) {
   JsonWriter json;
-  std::string apart;
+  RowsApart apart;
   json.begin_object().field("analysis", name);
   json.key("tables").begin_array();
   for (const Table& table : result.tables)
@@ -69,7 +68,11 @@ std::string result_json(const char* name, const AnalysisResult& result, int64_t 
   json.end_object();
   if (form == AnswerForm::kJson) return json.take();
   WireColumns rows;
-  rows.add_bytes(apart);
+  rows.add_bytes(apart.text);
+  const auto count = static_cast<uint64_t>(apart.places.size());
+  std::string places(reinterpret_cast<const char*>(apart.places.data()), count * sizeof(RowsApart::Place));
+  places.append(reinterpret_cast<const char*>(&count), sizeof count);
+  rows.add_bytes(places);
   return std::move(rows).with_header(json.take());
 }
 
@@ -146,18 +149,17 @@ std::string joined_answer(std::string_view apart) {
   std::memcpy(&length, apart.data(), sizeof length);
   const std::string_view json = apart.substr(sizeof length, length),
                          rows = apart.substr((sizeof length + length + 7) / 8 * 8);
-  constexpr std::string_view kMark = "\"rows_at\":[";  // within a string its quotes would be escaped
+  uint64_t count = 0;  // the places stand last, and after them how many they are
+  std::memcpy(&count, apart.data() + apart.size() - sizeof count, sizeof count);
+  std::vector<RowsApart::Place> places(count);
+  const size_t bytes = count * sizeof(RowsApart::Place);
+  if (count > 0) std::memcpy(places.data(), apart.data() + apart.size() - sizeof count - bytes, bytes);
   std::string out;
-  out.reserve(json.size() + rows.size());
+  out.reserve(apart.size());
   size_t done = 0;
-  for (size_t at; (at = json.find(kMark, done)) != std::string_view::npos;) {
-    const size_t end = json.find(']', at);
-    const auto numbers = split(json.substr(at + kMark.size(), end - at - kMark.size()), ',');
-    size_t begin = 0, size = 0;
-    std::from_chars(numbers[0].data(), numbers[0].data() + numbers[0].size(), begin);
-    std::from_chars(numbers[1].data(), numbers[1].data() + numbers[1].size(), size);
-    out.append(json, done, at - done).append("\"rows\":").append(rows, begin, size);
-    done = end + 1;
+  for (const RowsApart::Place& place : places) {
+    out.append(json, done, place.key_at - done).append("\"rows\":").append(rows, place.rows_at, place.bytes);
+    done = place.key_end;
   }
   return out.append(json, done);
 }

@@ -31,7 +31,8 @@ struct SecondRun {
 std::string offers_json(const Trace& trace, const std::vector<std::string>& paths, const SecondRun* other);
 
 // How an answer is written. Apart: the length of the JSON (u32), the JSON, zeros up to a multiple of 8, then the rows
-// of long tables, each as JSON of its own: a page parses those that someone looks at (append_table_page).
+// of long tables, each as JSON of its own: a page parses those that someone looks at (append_table_page). Zeros up to a
+// multiple of 8, and last where each belongs, for who wants one text: RowsApart::Place of each, and their number (u64).
 enum class AnswerForm : uint8_t { kJson, kApart };
 
 // {analysis, tables, notes}. Errors: the analysis's own.

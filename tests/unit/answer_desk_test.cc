@@ -8,6 +8,8 @@
 #include <mutex>
 
 #include "analyses/analysis.h"
+#include "base/json_writer.h"
+#include "exporters/table_text.h"
 #include "make_trace.h"
 #include "pipeline/link_cells.h"
 #include "server/answer_json.h"
@@ -207,6 +209,20 @@ TEST_CASE("answers: long tables apart are the same JSON, put together") {
     CHECK(whole->find("rows_at") == std::string::npos);
     CHECK((apart->find("\"rows_at\":[0,") != std::string::npos) == (std::string_view(name) == "stragglers"));
   }
+}
+
+TEST_CASE("answers: the place of rows apart is told, whatever names look like") {
+  const std::string hostile = "\"rows_at\":[0,9,1]";
+  Table table("t", hostile, {{"name", hostile, ColumnType::kText, ""}});
+  for (size_t i = 0; i < kLeastRowsApart; ++i) table.add_row({hostile});
+  JsonWriter json;
+  RowsApart apart;
+  append_table_page(json, table, 1000, 0, 0, &apart);
+  REQUIRE(apart.places.size() == 1);
+  const RowsApart::Place& place = apart.places[0];
+  CHECK(json.text().substr(place.key_at, place.key_end - place.key_at) ==
+        "\"rows_at\":[0," + std::to_string(apart.text.size()) + "," + std::to_string(kLeastRowsApart) + "]");
+  CHECK(place.bytes == apart.text.size());
 }
 
 TEST_CASE("answers: a second run, and one that cannot be read") {

@@ -84,6 +84,40 @@ export const cases = [
     assert.deepEqual(await texts(page, '.find .places code'), all.filter(one => one.command).map(one => one.command));
     await shot(page, 'overview');
   }],
+  ...['pipeline', 'profile', 'ascend', 'recorded', 'dualpipe'].map(run => [`every number of Overview is the command line's: ${run}`, async (open, {stageline, runs}) => {
+    const page = await firstOpen(open, run), told = json(stageline, 'explain', runs[run], '--json'), info = json(stageline, 'info', runs[run], '--json');
+    await page.waitForFunction(() => !document.querySelector('.overview .working'));
+    assert.equal(await page.innerText('h1'), told.title_en);
+    assert.equal(await page.innerText('.lead'), told.lead_en);
+    assert.deepEqual(await texts(page, '.find h3'), [...told.findings.length > 0 ? told.findings : [{title_en: told.closing_en}], ...told.offers].map(one => one.title_en));
+    assert.deepEqual(await texts(page, '.find .detail:not(.places)'), [...told.findings, ...told.offers].map(one => one.detail_en).filter(Boolean));
+    assert.deepEqual((await texts(page, '.find .price')).map(text => text.split('\n')[0]), [...told.findings, ...told.offers].map(one => one.value).filter(Boolean));
+    const bar = await page.getAttribute('.split', 'aria-label'), said = told.parts.filter(one => Math.abs(one.share) >= 0.0005);
+    for (const part of said) assert.ok(bar.includes(`${percent(part.share).replace('-', '−')} ${part.label_en}`), part.label_en);
+    assert.equal(bar.match(/%/g).length, said.length);
+    // The list at the side.
+    const facts = Object.fromEntries(await page.$$eval('.facts dt', list => list.map(one => [one.textContent, one.nextElementSibling.textContent])));
+    const plain = text => Number(text.replace(/\D/g, ''));
+    assert.equal(plain(facts.Ranks), info.ranks);
+    assert.equal(plain(facts.Steps), info.steps);
+    if (info.stages > 1) assert.equal(plain(facts.Stages), info.stages);
+    if (info.machines > 1) assert.equal(plain(facts.Machines), info.machines);
+    assert.ok(facts.Source.startsWith(info.format), facts.Source);
+    if (info.cells === 0) return;
+    const tables = json(stageline, 'analyze', 'pipeline-summary', runs[run], '--format', 'json').tables, rowsOf = name => tables.find(table => table.name === name).rows;
+    const stages = await page.$$eval('#stages tbody tr', list => list.map(row => [...row.cells].map(cell => cell.textContent)));
+    const heads = await texts(page, '#stages thead th'), kinds = heads.slice(2, -1);
+    assert.ok(stages.length > 0 && kinds.length > 0);
+    for (const [stage, , ...cells] of stages)
+      kinds.forEach((kind, k) => {
+        const row = rowsOf('stages').find(one => String(one.stage) === stage && one.kind === kind);
+        if (row) assert.ok([(row.mean_ns / 1e6).toFixed(1), (row.mean_ns / 1e6).toPrecision(3)].includes(cells[k]), `stage ${stage}, ${kind}: ${cells[k]}`);
+        else assert.equal(cells[k], '–');
+      });
+    const spans = rowsOf('steps').map(one => Number(one.span_ns)), titles = await page.$$eval('.steps rect title, svg rect[data-step] title', list => list.map(one => one.textContent));
+    assert.equal(titles.length, spans.length);
+    spans.forEach((span, i) => assert.ok(titles[i].endsWith(`: ${ways(span)[0]}`), `${titles[i]} is ${span} ns`));
+  }]),
   ['a finding leads to its table and to its ranks in the timeline, and Back returns', async (open, {stageline, runs}) => {
     const page = await firstOpen(open, 'slower'), told = json(stageline, 'explain', runs.slower, '--json');
     const first = told.findings.findIndex(one => one.cause.startsWith('rank:')), rank = Number(told.findings[first].cause.slice(5));
@@ -270,6 +304,21 @@ export const cases = [
     const alone = await open('pipeline', '?lang=en#/compare');
     await alone.waitForFunction(() => window.stageline?.compared?.());
     assert.match(await alone.innerText('main.compare'), /stageline view \S*pipeline --compare OTHER_RUN/);
+  }],
+  ['Compare of profiles says what changed most and which run is which', async (open, {stageline, runs}) => {
+    const page = await open('profiles', '?lang=en#/compare');
+    await page.waitForFunction(() => window.stageline?.compared?.());
+    const [a, , b] = runs.profiles, {tables, notes} = json(stageline, 'analyze', 'trace-diff', '--control', a, '--test', b, '--format', 'json');
+    const rows = tables.find(one => one.name === 'compare-traces').rows, most = rows[0];
+    assert.equal(await page.innerText('h1'), `${most.name} changed most: ${most.self_diff_ns < 0 ? '−' : '+'}${ways(Math.abs(most.self_diff_ns))[0]} of own time.`);
+    assert.deepEqual(await texts(page, '.runs dd'), [a, b].map(path => path.split('/').at(-1)));
+    assert.equal((await texts(page, '.operators .notes li')).length, notes.length);
+    await page.click('#lang');
+    await page.waitForFunction(() => /总览/.test(document.querySelector('.pages').textContent));
+    const left = (await texts(page, '.operators h3, .operators th')).filter(text => /[a-z]{3}/.test(text));
+    assert.deepEqual(left, [], 'no head is left in English');
+    await page.click('#lang');
+    assert.deepEqual(await texts(page, '.operators .data-table:first-of-type tbody tr:first-child td:first-child').then(list => list[0]), most.name);
   }],
   ['pages in Chinese, light and dark, narrow and 4k: nothing overflows, all text meets AA, no English is left', async (open, {shot}) => {
     let page;

@@ -8,7 +8,7 @@ import {gzipSync} from 'node:zlib';
 import {launchFirefox} from './firefox.mjs';
 import {openReport, reportOf, timelineOf} from './onefile_help.mjs';
 import {blocksOf, decode, moduleOf, questions, said, storeModule} from './onefile_vectors.mjs';
-import {clickSlice, count, laneOf, settle, state} from './viewer_help.mjs';
+import {clickSlice, count, laneOf, poorContrast, settle, state} from './viewer_help.mjs';
 import {HOSTILE} from './viewer_runs.mjs';
 
 const said_ = async (server, path, params) => {
@@ -186,6 +186,7 @@ export const cases = [
     await page.emulateMedia({media: 'print', colorScheme: 'light'});
     assert.equal(await page.locator('.top nav').isVisible(), false);
     assert.equal(await page.locator('h1').first().isVisible(), true);
+    assert.doesNotMatch((await page.locator('.overview .places').allInnerTexts()).join('\n'), /·/, 'links are gone, and what stands between them');
     const pdf = await page.pdf({format: 'A4'});
     assert.ok(pdf.length > 10_000);
     await page.emulateMedia({media: 'screen'});
@@ -200,6 +201,19 @@ export const cases = [
     const height = () => page.locator('.stage').evaluate(stage => stage.getBoundingClientRect().height), onScreen = await height();
     await page.emulateMedia({media: 'print'});
     assert.ok(Math.abs(await height() - onScreen) <= 1, `${await height()} of ${onScreen}`);
+  }],
+  ['report: --dark opens dark where the reader has light, and all text of its first screen can be read', async (open, tools) => {
+    const ground = {};
+    for (const flag of ['--dark', '']) {
+      const out = join(tools.folder, `ground${flag}.html`);
+      execFileSync(tools.stageline, ['export', tools.runs.pipeline, '-o', out, '--quiet', ...[flag].filter(Boolean)], {stdio: 'ignore'});
+      const {page, problems} = await openReport(tools.context, out, '?lang=en#/overview');
+      await page.waitForFunction(() => stageline.overviewReady());
+      ground[flag] = await page.evaluate(() => getComputedStyle(document.body).backgroundColor.match(/\d+/g).slice(0, 3).map(Number));
+      assert.deepEqual(await poorContrast(page), []);
+      assert.deepEqual(problems, []);
+    }
+    assert.ok(Math.max(...ground['--dark']) < 60 && Math.min(...ground['']) > 200, JSON.stringify(ground));
   }],
   ['report: a hundred thousand cells are all drawn, in less than 5 MB; below a pixel as much as is busy', async (open, tools) => {
     const path = reportOf(tools, 'large'), {page, problems} = await openReport(tools.context, path, '?lang=en#/pipeline');

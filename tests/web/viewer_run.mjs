@@ -39,7 +39,7 @@ const slow = Number(process.env.STAGELINE_WEB_SLOW || 1);
 const slowed = async page => slow > 1 && (await page.context().newCDPSession(page)).send('Emulation.setCPUThrottlingRate', {rate: slow});
 const MOST_MS = 120000, CASE_MS = 900000;  // for whatever is waited for, and for a case: longer than any machine takes
 const files = ['viewer_test', 'viewer_move_test', 'viewer_select_test', 'viewer_rows_test', 'viewer_edge_test', 'viewer_access_test',
-  'viewer_colour_test', 'viewer_shell_test', 'viewer_golden_test', 'answers_test', 'pipeline_test', 'pipeline_runs_test', 'pages_golden_test', 'onefile_test', 'charts_test', 'theory_test'];
+  'viewer_colour_test', 'viewer_shell_test', 'viewer_golden_test', 'answers_test', 'pipeline_test', 'pipeline_runs_test', 'pages_golden_test', 'onefile_test', 'charts_test', 'theory_test', 'findings_test'];
 const cases = (await Promise.all(files.map(file => import(`./${file}.mjs`)))).flatMap(file => file.cases)
     .filter(([name]) => name.includes(only));
 // Pictures are drawn by a browser that has the same fonts everywhere.

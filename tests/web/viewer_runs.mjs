@@ -61,10 +61,12 @@ export function makeRuns(stageline, folder) {
                         '--messages', '--optimizer', '5');
   const slower = simulated('slower', '1f1b', '--stages', '4', '--dp', '2', '--micro-batches', '8', '--steps', '4', '--cost', '10,20',
       '--jitter', '0.02', '--fault', 'slow-stage:3,1.5', '--fault', 'slow-rank:5,1.4', '--messages', '--optimizer', '5');
+  const profileOf = (name, ...args) => once(name, out => python('-o', out, '--ranks', '2', '--events', '6000', '--steps', '3', '--format', 'json', ...args));
   const bytedance = join(gen, '../../../shared/data/pipeline_ops/bytedance/ideal-timeline-ST.json.gz');  // beside the checkout, or not
   return {
     pipeline, slower,
     compared: [pipeline, '--compare', slower],
+    profiles: [profileOf('profile-a'), '--compare', profileOf('profile-b', '--link-us', '480')],
     reordered: [pipeline, '--compare', simulated('fthenb', 'fthenb', '--stages', '4', '--dp', '2', '--micro-batches', '6', '--steps', '2', '--cost', '10,20', '--messages')],
     ascend: simulated('ascend', '1f1b', '--stages', '2', '--dp', '2', '--micro-batches', '4', '--steps', '2', '--format', 'ascend', '--level', '1'),
     ...(existsSync(bytedance) ? {bytedance} : {}),

@@ -25,8 +25,9 @@ function spanBar(parts: SpanPart[]): HTMLElement {
       {'flex-grow': String(part.share)})));
   const small = said.filter(part => !fits(part));
   return h('div', {class: 'span'}, bar,
-    small.length > 0 && h('ul', {class: 'small', 'aria-label': t('span.rest', small.map(words).join(' · '))},
-      ...small.map(part => h('li', {}, h('i', {class: `swatch part ${family(part.id)}`, 'aria-hidden': 'true'}), words(part)))));
+    // On a narrow page the bar has room for no words: all are below it.
+    said.length > 0 && h('ul', {class: small.length > 0 ? 'small' : 'small none', 'aria-label': t('span.rest', small.map(words).join(' · '))},
+      ...said.map(part => h('li', {class: fits(part) ? 'in-bar' : null}, h('i', {class: `swatch part ${family(part.id)}`, 'aria-hidden': 'true'}), words(part)))));
 }
 
 // `none`: said where nobody has computed a headline.

@@ -1,9 +1,9 @@
 // Two runs, matched by what they are: what differs in words, then what makes the difference, then operators and kernels.
 // The words and numbers are those of `stageline diff` and `stageline analyze trace-diff`.
-import type {Column, Table} from '../../data/report';
+import {tableColumn, type Column, type Table} from '../../data/report';
 import {h, type Child} from '../../dom';
 import {duration, grouped, percent} from '../../format';
-import {t, tableTitle} from '../../i18n/i18n';
+import {flawWords, t, tableTitle} from '../../i18n/i18n';
 import {dataTable} from '../../views/data_table';
 import {makeTextTip} from '../../views/text_tip';
 import {commandOf} from '../answers/section';
@@ -41,11 +41,19 @@ export function makeCompare(shell: Shell): Page {
       h('tbody', {}, ...found.told.map(one => row(said(one), one.effect_ns, one.effect_share, one.error_ns)),
         row(w('compare.together'), found.change_ns, found.change_share, found.error_ns, true)))));
   }
+  // Runs without a pipeline: what changed most by name, and which run is which; the table beneath calls them so.
+  function profiles(): Child[] {
+    const table = names?.tables.find(one => one.name === 'compare-traces');
+    const [name, change] = ['name', 'self_diff_ns'].map(column => table && tableColumn(table, column));
+    const most = table && table.rowCount > 0 && name && change ? w('compare.names.most', String(name[0]), signed(Number(change[0]))) : w('page.compare');
+    return [h('h1', {tabindex: -1}, most), h('p', {class: 'lead'}, w('compare.pipeline.none')),
+      h('dl', {class: 'runs'}, h('dt', {}, w('compare.control')), h('dd', {}, h('b', {}, shell.run.title)),
+        h('dt', {}, w('compare.test')), h('dd', {}, h('b', {}, offers!.other!.title)))];
+  }
   function pipelines(): Child[] {
     if (wrong) return [h('h1', {tabindex: -1}, w('page.compare')), failure(wrong, ask)];
     if (!diff) return [h('h1', {tabindex: -1}, w('page.compare')), working(w('compare.working'), now)];
-    if (diff.change_ns === undefined) return [h('h1', {tabindex: -1}, w('page.compare')),
-        h('p', {class: 'lead'}, w('compare.pipeline.none'))];
+    if (diff.change_ns === undefined) return profiles();
     const found = diff as Diff;
     const words = sentences(found);
     return [
@@ -70,6 +78,7 @@ export function makeCompare(shell: Shell): Page {
     if (full.length === 0) return [title, h('p', {class: 'quiet'}, w('compare.operators.none'))];
     return [title, ...full.flatMap((table: Table) => [h('h3', {}, tableTitle(table)),
       dataTable(table, {tip, link: (_t: Table, _r: number, _c: Column, _w: string) => false})]),
+      names.notes.length > 0 && h('ul', {class: 'notes quiet'}, ...names.notes.map(note => h('li', {}, flawWords(note.name, note.message)))),
       h('p', {class: 'quiet'}, w('answers.same'), ' ', h('code', {}, commandOf('trace-diff', [],
           {control: offers!.paths[0]!, test: offers!.other!.paths[0]!})))];
   }

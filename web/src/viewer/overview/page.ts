@@ -15,14 +15,14 @@ import type {Step} from '../api';
 import type {Page, Shell} from '../page';
 import {hasCompare, hasPipeline} from '../shell';
 import {w} from '../words';
-import {placesOf, usualStep, windowOf} from './places';
+import {placesOf, replicaOf, usualStep, windowOf} from './places';
 import {stepPicture} from './step_picture';
 
 // The answer to /api/explain, which is `stageline explain --json`.
 interface Told {
   id: string; cause: string; priced: boolean; lost_ns: number; lost_share: number; saving_ns: number; value: string;
   note_en: string; note_zh: string; title_en: string; title_zh: string; detail_en: string; detail_zh: string;
-  analysis: string; table: string; command: string;
+  analysis: string; table: string; command: string; step: number | null; rank: number | null;
 }
 export interface Explained {
   run_en: string; run_zh: string; steps: number; step_ns: number; lost_ns: number; why_not: string; note_en: string; note_zh: string;
@@ -34,7 +34,7 @@ export interface Explained {
 const findingOf = (told: Told): Finding => ({
   id: told.id, weight: told.lost_share || (told.priced ? 1 : 0), value: told.value, note: [told.note_en, told.note_zh],
   title: [told.title_en, told.title_zh], detail: [told.detail_en, told.detail_zh], cause: told.cause,
-  analysis: told.analysis, table: told.table, command: told.command,
+  analysis: told.analysis, table: told.table, command: told.command, step: told.step, rank: told.rank,
 });
 
 // Where nothing stands out that is a finding too.
@@ -48,7 +48,7 @@ export function makeOverview(shell: Shell): Page {
 
   function evidence(finding: Finding): Child {
     if (finding.id === 'none') return false;
-    const links = placesOf(shell, finding, usualStep(steps), known).flatMap((place, i) => [i > 0 && ' · ',
+    const links = placesOf(shell, finding, steps, known).flatMap((place, i) => [i > 0 && h('span', {class: 'between'}, ' · '),
         h('a', {href: place.href, class: 'place'}, place.words)]);
     return h('p', {class: 'detail places'}, ...links, !!finding.command && h('code', {}, finding.command));
   }
@@ -107,7 +107,7 @@ export function makeOverview(shell: Shell): Page {
           told?.why_not ? h('p', {class: 'quiet'}, w('overview.whyNot', told.why_not)) : ''),
         h('aside', {}, ...[stagesView(tables.find(table => table.name === 'stages')), stepBars(),
             facts()].filter((one): one is HTMLElement => !!one))),
-      ...[tables.length > 0 && stepPicture(shell, usualStep(steps)), ways(), flaws()].filter((one): one is HTMLElement => !!one));
+      ...[tables.length > 0 && stepPicture(shell, usualStep(steps), replicaOf(run, told?.findings.map(findingOf) ?? [])), ways(), flaws()].filter((one): one is HTMLElement => !!one));
   }
   // Where to go on.
   function ways(): HTMLElement {

@@ -23,8 +23,21 @@ function ranksOf(run: Run, cause: string): number[] {
     : what === 'stage' || what === 'link' ? numbers.includes(rank.stage) : false) ? [i] : []);
 }
 
-function timelineOf(shell: Shell, cause: string, step: Step | undefined): string {
-  const {run} = shell, query = new URLSearchParams(), ranks = ranksOf(run, cause);
+const ranksNamed = (run: Run, finding: Finding): number[] => {
+  const ranks = ranksOf(run, finding.cause ?? '');
+  return ranks.length > 0 || typeof finding.rank !== 'number' ? ranks : ranksOf(run, `rank:${finding.rank}`);
+};
+// The replica that shows the first fault which is one rank's: in the others there is nothing but waiting. −1: any does.
+export function replicaOf(run: Run, findings: readonly Finding[]): number {
+  for (const finding of findings) {
+    const ranks = ranksNamed(run, finding), dps = new Set(ranks.map(i => run.ranks[i]!.dp));
+    if (ranks.length > 0 && dps.size === 1) return [...dps][0]!;
+  }
+  return -1;
+}
+
+function timelineOf(shell: Shell, finding: Finding, step: Step | undefined): string {
+  const {run} = shell, query = new URLSearchParams(), ranks = ranksNamed(run, finding);
   if (step) query.set('v', windowOf(step).slice(2));
   const lanes = run.lanes.filter(lane => ranks.includes(lane.rank_index) && (lane.type === 'cells' || lane.type === 'stream'));
   if (lanes.length > 0)
@@ -53,9 +66,9 @@ const TABLES: Record<string, readonly (readonly [analysis: string, table: string
   'replica.uneven': [['waterfall', 'waterfall-steps']],
 };
 
-// `known`: analyses that the run can be asked.
-export function placesOf(shell: Shell, finding: Finding, step: Step | undefined, known: ReadonlySet<string>): Place[] {
-  const places: Place[] = [], {run} = shell, cause = finding.cause ?? '';
+// `known`: analyses that the run can be asked. The step is the one that the finding is about, else a usual one.
+export function placesOf(shell: Shell, finding: Finding, steps: readonly Step[], known: ReadonlySet<string>): Place[] {
+  const places: Place[] = [], {run} = shell, step = steps.find(one => one.number === finding.step) ?? usualStep(steps);
   const [analysis, table] = finding.analysis ? [finding.analysis,
       finding.table ?? ''] : TABLES[finding.id]?.find(([name]) => known.has(name)) ?? ['', ''];
   if (analysis) places.push({words: w('place.table'), href: answerPlace(shell, analysis, table)});
@@ -63,6 +76,6 @@ export function placesOf(shell: Shell, finding: Finding, step: Step | undefined,
   if (finding.id.startsWith('offer.')) return hasPipeline(run) ? [{words: w('place.pipeline'), href: shell.href('pipeline')}] : [];
   if (hasPipeline(run) && step) places.push({words: w('place.pipeline'), href: shell.href('pipeline',
       {query: `step=${step.number}&dp=all`})});
-  places.push({words: w('place.timeline'), href: timelineOf(shell, cause, step)});
+  places.push({words: w('place.timeline'), href: timelineOf(shell, finding, step)});
   return places;
 }

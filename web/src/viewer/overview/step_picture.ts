@@ -11,11 +11,11 @@ const ROW = 30, GAP = 5, FIRST_COMPUTE = 'compute';
 // Half a window of them.
 const mostRows = (): number => Math.max(16, Math.floor(innerHeight * 0.5 / (ROW + GAP)));
 
-// The first replica's ranks, by stage; of many every so manyth, the first and the last always.
-function lanesOf(shell: Shell): {lanes: Lane[]; all: number} {
+// A replica's ranks, by stage; of many every so manyth, the first and the last always. −1: the first replica.
+function lanesOf(shell: Shell, replica: number): {lanes: Lane[]; all: number} {
   const {run} = shell, ofRank = (i: number): Lane | undefined =>
     run.lanes.find(lane => lane.rank_index === i && lane.type === 'cells' && lane.name === FIRST_COMPUTE);
-  const dps = run.ranks.map(rank => rank.dp).filter(dp => dp >= 0), first = dps.length > 0 ? Math.min(...dps) : -1;
+  const dps = run.ranks.map(rank => rank.dp).filter(dp => dp >= 0), first = replica >= 0 ? replica : dps.length > 0 ? Math.min(...dps) : -1;
   const ranks = run.ranks.map((rank, i) => ({rank, i})).filter(({rank}) => first < 0 || rank.dp === first)
     .sort((a, b) => a.rank.stage - b.rank.stage || a.rank.rank - b.rank.rank);
   const lanes = ranks.flatMap(({i}) => ofRank(i) ?? []);
@@ -40,9 +40,11 @@ function halvesOf(slices: SlicesAnswer, isForward: (kind: number) => boolean): U
   return halves;
 }
 
-export function stepPicture(shell: Shell, step: Step | undefined): HTMLElement | null {
-  const {run} = shell, {lanes, all} = lanesOf(shell);
+export function stepPicture(shell: Shell, step: Step | undefined, replica: number): HTMLElement | null {
+  const {run} = shell, {lanes, all} = lanesOf(shell, replica);
   if (!step || lanes.length === 0) return null;
+  const dp = run.ranks[lanes[0]!.rank_index]!.dp, title = w('overview.picture.title', step.number) +
+      (dp >= 0 && run.groupings.includes('dp') ? ` · ${w('note.dp', dp)}` : '');
   const canvas = h('canvas', {role: 'img'}), ends = h('div', {class: 'picture-ends quiet'}, h('span', {}, '0'),
       h('span', {}, duration(step.end_ns - step.start_ns)));
   const labels = lanes.map(lane => {
@@ -50,7 +52,7 @@ export function stepPicture(shell: Shell, step: Step | undefined): HTMLElement |
     return styled(h('span', {}, rank.stage >= 0 ? t('row.stage', rank.stage) : t('row.rank', rank.rank)), {height: `${ROW}px`});
   });
   const height = lanes.length * (ROW + GAP) - GAP, place = h('a', {class: 'picture',
-      href: shell.href('pipeline', {query: `step=${step.number}`}),
+      href: shell.href('pipeline', {query: `step=${step.number}${dp >= 0 && run.groupings.includes('dp') ? `&dp=${dp}` : ''}`}),
     'aria-label': w('overview.picture', step.number)}, h('div', {class: 'picture-labels'}, ...labels),
         h('div', {class: 'picture-plot'}, canvas, ends));
   let slices: SlicesAnswer | null = null;
@@ -98,6 +100,6 @@ export function stepPicture(shell: Shell, step: Step | undefined): HTMLElement |
     return [h('li', {}, styled(h('i', {}), {background: kind[shell.theme].fill}), t(word))];
   }), h('li', {}, styled(h('i', {}), {background: run.palette[shell.theme].idle,
       'box-shadow': `inset 0 0 0 1px ${run.palette[shell.theme].idle2}`}), t('group.idle')));
-  return h('section', {class: 'step-picture'}, h('div', {class: 'chart-head'}, h('h2', {}, w('overview.picture.title', step.number)), key),
+  return h('section', {class: 'step-picture'}, h('div', {class: 'chart-head'}, h('h2', {}, title), key),
       place, lanes.length < all && h('p', {class: 'quiet'}, w('overview.picture.some', lanes.length, all)));
 }

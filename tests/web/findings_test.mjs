@@ -1,0 +1,134 @@
+// Every finding of the first screen leads to the place that shows it, over the ten faults that `stageline simulate` puts in; and
+// rows of a table past those that one answer carries. Run by viewer_run.mjs.
+import assert from 'node:assert/strict';
+import {execFileSync} from 'node:child_process';
+import {existsSync} from 'node:fs';
+import {join} from 'node:path';
+import {follows, settle} from './viewer_help.mjs';
+
+const BIG = {maxBuffer: 1 << 28, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore']};
+const USUAL = ['1f1b', '--stages', '4', '--dp', '2', '--micro-batches', '8', '--steps', '5', '--cost', '10,20', '--jitter', '0.02', '--messages', '--optimizer', '5'];
+
+// `finds`: the finding's name; what of the run has to be in sight where its links lead. 8 ranks: stage 0 … 3 of two replicas.
+const FAULTS = [
+  {fault: 'slow-stage:2,1.4', finds: 'stage.slow', stages: [2]},
+  {fault: 'slow-rank:5,1.5', finds: 'rank.slow', ranks: [5]},
+  {fault: 'slow-step:1,2', finds: 'step.outlier', step: 'longest'},
+  {fault: 'slow-link:1,2,+30ms', finds: 'link.slow', stages: [1, 2]},
+  {fault: 'long-sequences:0.2,3', finds: 'sequence.long'},
+  {fault: 'gc:40ms,0.02', finds: 'host.pauses'},
+  {fault: 'late-launch:5,4ms', finds: 'rank.late_launch', ranks: [5]},
+  {fault: 'wrong-order:2', finds: 'schedule.order', stage: 2, step: 'said'},
+  {fault: 'heavy-head:0.8', finds: 'stage.slow', stages: [3]},
+  // Backwards without weight gradients are a run of 1F1B, list for list (docs/howto/explain.md): no fault is seen.
+  {fault: 'missing-dw', finds: null, args: ['zb-h1', '--stages', '4', '--micro-batches', '8', '--steps', '4']}];
+
+function runOf({stageline, folder, runs}, {fault, args = USUAL}) {
+  const name = `fault-${fault.replace(/\W+/g, '-')}`, out = join(folder, name);
+  if (!existsSync(out)) execFileSync(stageline, ['simulate', ...args, '--fault', fault, '-o', out], {stdio: 'ignore'});
+  runs[name] = out;
+  return name;
+}
+const overview = async (open, name) => {
+  const page = await open(name, '?lang=en', {first: true});
+  await page.waitForFunction(() => window.stageline?.overviewReady?.());
+  return page;
+};
+
+const linkCase = fault => [`findings: each of ${fault.fault} leads to the place that shows it`, async (open, tools) => {
+  const name = runOf(tools, fault), told = JSON.parse(execFileSync(tools.stageline, ['explain', tools.runs[name], '--json'], BIG));
+  const page = await overview(open, name), all = [...told.findings, ...told.offers];
+  if (fault.finds === null) assert.deepEqual(told.findings, []);
+  else assert.ok(told.findings.some(one => one.id === fault.finds), `${fault.finds} of ${told.findings.map(one => one.id)}`);
+  // The list begins with that nothing stands out, where it does not.
+  const first = told.findings.length > 0 ? 0 : 1;
+  assert.equal(await page.locator('.find').count(), all.length + first);
+  for (const [i, finding] of all.entries()) {
+    const places = page.locator('.find').nth(first + i).locator('a.place'), words = await places.allInnerTexts();
+    assert.ok(words.length > 0, `${finding.id} leads nowhere`);
+    for (const [k, word] of words.entries()) {
+      await places.nth(k).click();
+      if (word === 'table') {
+        await page.waitForFunction(() => stageline.page() === 'answers' && stageline.answers?.().family && stageline.answers().waiting.length === 0);
+        const answer = page.locator(finding.analysis ? `#answer-${finding.analysis}` : '.answer:has(details[open])').first();
+        await answer.locator(finding.table ? `#table-${finding.table} tbody tr` : 'details').first().waitFor();
+        assert.equal(await page.locator('.lost:visible').count(), 0, `${finding.id}: the address leads to something`);
+      } else if (word === 'pipeline') {
+        await page.waitForFunction(() => stageline.page() === 'pipeline' && stageline.pipeline?.state?.() && stageline.pipeline.frames() > 0);
+        const step = await page.evaluate(() => stageline.pipeline.state().step);
+        if (finding.id.startsWith('offer.')) await page.locator('.what-if').waitFor();
+        else assert.equal(step, await wantedStep(page, finding, fault));
+      } else {
+        assert.equal(word, 'timeline');
+        await page.waitForFunction(() => stageline.page() === 'timeline' && stageline.frames?.() > 0);
+        await settle(page);
+        const shown = await page.evaluate(() => ({view: stageline.view(), steps: stageline.run.steps,
+          pinned: stageline.state().pinned.map(id => stageline.run.ranks[stageline.run.lanes[id].rank_index])}));
+        const number = await wantedStep(page, finding, fault), step = shown.steps.find(one => one.number === number);
+        // The whole step is in sight, and little beside it.
+        assert.ok(shown.view.t0 <= step.start_ns + 1 && shown.view.t1 >= step.end_ns - 1, `${finding.id}: step ${number}`);
+        assert.ok(shown.view.t1 - shown.view.t0 < 1.5 * (step.end_ns - step.start_ns), `${finding.id}: more than step ${number}`);
+        if (finding.id === fault.finds) {
+          if (fault.ranks) assert.deepEqual([...new Set(shown.pinned.map(one => one.rank))], fault.ranks);
+          if (fault.stages) assert.deepEqual([...new Set(shown.pinned.map(one => one.stage))].sort(), fault.stages);
+          if (fault.stage !== undefined) assert.ok(shown.pinned.length > 0 && shown.pinned.every(one => one.stage === fault.stage && one.rank === finding.rank));
+        }
+      }
+      await follows(page, 'back', 'overview');
+    }
+  }
+  // One rank's fault is seen in the picture of its replica.
+  const one = told.findings.find(finding => /^rank:/.test(finding.cause));
+  if (one) {
+    const dp = await page.evaluate(rank => stageline.run.ranks.find(found => found.rank === rank).dp, Number(one.cause.slice(5)));
+    assert.match(await page.innerText('.step-picture h2'), new RegExp(`replica ${dp}$`));
+  }
+}];
+
+// The step that a finding is about, else the one of median length.
+const wantedStep = async (page, finding, fault) => {
+  const steps = await page.evaluate(() => stageline.run.steps), byLength = [...steps].sort((a, b) => (a.end_ns - a.start_ns) - (b.end_ns - b.start_ns));
+  if (finding.id === 'step.outlier') assert.equal(finding.step, byLength.at(-1).number);
+  if (finding.id === fault.finds && fault.step === 'said') assert.match(finding.detail_en, new RegExp(`step ${finding.step}\\b`));
+  return finding.step ?? byLength[byLength.length >> 1].number;
+};
+
+export const cases = [
+  ...FAULTS.map(linkCase),
+  ['a table of more rows than an answer carries: the rest is reached, sorted, filtered and copied', async (open, {stageline, runs, context}) => {
+    const csv = execFileSync(stageline, ['analyze', 'events', runs.spread, '--table', 'events', '--format', 'csv'], {...BIG, maxBuffer: 1 << 29}).trimEnd().split('\n');
+    const all = csv.length - 1;
+    assert.ok(all > 100_000 && all < 200_000, `${all} rows`);
+    await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+    const page = await open('spread', '?lang=en#/answers/other?answer=events&table=events', {raw: true});
+    await page.waitForFunction(() => window.stageline?.answers?.().family && stageline.answers().waiting.length === 0);
+    const table = page.locator('#table-events'), plain = text => text.replace(/[\u202f\u00a0]/g, ' ');
+    const said = () => table.locator('.pager [role=status]');
+    await said().waitFor();
+    const number = value => String(value).replace(/\B(?=(\d{3})+$)/g, ' ');
+    assert.equal(plain(await said().innerText()).match(/\d[\d ]*\d|\d/g).map(text => Number(text.replaceAll(' ', ''))).join(), `1,100000,${all}`);
+    await table.locator('.pager button:not(:disabled)').first().click();
+    await page.waitForFunction(() => /^\D*100.001/.test(document.querySelector('#table-events .pager [role=status]').textContent));
+    assert.ok(plain(await said().innerText()).includes(number(all)));
+    const heads = await table.locator('thead th').allInnerTexts(), names = csv[0].split(','), name = names.indexOf('name'), dur = names.indexOf('dur_ns');
+    assert.ok(name >= 0 && dur >= 0 && heads.length === names.length, csv[0]);
+    const rest = csv.slice(100_001).map(line => line.match(/("([^"]|"")*"|[^,]*)(,|$)/g).map(one => one.replace(/,$/, '').replace(/^"|"$/g, '').replaceAll('""', '"')));
+    const column = i => table.locator(`tbody td:nth-child(${i + 1})`).allInnerTexts();
+    assert.deepEqual(await column(name), rest.slice(0, 100).map(row => row[name]));
+    // All that are there, sorted and filtered among themselves.
+    await table.locator('thead th').nth(dur).locator('button').click();
+    const longest = rest.map(row => Number(row[dur])).sort((a, b) => b - a).slice(0, 100).map(ns => (ns / 1e6).toFixed(3));
+    assert.deepEqual(await column(dur), longest);
+    // A start as it is shown is one row's, or few rows'.
+    const start = names.indexOf('start_ns'), wanted = (await column(start))[2];
+    assert.match(wanted, /^\d+\.\d{3}$/);
+    await table.locator('input.filter').fill(wanted);
+    const fits = await table.locator('tbody tr').allInnerTexts();
+    assert.ok(fits.length > 0 && fits.length < 100 && fits.every(line => line.includes(wanted)), `${fits.length} rows have ${wanted}`);
+    assert.match(plain(await table.locator('.table-tools').innerText()), new RegExp(`${fits.length} of ${number(rest.length)}`));
+    await table.locator('button.copy').click();
+    await page.waitForFunction(() => /copied/.test(document.querySelector('#table-events .copy').textContent));
+    const copied = (await page.evaluate(() => navigator.clipboard.readText())).trimEnd().split('\n');
+    assert.deepEqual(copied.slice(1).map(line => line.split('\t')[start]), await column(start));
+  }],
+];
