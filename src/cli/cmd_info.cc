@@ -98,7 +98,8 @@ void slice_lines(const Trace& trace, Lines& lines) {
     const Part& part = trace.parts[p];
     ranks.push_back(part.rank);
     std::string device = device_name(part);
-    if (device.empty() && part.device != kUnknown && trace.format != "recording") device = "unnamed (deviceProperties is empty)";
+    if (device.empty() && part.device != kUnknown && trace.format != "recording")
+      device = "unnamed (deviceProperties is empty)";
     if (device.empty() && works_on_device(part)) device = "not named in the profile";
     devices[device.empty() ? "none: no device work was recorded" : device].push_back(part.rank);
     if (const std::string era = torch_era(trace, part); !era.empty()) eras[era].push_back(part.rank);

@@ -18,8 +18,8 @@ std::string token_text(const WorkToken& t, bool with_chunk, const MicroBatchLabe
 std::string text_of(std::span<const WorkToken> list, size_t at, bool with_chunk, const MicroBatchLabel& label) {
   const bool forward = list[at].kind == CellKind::kForward;
   const size_t other = forward ? at + 1 : at - 1;  // wraps to what is beyond every list
-  const bool both = list[at].fused && other < list.size() && list[other].fused &&
-                    (list[other].kind == CellKind::kForward) != forward;
+  const bool both =
+      list[at].fused && other < list.size() && list[other].fused && (list[other].kind == CellKind::kForward) != forward;
   if (!both) return token_text(list[at], with_chunk, label);
   return token_text(list[std::min(at, other)], with_chunk, label) + "&" +
          token_text(list[std::max(at, other)], with_chunk, label);

@@ -151,7 +151,8 @@ class Labeller {
 };
 
 // What a row takes is what rows of its kind in this step take; of a kind that has none left nothing is known.
-void Labeller::count_lost(const RowHypothesis& h, const RowList& list, const RowAlignment& way, OffSchedule& off) const {
+void Labeller::count_lost(const RowHypothesis& h, const RowList& list, const RowAlignment& way,
+                          OffSchedule& off) const {
   const std::vector<ExpectedRow>& expected = *expected_of(h, list);
   const std::vector<RangeRow>& rows = rows_.parts[list.part];
   std::map<CellKind, std::pair<int64_t, int64_t>> seen;  // kind → rows and their time
@@ -294,7 +295,8 @@ RangeLabels Labeller::label(const RowHypothesis& h) const {
     if (off.found_row == UINT32_MAX) continue;
     const ExpectedRow& label = out.rows[off.part][off.found_row];
     const RangeRow& row = rows_.parts[off.part][off.found_row];
-    off.found = label.action_count > 0 ? row_text(label, h.schedule.sizes.chunks > 1) : std::string(kind_code(row.kind));
+    off.found =
+        label.action_count > 0 ? row_text(label, h.schedule.sizes.chunks > 1) : std::string(kind_code(row.kind));
   }
   return out;
 }

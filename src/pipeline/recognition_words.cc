@@ -1,4 +1,5 @@
-// What a recognition says in words: the schedule, its sizes, how much of the run follows it, and what is nearly as near.
+// What a recognition says in words: the schedule, its sizes, how much of the run follows it, and what is nearly as
+// near.
 #include <algorithm>
 
 #include "base/number.h"
