@@ -191,11 +191,13 @@ void Timeline::build_rows() {
       lane.end_ns = lane.relative(lane.starts[lane.count - 1]);
     }
   });
+  uint64_t cells = 0;
   for (size_t l = 0; l < lanes_.size(); ++l) {
     span_ns_ = std::max(span_ns_, lanes_[l].end_ns);
     kinds_present_ |= kinds[l];
-    if (lanes_[l].has_slices()) slice_count_ += lanes_[l].count;
+    if (lanes_[l].has_slices()) (lanes_[l].type == ViewLaneType::kCells ? cells : slice_count_) += lanes_[l].count;
   }
+  if (slice_count_ == 0) slice_count_ = cells;
 }
 
 // Of cells where they have steps, else the profiler's; from the first start on any rank to the last end.

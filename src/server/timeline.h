@@ -133,6 +133,8 @@ class Timeline {
   const std::vector<ViewStep>& steps() const { return steps_; }
   int64_t origin_ns() const { return origin_ns_; }  // the stamp that is 0; of ranks with their own zero the first's
   int64_t span_ns() const { return span_ns_; }
+  // As `stageline info` counts: cells made from slices stand beside those, in lanes of their own, and are not counted
+  // again.
   uint64_t slice_count() const { return slice_count_; }
   int64_t chunk_count() const { return chunk_count_; }       // model chunks a rank; 0: no cells
   uint32_t kinds_present() const { return kinds_present_; }  // bit by kind

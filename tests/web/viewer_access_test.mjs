@@ -110,15 +110,20 @@ export const cases = [
   }],
   ['every key of the list does what it says, and every command bears its key', async open => {
     const page = await open('pipeline', '?lang=en', {size: [1440, 500]});  // rows do not fit
+    const gone = dialog => page.waitForSelector(`${dialog}[open]`, {state: 'detached'});
     await page.keyboard.press('?');
+    await page.waitForSelector('#help[open] kbd');
     const keys = (await page.locator('#help kbd').allTextContents()).map(text => text.trim());
     for (const key of ['W', 'S', 'A', 'D', '←', '→', '↑', '↓', ',', '.', '[', ']', 'F', '0', '⌫', '1', '9', 'M', '⇧M', '/', 'N', '⇧N', 'Ctrl+P',
       'Ctrl+⇧P', 'F1', 'C', 'L', 'R', 'X', 'Q', '+', '−', 'Alt+↑', 'Alt+↓', 'PgUp', 'PgDn', 'Esc', '?']) assert.ok(keys.includes(key), `${key} is listed`);
     await page.keyboard.press('Escape');
+    await gone('#help');
     await page.keyboard.press('F1');
+    await page.waitForSelector('#omni[open] .keys kbd');
     const shown = await page.locator('#omni .keys kbd').allTextContents();
     assert.deepEqual(shown.filter(key => !/^\d$/.test(key) && !keys.includes(key)), [], 'keys of commands are in the list');
     await page.keyboard.press('Escape');
+    await gone('#omni');
     // Keys of their own that no other case presses.
     const top = () => page.evaluate('document.querySelector(".scroller").scrollTop');
     await page.keyboard.press('PageDown');
@@ -132,6 +137,7 @@ export const cases = [
     await page.keyboard.press('Control+Shift+P');
     await page.waitForSelector('#omni[open]');
     await page.keyboard.press('Escape');
+    await gone('#omni');
     const home = await view(page);
     await page.keyboard.press('3');
     await page.keyboard.press('Control+0');
