@@ -125,7 +125,6 @@ export const cases = [
     await page.keyboard.press('Escape');
     await gone('#omni');
     // Keys of their own that no other case presses.
-    const top = () => page.evaluate('document.querySelector(".scroller").scrollTop');
     await page.keyboard.press('PageDown');
     await page.waitForFunction(() => document.querySelector('.scroller').scrollTop > 100);
     await page.keyboard.press('PageUp');

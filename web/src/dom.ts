@@ -29,3 +29,7 @@ export function styled<E extends HTMLElement>(element: E, style: Record<string, 
   for (const [name, value] of Object.entries(style)) element.style.setProperty(name, value);
   return element;
 }
+
+// Whether keys are typed into this. The field of a dialog that has just been closed keeps the focus for a moment: it takes none.
+export const takesText = (target: HTMLElement): boolean =>
+  (/^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || target.isContentEditable) && target.closest('dialog:not([open])') === null;

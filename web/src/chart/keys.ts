@@ -1,5 +1,6 @@
 // Keys. W S A D act while held, faster with time; positions, not letters, so that layouts and input
 // methods do not matter. Keys typed into fields are left alone.
+import {takesText} from '../dom';
 import {moveStep, select, setView, toggleTheory, type App} from '../app';
 import {homeOf} from '../state';
 import type {Chart} from './chart';
@@ -95,7 +96,7 @@ export function listenToKeys(app: App, chart: Chart, pointerTime: () => number |
   document.addEventListener('keydown', event => {
     const target = event.target as HTMLElement;
     if (event.isComposing || event.ctrlKey || event.metaKey || event.altKey || actions.helpOpen() || actions.active?.() === false) return;
-    if (/^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || target.isContentEditable) return;
+    if (takesText(target)) return;
     if (actions.own?.(event) || pressed(event)) event.preventDefault();
   });
   document.addEventListener('keyup', event => { held.delete(event.code); });

@@ -1,5 +1,6 @@
 // Keys. W S A D act while held, faster with time; positions, not letters, so that layouts and input methods do not
 // matter. Keys typed into fields are left alone.
+import {takesText} from '../dom';
 import {fit, pan, zoom} from '../chart/viewport';
 import type {Actions} from './actions';
 import {timeAt} from './scene';
@@ -113,7 +114,7 @@ export function listenToKeys(store: Store, stage: Stage, actions: Actions, activ
       return;
     }
     if (command || event.altKey) return;
-    if (/^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || target.isContentEditable) return;
+    if (takesText(target)) return;
     if (pressed(event)) event.preventDefault();
   });
   document.addEventListener('keyup', event => { held.delete(event.code); });

@@ -1,7 +1,7 @@
 // The frame of the viewer: what the run is, the pages and the ways to them. One page is in sight; the others keep what
 // they show. Addresses are hash routes (route.ts), so that a link shows what was seen and Back goes back.
 import {render} from 'preact';
-import {h} from '../dom';
+import {h, takesText} from '../dom';
 import {duration} from '../format';
 import {addSentences, currentLang, sentence, setLang, t as report} from '../i18n/i18n';
 import {applyTheme} from '../theme';
@@ -202,7 +202,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
   document.addEventListener('keydown', event => {
     const target = event.target as HTMLElement;
     if (event.isComposing || event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
-    if (/^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || target.isContentEditable) return;
+    if (takesText(target)) return;
     if (armed) {
       disarm();
       const id = shown.find(page => `Key${LETTERS[page]}` === event.code);
