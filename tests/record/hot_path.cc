@@ -121,6 +121,15 @@ bool forbid_system_calls() {
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
+// A sandbox may refuse filters: memory and locks are watched there all the same.
+bool can_forbid() {
+  const pid_t child = fork();
+  if (child == 0) _exit(forbid_system_calls() ? 0 : 1);
+  int status = 1;
+  return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+bool calls_watched = true;
+
 struct Lanes {
   slr_lane of_thread = 0, own, stream, other_stream;
   slr_str name, counter;
@@ -180,7 +189,7 @@ Seen watch(const std::function<void(Lanes&)>& body) {
     lanes.counter = slr_intern("loss", 4);
     every_call(lanes, 20);  // first uses
     slr_flush(5000);
-    if (!forbid_system_calls()) _exit(5);
+    if (calls_watched && !forbid_system_calls()) _exit(5);
     FakeGpu* gpu = reinterpret_cast<FakeGpuFunction>(dlsym(library, "fake_gpu"))();
     seen->events -= gpu->records;
     watching = true;
@@ -213,6 +222,8 @@ void expect(bool holds, const char* what, const Seen& s) {
 int main() {
   seen = static_cast<Seen*>(mmap(nullptr, sizeof *seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   if (seen == MAP_FAILED) return 2;
+  calls_watched = can_forbid();
+  if (!calls_watched) printf("skipped: system calls cannot be watched: this machine refuses seccomp filters\n");
   Seen s = watch([](Lanes&) {});
   expect(s.allocations + s.locks + s.calls == 0, "nothing is seen where nothing is done", s);
   s = watch([](Lanes&) {
@@ -229,7 +240,7 @@ int main() {
     const timespec nap = {0, 1};
     nanosleep(&nap, nullptr);
   });
-  expect(s.calls >= 1, "a system call is seen", s);
+  expect(s.calls >= 1 || !calls_watched, "a system call is seen", s);
   s = watch([](Lanes&) { slr_intern("a name that is new", 18); });
   expect(s.locks >= 1, "a lock that the recorder takes is seen (slr_intern)", s);
   s = watch([](Lanes& lanes) { every_call(lanes, 2000); });
