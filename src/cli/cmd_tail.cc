@@ -21,6 +21,7 @@
 #include "cli/commands.h"
 #include "cli/run_common.h"
 #include "model/pipeline_sums.h"
+#include "model/stage_costs.h"
 #include "readers/reader.h"
 
 namespace stageline {
@@ -94,9 +95,7 @@ StepLine line_of(const Trace& trace, const StepSums& step, const std::vector<Ran
     line.stage = stage;
   }
   if (means.size() < 2) return line.stage = -1, line;
-  std::sort(means.begin(), means.end());
-  const size_t half = means.size() / 2;
-  const double median = means.size() % 2 ? means[half] : (means[half - 1] + means[half]) / 2;
+  const double median = median_of(std::move(means));
   line.to_median = median > 0 ? most / median : 0;
   return line;
 }
