@@ -13,13 +13,14 @@
 
 namespace stageline {
 
-double median_of(std::vector<double> values) {
+double median_in_place(std::span<double> values) {
   if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
-  const size_t n = values.size();
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(n / 2);
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
-  return n % 2 == 1 ? *middle : (*std::max_element(values.begin(), middle) + *middle) / 2;
+  return values.size() % 2 == 1 ? *middle : (*std::max_element(values.begin(), middle) + *middle) / 2;
 }
+
+double median_of(std::vector<double> values) { return median_in_place(values); }
 
 double percentile_of_sorted(const std::vector<int64_t>& sorted, double share) {
   if (sorted.empty()) return std::numeric_limits<double>::quiet_NaN();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "model/trace.h"
@@ -34,7 +35,9 @@ struct StageLoad {
 };
 std::vector<StageLoad> stage_loads(const std::vector<StageCost>& costs);
 
-double median_of(std::vector<double> values);  // mean of the middle two; NaN when empty
+// Mean of the middle two, NaN of none.
+double median_of(std::vector<double> values);
+double median_in_place(std::span<double> values);  // values change places
 double percentile_of_sorted(const std::vector<int64_t>& sorted, double share);
 // The same of values in any order, which are partly sorted on the way. Expects values. O(values).
 double percentile_of(std::vector<int64_t>& values, double share);

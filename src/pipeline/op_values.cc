@@ -109,13 +109,6 @@ OpBlocks::OpBlocks(const std::vector<OpStretch>& ops, size_t each) {
   first_.push_back(stretches_.size());
 }
 
-double median_in_place(std::span<double> values) {
-  if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return values.size() % 2 == 1 ? *middle : (*std::max_element(values.begin(), middle) + *middle) / 2;
-}
-
 std::vector<double> OpValues::take_medians() {
   std::vector<double> medians(keys());
   parallel_for(medians.size(), [&](size_t k) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/parallel.h"
+#include "model/stage_costs.h"
 #include "pipeline/step_graph.h"
 
 namespace stageline {
@@ -113,9 +114,6 @@ class OpValues {
   RawValues<double> values_;
   std::vector<uint32_t> begin_;
 };
-
-// Mean of the middle two, NaN of none; values change places.
-double median_in_place(std::span<double> values);
 
 // The values that would stand at places `nth` if they were sorted, without sorting or copying them: by counting, in
 // parallel. Expects more values than any of `nth`, and no NaN.
